@@ -32,6 +32,8 @@ const (
 	// after those that it follows have ended. "lines", "forks" and "joins" allow it for more and
 	// more calls (plan.PDLScope); "on" is "lines".
 	PDLVariable = "POLLEN_CUDA_PDL"
+	// PixelsVariable set to "off" computes convolutions of one tap by the kernels of others.
+	PixelsVariable = "POLLEN_CUDA_PIXELS"
 	// RoundedVariable set to "off" leaves out the products of matrices in bf16 that round their
 	// operands once.
 	RoundedVariable = "POLLEN_CUDA_ROUNDED"
@@ -51,6 +53,7 @@ type features struct {
 	pdl           plan.PDLScope // programmatic dependent launch
 	packing       bool          // convolutions on packed copies
 	windows       bool          // kernels that work on pooling windows
+	pixels        bool          // convolutions of one tap as products of matrices
 	rounding      bool          // products that round their operands once
 	ahead         bool          // calls may be made before the step before theirs has ended
 }
@@ -70,7 +73,7 @@ func readFeatures() (s features, err error) {
 		allowed  *bool
 	}{
 		{AheadVariable, &s.ahead}, {OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PackedVariable, &s.packing},
-		{WindowsVariable, &s.windows}, {RoundedVariable, &s.rounding},
+		{WindowsVariable, &s.windows}, {PixelsVariable, &s.pixels}, {RoundedVariable, &s.rounding},
 	} {
 		value, err := envOneOf(feature.variable, "on", "off")
 		if err != nil {

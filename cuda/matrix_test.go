@@ -100,6 +100,7 @@ func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64
 func productCases(size [2]int) []optest.Case {
 	m, k, n := size[0]-5, 43, size[1]+5
 	image := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}
+	one := op.Conv2D{Stride: op.Square(1), Dilation: op.Square(1)}
 	strided := op.Conv2D{Stride: [2]int{2, 1}, Padding: [2]int{0, 2}, Dilation: [2]int{1, 2}}
 	cases := []optest.Case{
 		product("matrices", m, k, n, op.MatMul{}),
@@ -107,6 +108,8 @@ func productCases(size [2]int) []optest.Case {
 		product("matrices in deep chunks", m, 44, n, op.MatMul{TransposeB: true}),
 		masked("matrices with a mask", m, k, n),
 		images("images", 1, 4, 7, 9, size[0]/2+3, 3, image),
+		images("pixels", 3, size[1]/2+3, 4, 7, size[0]/2+3, 1, one), // in deep chunks by the filter
+		images("pixels, channels in chunks", 2, 36, 2, 6, size[0]/2+4, 1, one),
 	}
 	if size[0] > 64 {
 		return cases

@@ -21,6 +21,7 @@ type packedCase struct {
 	batch, channels, height, width, filters int
 	taps, stride, padding, dilation         [2]int
 	pooled                                  bool
+	clipped                                 bool // by ReLU6 instead of a ReLU
 	first                                   bool // only the smallest tile
 }
 
@@ -30,7 +31,7 @@ var packedCases = []packedCase{
 	{name: "pooled", batch: 3, channels: 12, height: 8, width: 6, filters: 33, taps: [2]int{3, 3}, stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1), pooled: true},
 	{name: "blocks of channels", batch: 2, channels: 67, height: 5, width: 6, filters: 70, taps: [2]int{2, 3}, stride: op.Square(1), padding: op.Square(0),
-		dilation: op.Square(1), first: true},
+		dilation: op.Square(1), first: true, clipped: true},
 	{name: "more padding than taps", batch: 2, channels: 3, height: 4, width: 5, filters: 4, taps: [2]int{2, 1}, stride: op.Square(1),
 		padding: [2]int{3, 1}, dilation: op.Square(1), first: true},
 	{name: "strides and dilation", batch: 3, channels: 3, height: 11, width: 7, filters: 29, taps: [2]int{3, 2}, stride: [2]int{2, 1},
@@ -57,7 +58,11 @@ func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Prog
 	}
 	x := state("x", 1, c.batch, c.channels, c.height, c.width)
 	w, bias := state("w", 2, c.filters, c.channels, c.taps[0], c.taps[1]), state("bias", 3, c.filters)
-	y := b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(op.Conv2D{Stride: c.stride, Padding: c.padding, Dilation: c.dilation}, x, w), bias))
+	var activation graph.Op = op.ReLU{}
+	if c.clipped {
+		activation = op.Clip{High: 6}
+	}
+	y := b.Apply(activation, b.Apply(op.BiasAdd{}, b.Apply(op.Conv2D{Stride: c.stride, Padding: c.padding, Dilation: c.dilation}, x, w), bias))
 	if c.pooled {
 		y = b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, y)
 	}

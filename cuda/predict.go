@@ -87,7 +87,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	target := plan.Target{
 		Precision: precision, Multiprocessors: m.Multiprocessors, Capability: m.Capability, Chains: s.Chains, Shared: m.Shared,
 		WGMMA: allowed.wgmma && m.Capability == plan.SM90, NoPacking: !allowed.packing, NoWindows: !allowed.windows,
-		NoRounding: !allowed.rounding,
+		NoPixels: !allowed.pixels, NoRounding: !allowed.rounding,
 	}
 	all, err := plan.Step(s.Launches, target)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func noSwitches(t *testing.T) {
 	for _, v := range []string{
 		AheadVariable, CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, PDLVariable,
-		PackedVariable, WindowsVariable, RoundedVariable,
+		PackedVariable, WindowsVariable, PixelsVariable, RoundedVariable,
 	} {
 		t.Setenv(v, "")
 	}

@@ -43,6 +43,6 @@ func (d *device) Free() (bytes int, err error) {
 func (g *gpu) target(precision Precision, chains int) plan.Target {
 	return plan.Target{
 		Precision: precision, Multiprocessors: g.Multiprocessors, Capability: g.capability(), Chains: chains, Shared: g.maxShared,
-		WGMMA: g.wgmma, NoPacking: !g.packing, NoWindows: !g.windows, NoRounding: !g.rounding,
+		WGMMA: g.wgmma, NoPacking: !g.packing, NoWindows: !g.windows, NoPixels: !g.pixels, NoRounding: !g.rounding,
 	}
 }

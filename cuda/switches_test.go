@@ -15,7 +15,7 @@ import (
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {
 	noSwitches(t)
-	all := features{graphs: "on", reordering: true, wgmma: true, pdl: plan.PDLLines, packing: true, windows: true, rounding: true, ahead: true}
+	all := features{graphs: "on", reordering: true, wgmma: true, pdl: plan.PDLLines, packing: true, windows: true, pixels: true, rounding: true, ahead: true}
 	if got, err := readFeatures(); got != all || err != nil {
 		t.Errorf("by default: %+v, %v", got, err)
 	}
@@ -33,6 +33,7 @@ func TestSwitches(t *testing.T) {
 		{PDLVariable, "joins", "on, off, lines, forks or joins", func(s *features) { s.pdl = plan.PDLJoins }},
 		{PackedVariable, "off", "on or off", func(s *features) { s.packing = false }},
 		{WindowsVariable, "off", "on or off", func(s *features) { s.windows = false }},
+		{PixelsVariable, "off", "on or off", func(s *features) { s.pixels = false }},
 		{RoundedVariable, "off", "on or off", func(s *features) { s.rounding = false }},
 	} {
 		t.Run(c.variable+"="+c.value, func(t *testing.T) {

@@ -20,6 +20,8 @@ import (
 var groupedCases = []packedCase{
 	{name: "rows and strips", batch: 3, channels: 4, height: 18, width: 19, filters: 5, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1)},
+	{name: "ReLU6", batch: 2, channels: 40, height: 9, width: 16, filters: 66, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
+		dilation: op.Square(1), first: true, clipped: true},
 	{name: "dilation", batch: 2, channels: 9, height: 11, width: 7, filters: 3, taps: [2]int{3, 2}, stride: op.Square(1), padding: [2]int{0, 2},
 		dilation: [2]int{1, 2}, first: true},
 	{name: "pooled, parts of planes", batch: 2, channels: 3, height: 20, width: 22, filters: 70, taps: op.Square(3), stride: op.Square(1),

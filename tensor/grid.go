@@ -51,6 +51,7 @@ type Product struct {
 	Images, Filter       bool // a convolution; of its gradients, the filter's rather than the images'
 	Forward              bool // the kernel also adds the bias and, with ReLU, sets negative results to 0
 	ReLU, Mask           bool // with Mask, argument 3 has the size of the result instead of a bias: the result is 0 where that is not positive
+	AtMost6              bool // the kernel of a Forward convolution sets results above 6 to 6; with ReLU that is ReLU6
 	Height, Width        int  // of a forward convolution's output images: [B Rows Height Width]
 }
 

@@ -8,6 +8,7 @@
 // neighbouring columns, of the next strip or plane where a row ends, so that planes of any width
 // fill a warp. A column's neighbours and the rows that two strips share come from the first-level
 // cache.
+#include "product.cuh"
 #include "reduce.cuh"
 
 // Planes has the sizes of the images, in the notation of package graph/op, and the number of strips
@@ -54,14 +55,16 @@ INLINE void storeRow(float* row, int column, int width, const float (&v)[stripCo
 }
 
 // convolve computes a strip of y. With flip the filter is used in reverse: the gradient by an image
-// with stride 1 is such a convolution of the gradient by the output.
-template <int size, int stride, bool flip, class F>
-INLINE void convolve(float* y, const float* x, const float* w, const Planes& g, F after) {
+// with stride 1 is such a convolution of the gradient by the output. Element (j, c) of the strip
+// becomes after(channel, sum, j, c); before(plane, p, q) is called first, with the strip's place.
+template <int size, int stride, bool flip, class B, class F>
+INLINE void convolve(float* y, const float* x, const float* w, const Planes& g, B before, F after) {
   constexpr int taps = size * size, rows = (stripRows - 1) * stride + size, columns = (stripColumns - 1) * stride + size;
   unsigned across = (g.Q + 1) / stripColumns, i = first();
   if (i >= g.B * g.C * g.strips * across) return;
   Place at(i, across, g.strips);
   int channel = at.plane % g.C, p = at.strip * stripRows, q = at.column * stripColumns;
+  before(at.plane, p, q);
   float filter[taps], sums[stripRows][stripColumns] = {};
 #pragma unroll
   for (int t = 0; t < taps; t++) filter[t] = w[channel * taps + (flip ? taps - 1 - t : t)];
@@ -87,7 +90,7 @@ INLINE void convolve(float* y, const float* x, const float* w, const Planes& g, 
     if (p + j >= g.P) break;
     float v[stripColumns];
 #pragma unroll
-    for (int c = 0; c < stripColumns; c++) v[c] = after(channel, sums[j][c]);
+    for (int c = 0; c < stripColumns; c++) v[c] = after(channel, sums[j][c], j, c);
     storeRow(to + (p + j) * g.Q, q, g.Q, v);
   }
 }
@@ -95,7 +98,8 @@ INLINE void convolve(float* y, const float* x, const float* w, const Planes& g, 
 // forward computes a strip of y = min(max(x * w + bias, low), high). NaN stays NaN.
 template <int size, int stride>
 INLINE void forward(Out<float> y, In<float> x, In<float> w, In<float> bias, const Planes& g, int hasBias, float low, float high) {
-  convolve<size, stride, false>(y.at(), x.at(), w.at(), g, [&](int channel, float sum) INLINED {
+  auto nothing = [](int, int, int) INLINED {};
+  convolve<size, stride, false>(y.at(), x.at(), w.at(), g, nothing, [&](int channel, float sum, int, int) INLINED {
     if (hasBias) sum += bias.at()[channel];
     // Comparisons, not minima: NaN stays.
     if (sum < low) sum = low;
@@ -104,11 +108,20 @@ INLINE void forward(Out<float> y, In<float> x, In<float> w, In<float> bias, cons
   });
 }
 
-// backwardInput computes dx for stride 1: a convolution with other padding.
+// backwardInput computes dx for stride 1: a convolution with other padding. With withMask in
+// epilogue, mask is x, the result of a ReLU or of ReLU6, whose gradient is also computed.
 template <int size>
-INLINE void backwardInput(float* dx, const float* dout, const float* w, const Planes& g) {
+INLINE void backwardInput(float* dx, const float* dout, const float* w, const float* mask, const Planes& g, int epilogue) {
   Planes reverse = {g.B, g.C, g.P, g.Q, g.H, g.W, size - 1 - g.padH, size - 1 - g.padW, g.strips};
-  convolve<size, 1, true>(dx, dout, w, reverse, [](int, float sum) INLINED { return sum; });
+  float by[stripRows][stripColumns] = {};
+  auto load = [&](int plane, int p, int q) INLINED {
+    if (!(epilogue & withMask)) return;
+#pragma unroll
+    for (int j = 0; j < stripRows; j++) loadRow(by[j], mask + (long long)plane * g.H * g.W, p + j, q, g.H, g.W);
+  };
+  convolve<size, 1, true>(dx, dout, w, reverse, load, [&](int, float sum, int j, int c) INLINED {
+    return epilogue & withMask ? masked(sum, epilogue, by[j][c]) : sum;
+  });
 }
 
 constexpr int stripPairs = 4;  // pairs of rows of a strip of the gradient by an image with stride 2
@@ -122,7 +135,7 @@ INLINE int pairs(int n, int pad) { return (pad + n - 1) / 2 - pad / 2 + 1; }
 // backwardInputHalves computes dx for stride 2, a strip of a pair of columns: row 2 i + u of the
 // padded image gets taps r = u + 2 m of row i - m of dout.
 template <int size>
-INLINE void backwardInputHalves(float* dx, const float* dout, const float* w, const Planes& g) {
+INLINE void backwardInputHalves(float* dx, const float* dout, const float* w, const float* mask, const Planes& g, int epilogue) {
   constexpr int taps = size * size, half = (size + 1) / 2;
   unsigned across = pairs(g.W, g.padW), thread = first();
   if (thread >= g.B * g.C * g.strips * across) return;
@@ -151,15 +164,22 @@ INLINE void backwardInputHalves(float* dx, const float* dout, const float* w, co
           }
     }
   }
-  float* to = dx + (long long)at.plane * g.H * g.W;
+  long long plane = (long long)at.plane * g.H * g.W;
 #pragma unroll
   for (int pair = 0; pair < stripPairs; pair++)
 #pragma unroll
     for (int u = 0; u < 2; u++) {
       int row = 2 * (i + pair) + u - g.padH, column = 2 * j - g.padW;
+      float v[2] = {sums[pair][u][0], sums[pair][u][1]}, by[2];
+      if (epilogue & withMask) {
+        loadRow(by, mask + plane, row, column, g.H, g.W);
+#pragma unroll
+        for (int e = 0; e < 2; e++) v[e] = masked(v[e], epilogue, by[e]);
+      }
       if ((unsigned)row >= (unsigned)g.H) continue;
-      if (column >= 0) to[row * g.W + column] = sums[pair][u][0];
-      if (column + 1 < g.W) to[row * g.W + column + 1] = sums[pair][u][1];
+      float* to = dx + plane + row * g.W;
+      if (column >= 0) to[column] = v[0];
+      if (column + 1 < g.W) to[column + 1] = v[1];
     }
 }
 
@@ -217,17 +237,18 @@ INLINE void backwardFilter(double* partial, const float* dout, const float* x, c
 #define PLANES int B, int C, int H, int W, int P, int Q, int padH, int padW, int strips
 #define PLANES_OF (Planes{B, C, H, W, P, Q, padH, padW, strips})
 
-#define DEPTHWISE(size, stride, gradient, blocks)                                                                                       \
-  KERNEL(depthwise_##size##x##size##_stride##stride##_fwd_f32, 256, blocks)                                                             \
-  (Out<float> y, In<float> x, In<float> w, In<float> bias, PLANES, int hasBias, float low, float high) {                                \
-    forward<size, stride>(y, x, w, bias, PLANES_OF, hasBias, low, high);                                                                \
-  }                                                                                                                                     \
-  KERNEL(depthwise_##size##x##size##_stride##stride##_bwd_input_f32, 256, blocks)(Out<float> dx, In<float> dout, In<float> w, PLANES) { \
-    gradient<size>(dx.at(), dout.at(), w.at(), PLANES_OF);                                                                              \
-  }                                                                                                                                     \
-  KERNEL(depthwise_##size##x##size##_stride##stride##_bwd_filter_f32, 256, 2)                                                           \
-  (Out<double> partial, In<float> dout, In<float> x, PLANES, int rounds) {                                                              \
-    backwardFilter<size, stride>(partial.at(), dout.at(), x.at(), PLANES_OF, rounds);                                                   \
+#define DEPTHWISE(size, stride, gradient, blocks)                                                        \
+  KERNEL(depthwise_##size##x##size##_stride##stride##_fwd_f32, 256, blocks)                              \
+  (Out<float> y, In<float> x, In<float> w, In<float> bias, PLANES, int hasBias, float low, float high) { \
+    forward<size, stride>(y, x, w, bias, PLANES_OF, hasBias, low, high);                                 \
+  }                                                                                                      \
+  KERNEL(depthwise_##size##x##size##_stride##stride##_bwd_input_f32, 256, blocks)                        \
+  (Out<float> dx, In<float> dout, In<float> w, In<float> mask, PLANES, int epilogue) {                   \
+    gradient<size>(dx.at(), dout.at(), w.at(), mask.at(), PLANES_OF, epilogue);                          \
+  }                                                                                                      \
+  KERNEL(depthwise_##size##x##size##_stride##stride##_bwd_filter_f32, 256, 2)                            \
+  (Out<double> partial, In<float> dout, In<float> x, PLANES, int rounds) {                               \
+    backwardFilter<size, stride>(partial.at(), dout.at(), x.at(), PLANES_OF, rounds);                    \
   }
 
 DEPTHWISE(3, 1, backwardInput, 4)

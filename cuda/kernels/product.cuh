@@ -23,20 +23,29 @@ INLINE int minInt(int a, int b) { return a < b ? a : b; }
 // Epilogue is a set of operations on a sum before it is stored. withPool: every four columns are a
 // 2 x 2 pooling window, and only its maximum is stored; withArgmax also stores which of the four
 // elements that was, and with onlyPositive noMaximum if it is not above 0. withMask: bias has one
-// number per sum, and the sum becomes 0 unless that number is above 0.
-enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withArgmax = 16, onlyPositive = 32, withMask = 64 };
+// number per sum, and the sum becomes 0 unless that number is above 0. atMost6: min(6, sum), which
+// makes ReLU6 of a ReLU; with withMask, the number must also be below 6.
+enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withArgmax = 16, onlyPositive = 32, withMask = 64, atMost6 = 128 };
 
 template <class T>
 INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   if (epilogue & (biasPerColumn | biasPerRow)) sum += bias[at];
-  return epilogue & withReLU && sum <= 0 ? T(0) : sum;
+  if (epilogue & withReLU && sum <= 0) return T(0);
+  return epilogue & atMost6 && sum > 6 ? T(6) : sum;
+}
+
+// masked returns a sum that passes a mask, or 0: the gradient of a ReLU, or of ReLU6, of which by is
+// the result.
+template <class T>
+INLINE T masked(T sum, int epilogue, T by) {
+  return by > 0 && (!(epilogue & atMost6) || by < 6) ? sum : T(0);
 }
 
 // finishMatrix is finish for element (m, n) of a matrix with columns columns; it also applies a
 // mask.
 template <class T>
 INLINE T finishMatrix(T sum, int epilogue, const T* bias, int m, int n, int columns) {
-  if (epilogue & withMask) return bias[m * columns + n] > 0 ? sum : T(0);
+  if (epilogue & withMask) return masked(sum, epilogue, bias[m * columns + n]);
   return finish(sum, epilogue, bias, epilogue & biasPerRow ? m : n);
 }
 
@@ -77,8 +86,9 @@ struct Pooled {
 
 // Output maps element (m, n) of a product to memory: columns come in runs of inner contiguous
 // elements, which are outer apart (one run per image of a batch). A matrix is one run. The epilogue
-// may have withPool only if pools is set and columns come in chunks; data is undefined then.
-template <class T, bool pools = false>
+// may have withPool only if pools is set and columns come in chunks; data is undefined then. masks is
+// set if bias can only be a mask, of which each number has the place of a sum.
+template <class T, bool pools = false, bool masks = false>
 struct Output {
   T* data;
   const T* bias;
@@ -117,7 +127,7 @@ using ColumnsOf = StageOf<Shape::columns, Shape::depth, Shape::threads, Shape::g
 template <class Shape, class T, class A, class B>
 INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, int each, T* memory) {
   constexpr int depth = Shape::depth, stages = Shape::stages, ahead = stages - 1;
-  constexpr bool deep = isMatrix<A> && isMatrix<B> && Shape::threads < 256;  // larger blocks lack the registers
+  constexpr bool deep = mayBeDeep<A> && mayBeDeep<B> && Shape::threads < 256;  // larger blocks lack the registers
   int rounds = (end - k + depth - 1) / depth, all = Shape::groups > 1 ? (each + depth - 1) / depth : rounds;
   a.advance(k, end, 0);
   b.advance(k, end, 0);
@@ -185,8 +195,8 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
 // threads of a warp write neighbouring columns, and each thread handles one vector of columns;
 // left-over threads handle none. With several groups of threads, their sums are added in order, and
 // the running total stays in shared memory behind the groups' until the last slices.
-template <int width, class Shape, class T, bool pools>
-INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
+template <int width, class Shape, class T, bool pools, bool masks>
+INLINE void storeRows(const Output<T, pools, masks>& out, int row, int column, bool first, bool last, int groups, T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::all / across;
   using Some = Vector<T, width>;
   unsigned thread = opaque(threadIdx.x);
@@ -223,7 +233,12 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
         continue;
       }
     }
-    if (last) {
+    if (masks && last && out.epilogue & withMask) {
+      Some by = *(const Some*)(out.bias + ((const T*)to - out.data));
+#pragma unroll
+      for (int j = 0; j < width; j++) sum.v[j] = masked(sum.v[j], out.epilogue, by.v[j]);
+    }
+    if (!masks && last) {
 #pragma unroll
       for (int j = 0; j < width; j++) {
         if constexpr (pools)
@@ -245,9 +260,9 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
 // storeSums writes a thread's sums by way of shared memory, in Shape::passes passes, because a
 // tile's sums may not fit at once: a thread holds scattered elements, but a warp should write
 // contiguous ones.
-template <class Shape, class T, bool pools>
-INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory, int group = 0,
-                      int groups = 1) {
+template <class Shape, class T, bool pools, bool masks>
+INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools, masks>& out, int row, int column, bool first, bool last, T* memory,
+                      int group = 0, int groups = 1) {
 #pragma unroll
   for (int pass = 0; pass < Shape::passes; pass++) {
     barrier();
@@ -267,8 +282,8 @@ INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& 
 
 // multiply computes the tile of block blockIdx.x. Consecutive blocks go down a column of tiles, so
 // that blocks that run together share b in the cache.
-template <class Shape, class T, bool pools, class A, class B>
-INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
+template <class Shape, class T, bool pools, bool masks, class A, class B>
+INLINE void multiply(A a, B b, Output<T, pools, masks> out, Slices slices, T* memory) {
   int down = (out.rows + Shape::rows - 1) / Shape::rows;
   int row = blockIdx.x % down * Shape::rows, column = blockIdx.x / down * Shape::columns;
   a.begin(row);

@@ -112,10 +112,11 @@ struct StageOf {
 template <class T>
 struct Matrix;
 
+// mayBeDeep is whether an operand has deep chunks: it has inDeepChunks() and deepChunks().
 template <class Operand>
-constexpr bool isMatrix = false;
+constexpr bool mayBeDeep = false;
 template <class T>
-constexpr bool isMatrix<Matrix<T>> = true;
+constexpr bool mayBeDeep<Matrix<T>> = true;
 
 // copy issues the cp.async copies of a stage. If deep is set, the operand is a matrix that may use
 // deep chunks.

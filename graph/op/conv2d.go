@@ -119,16 +119,21 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 	arguments = append(arguments, convSizes(k)...)
 	product := tensor.Product{
 		Rows: k.K, Columns: k.B * k.P() * k.Q(), Depth: k.C * k.R * k.S,
-		Images: true, Forward: true, ReLU: c.relu && c.ceiling == 0, Height: k.P(), Width: k.Q(),
+		Images: true, Forward: true, ReLU: c.relu && (c.ceiling == 0 || c.ceiling == 6), AtMost6: c.ceiling == 6, Height: k.P(), Width: k.Q(),
 	}
 	host := hostRoutine(l, plan, err, at)
-	if c.ceiling == 0 {
+	high := tensor.Float(l.DType, float64(c.ceiling))
+	switch c.ceiling {
+	case 0:
 		l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)}, host, append(arguments, tensor.Bool(c.relu))...)
 		return
+	case 6:
+		l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)}, host, append(arguments, high)...)
+		return
 	}
-	// A GPU clips in a kernel of its own.
+	// A GPU clips to other bounds than those of ReLU6 in a kernel of its own.
 	n := l.Shape.Elements()
-	sums, high := tensor.NewWorkspace(l.DType, n), tensor.Float(l.DType, float64(c.ceiling))
+	sums := tensor.NewWorkspace(l.DType, n)
 	clip := l.Call("clip_fwd", tensor.Threads(n), l.Out(), tensor.In(sums), tensor.Int(n), tensor.Float(l.DType, 0), high)
 	into := append([]tensor.Argument{tensor.Out(sums)}, arguments[1:]...)
 	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, into...), clip}, host, append(arguments, high)...)

@@ -59,6 +59,9 @@ func (d depthwise) forward(l *graph.Lowering, bias *tensor.Argument, low, high f
 	return l.Call(d.stem("fwd"), d.strips(d.P(), d.Q(), depthwiseRows, depthwiseColumns), arguments...)
 }
 
+// backwardInput returns the call of the gradient by the image. A GPU may let it do the work of the
+// gradient of a ReLU or of ReLU6 that follows: argument 3 is then the image, and the last one is an
+// epilogue (cuda/internal/plan/mask.go).
 func (d depthwise) backwardInput(l *graph.Lowering) tensor.Call {
 	height, width, rows, columns := d.H, d.W, depthwiseRows, depthwiseColumns
 	if d.StrideH == 2 {
@@ -66,8 +69,8 @@ func (d depthwise) backwardInput(l *graph.Lowering) tensor.Call {
 		pairs := func(n, pad int) int { return (pad+n-1)/2 - pad/2 + 1 }
 		height, width, rows, columns = pairs(d.H, d.PadH), pairs(d.W, d.PadW), depthwisePairs, 1
 	}
-	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, d.sizes(height, rows)...)
-	return l.Call(d.stem("bwd_input"), d.strips(height, width, rows, columns), arguments...)
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(1)}, d.sizes(height, rows)...) // no mask: any buffer
+	return l.Call(d.stem("bwd_input"), d.strips(height, width, rows, columns), append(arguments, tensor.Int(0))...)
 }
 
 // The gradient by the filter is cut into parts such that there are at least depthwiseBlocks blocks,

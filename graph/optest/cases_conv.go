@@ -127,7 +127,8 @@ func convolutionCases() []Case {
 	}
 	v := convolve(3, 2, 9, 7, 5, 3, 3, one, one, one)
 	return append(cases, v.fused("conv2d_bias_fwd", true, false), v.fused("conv2d_fwd", false, true), v.fused("conv2d_bias_fwd", true, true),
-		v.clipped("conv2d_bias_fwd", true), v.clipped("conv2d_fwd", false))
+		v.clipped("conv2d_bias_fwd", true, 1.25), v.clipped("conv2d_fwd", false, 1.25),
+		v.clipped("conv2d_bias_fwd", true, 6), v.clipped("conv2d_fwd", false, 6))
 }
 
 // fused returns a row of a convolution with a bias or a ReLU, which the compiler fuses into it.
@@ -168,11 +169,10 @@ func (v convolution) fused(kernel string, bias, relu bool) Case {
 }
 
 // clipped returns a row of a convolution with a clip from 0, and a bias before it, which the
-// compiler fuses into it. The bound is such that some outputs are above it.
-func (v convolution) clipped(kernel string, bias bool) Case {
-	const high = 1.25
+// compiler fuses into it. high is such that some outputs are above it.
+func (v convolution) clipped(kernel string, bias bool, high float64) Case {
 	c := v.fused(kernel, bias, false)
-	c.Name += ", clip"
+	c.Name += fmt.Sprintf(", clip at %v", high)
 	build, naive := c.Build, c.Naive
 	c.Build = func(b *graph.Builder, in []*graph.Node) *graph.Node {
 		return b.Apply(op.Clip{High: high}, build(b, in))

@@ -167,6 +167,7 @@ func (g *product) costUnpacked(p *planner) float64 {
 	one := *p
 	one.Chains = 1
 	tiles, _ := tilesOf(p, g.out.Buffer.DType)
+	g = g.tiled(p)
 	return g.cost(&one, g.split(&one, tiles), 1)
 }
 

@@ -71,6 +71,7 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 	}
 	own, taken := separateScratch(launches)
 	pooled := findPoolings(own)
+	addGradMasks(own, pooled)
 	defer func() {
 		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums, p.gathers, p.keptImages = nil, nil, nil, nil, nil, nil, nil
 	}()

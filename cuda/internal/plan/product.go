@@ -5,13 +5,14 @@ import "github.com/pollen-ml/pollen/tensor"
 // Bits of the integer by which a kernel selects its epilogue: what it does to the sums in its
 // registers before it writes them. The kernels have the same numbers (kernels/product.cuh).
 const (
-	epilogueBiasColumn = 1  // add a bias for each column, as in a linear layer
-	epilogueBiasRow    = 2  // add a bias for each row, as in a convolution, whose rows are filters
-	epilogueReLU       = 4  // max(0, y)
-	epiloguePool       = 8  // write the maximum of each 2 x 2 window instead of the sums
-	epilogueArgmax     = 16 // also write, as a byte, which element of the window it was
-	epiloguePositive   = 32 // that byte is "no maximum" where it is not positive, for the gradient of a ReLU
-	epilogueMask       = 64 // write 0 where the mask is not positive: the gradient of a ReLU
+	epilogueBiasColumn = 1   // add a bias for each column, as in a linear layer
+	epilogueBiasRow    = 2   // add a bias for each row, as in a convolution, whose rows are filters
+	epilogueReLU       = 4   // max(0, y)
+	epiloguePool       = 8   // write the maximum of each 2 x 2 window instead of the sums
+	epilogueArgmax     = 16  // also write, as a byte, which element of the window it was
+	epiloguePositive   = 32  // that byte is "no maximum" where it is not positive, for the gradient of a ReLU
+	epilogueMask       = 64  // write 0 where the mask is not positive: the gradient of a ReLU
+	epilogueAtMost6    = 128 // min(6, y), which makes ReLU6 of a ReLU
 )
 
 // product is a matrix product [rows depth] x [depth columns], or a convolution seen as one
@@ -29,6 +30,8 @@ type product struct {
 	forward              bool          // the kernel takes a bias and an epilogue
 	conv                 bool          // it is a convolution, or a gradient of one
 	filterGrad           bool          // it is the gradient of a convolution's filter
+	mask                 int           // bits for the epilogue of a gradient by an image: bias is the image, which masks it (mask.go)
+	pixels               bool          // it is a convolution of one tap, whose operands are matrices of images' pixels
 	pool                 *pooledOutput // of a pooled convolution, or nil
 	images               int           // the operand, 1 or 2, that is read from the data set, a byte a number; 0 for none
 }
@@ -53,6 +56,9 @@ func newProduct(c tensor.Call, of tensor.Product) *product {
 	}
 	if of.ReLU {
 		g.epilogue |= epilogueReLU
+	}
+	if of.AtMost6 {
+		g.epilogue |= epilogueAtMost6
 	}
 	switch {
 	case a[3].Buffer == nil:
@@ -101,7 +107,7 @@ func (g *product) sumSlices(p *planner, partial *tensor.Buffer, slices int) Call
 		Blocks: [2]int{gridSize(p, threads), 1},
 		Arguments: []tensor.Argument{
 			out, tensor.In(partial), g.biasOr(tensor.In(partial)), g.argmaxOr(tensor.In(partial)), tensor.Int(n), tensor.Int(slices),
-			tensor.Int(max(1, g.biasInner)), tensor.Int(max(1, g.biasCount)), tensor.Int(g.epilogue),
+			tensor.Int(max(1, g.biasInner)), tensor.Int(max(1, g.biasCount)), tensor.Int(g.epilogue | g.mask),
 		},
 	}
 }

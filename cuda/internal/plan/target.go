@@ -31,5 +31,6 @@ type Target struct {
 	NoPacking bool // convolutions do not work on packed copies
 	NoWindows bool // no kernel works on pooling windows
 
+	NoPixels   bool // convolutions of one tap are like others
 	NoRounding bool // no product rounds its operands once, in shared memory
 }

@@ -21,7 +21,7 @@ type tile struct {
 }
 
 func (t tile) speeds(g *product) speed {
-	if g.conv {
+	if g.looksUp() {
 		return t.conv
 	}
 	return t.matrices
@@ -259,7 +259,7 @@ func (c split) rounds() int {
 
 // shared is a block's shared memory. A block with groups keeps the sums of several rounds there.
 func (c split) shared(g *product) int {
-	bytes := c.tile.sharedBytes(g.conv)
+	bytes := c.tile.sharedBytes(g.looksUp())
 	if c.tile.sliceGroups > 1 && c.rounds() > 1 {
 		bytes += 4 * c.tile.rows * c.tile.columns
 	}
@@ -278,6 +278,7 @@ func (c split) sumCost(g *product, chains int) float64 {
 // slices to workspace, and the call that adds them has the epilogue. The slices keep only the bit
 // for pooling, by which a convolution orders its pixels by windows.
 func (g *product) lowerTiles(p *planner) []Call {
+	g = g.tiled(p)
 	dtype := g.out.Buffer.DType
 	tiles, ending := g.tilesFor(p)
 	c := g.split(p, tiles)
@@ -285,7 +286,7 @@ func (g *product) lowerTiles(p *planner) []Call {
 	if g.images = operand; operand > 0 {
 		c = g.cheapest(p, tilesOfImages, p.Chains, []int{c.slices})
 	}
-	target, epilogue := g.out, g.epilogue
+	target, epilogue := g.out, g.epilogue|g.mask
 	switch {
 	case c.parallel:
 		target, epilogue = tensor.Out(p.workBuffer(dtype, c.slices*g.rows*g.columns)), epilogue&epiloguePool
@@ -300,9 +301,9 @@ func (g *product) lowerTiles(p *planner) []Call {
 	switch {
 	case g.images > 0:
 		arguments = append(arguments[:1:1], g.fromDataSet(images, epilogue)...)
-	case g.forward:
+	case g.forward || g.pixels && !g.filterGrad:
 		arguments = append(arguments, g.biasOr(g.operands[0]))
-		if g.conv {
+		if g.looksUp() {
 			pooled, which := g.operands[0], g.operands[0]
 			if g.pool != nil && !c.parallel {
 				pooled, which = tensor.Out(g.pool.pooled), g.argmaxOr(which)

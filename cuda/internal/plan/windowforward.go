@@ -81,6 +81,9 @@ func (f *windowForward) cost(p *planner, chains int) float64 {
 // otherwise. The choice changes the order of sums, so it is made as for one chain, and by the cost
 // of the kernel that pools, even if another one is needed.
 func (g *product) lowerWindowForward(p *planner) []Call {
+	if g.epilogue&epilogueAtMost6 != 0 {
+		return nil // the kernel has no such epilogue
+	}
 	if _, least := g.asWindowForward(p, 1); math.IsInf(least, 1) || least >= g.forwardCostWithoutWindows(p) {
 		return nil
 	}
