@@ -352,12 +352,15 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 // and of what the blocks of a call leave, which it makes itself, as it makes packed copies for
 // convolutions, the poolings that it puts into a convolution's epilogue, with what comes back from
 // their windows, the loss whose gradient it computes together with a classifier's last layer, the
-// gathering of images that products may do themselves, and the header of the next step.
+// gathering of images that products may do themselves, the header of the next step, the convolutions
+// of one tap, which it computes as products of matrices, and the gradients of activations that it
+// puts into the epilogue of a convolution's gradient.
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
 	"max_pool": true, "max_pool_relu": true, "max_places": true, "max_places_relu": true, "nhwc_pack_windows": true, "windows_of": true,
 	"cross_entropy": true, "gather_images": true, "gather_examples": true, "matmul_rounded_images": true, "next_header": true,
+	"conv2d": true, "conv1x1": true, "grouped_conv2d": true, "relu": true, "clip": true,
 }
 
 // TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that
