@@ -352,9 +352,9 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 // and of what the blocks of a call leave, which it makes itself, as it makes packed copies for
 // convolutions, the poolings that it puts into a convolution's epilogue, with what comes back from
 // their windows, the loss whose gradient it computes together with a classifier's last layer, the
-// gathering of images that products may do themselves, the header of the next step, the convolutions
-// of one tap, which it computes as products of matrices, and the gradients of activations that it
-// puts into the epilogue of a convolution's gradient.
+// gathering of images that products may do themselves, the header of the next step, the
+// convolutions of one tap, which it computes as products of matrices, and the gradients of
+// activations that it puts into the epilogue of a convolution's gradient.
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
