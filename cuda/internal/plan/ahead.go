@@ -65,8 +65,8 @@ func findAhead(calls []Call, header *tensor.Buffer) *Ahead {
 	return a
 }
 
-// Steps calls visit for the calls of n steps in a row, in sequence: with the call of a step, as it is
-// made for that step, and its number, or with Next and -1.
+// Steps calls visit for the calls of n steps in a row, in sequence: with a call of a step, as it is
+// made for that step, and its number; or with Next and -1.
 func (a *Ahead) Steps(calls []Call, n int, visit func(c Call, number int)) {
 	for step := range n {
 		for i, c := range calls {
