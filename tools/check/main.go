@@ -1,6 +1,6 @@
 // Command check reports mistakes in a module:
 //
-//	go run -C tools ./check DIR linux/arm64 darwin/arm64 windows/amd64
+//	go run -C tools ./check DIR darwin/arm64 windows/amd64
 //
 // For each platform it type-checks all packages and tests, and runs the analyzers of go vet; for
 // this machine's platform, those of staticcheck. It parses the module's dependencies without
