@@ -19,7 +19,7 @@ import (
 func fewMultiprocessors(t *testing.T, o cuda.Options) tensor.Device {
 	t.Helper()
 	device := cudatest.GPU(t, o)
-	cuda.PlanFor(device, 4)
+	cuda.PlanForFew(device)
 	return device
 }
 

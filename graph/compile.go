@@ -18,8 +18,9 @@ const MetricRows = 128
 // not be used afterwards.
 //
 // The passes, in order: extract copies the graph out of Gorgonia and drops what no output, metric
-// or update needs; fuse merges producers with their only consumers; order schedules; assignBuffers
-// gives each value a buffer; lower asks each op for its launches; plan.offsets places the buffers.
+// or update needs; fuse merges producers with their only consumers; combine lets one op
+// write several values; order schedules; assignBuffers gives each value a buffer; lower asks each
+// op for its launches; plan.offsets places the buffers.
 //
 // Compile is deterministic: the same calls of the builder give the same program, and so the same
 // bits.
@@ -39,6 +40,9 @@ func (b *Builder) Compile() (*Program, error) {
 		return nil, err
 	}
 	m.fuse() // before order, which then sees only the ops that remain
+	if m.combine() {
+		m.fuse() // a value that only combined ops read has one consumer left
+	}
 	if err := m.order(); err != nil {
 		return nil, err
 	}
@@ -50,12 +54,14 @@ func (b *Builder) Compile() (*Program, error) {
 	plan := newPlan()
 	p.assignBuffers(m, plan)
 	for _, v := range m.values {
-		if v.op == nil || isView(v) {
+		if v.op == nil || isView(v) || isPart(v) {
 			continue
 		}
 		l := lower(v)
-		if err := checkLaunches(v, l.launches); err != nil {
-			return nil, err
+		for _, out := range append(v.parts, v) {
+			if err := checkLaunches(out, l.launches); err != nil {
+				return nil, err
+			}
 		}
 		plan.use(len(p.launches), l.launches, l.temps)
 		p.launches = append(p.launches, l.launches...)

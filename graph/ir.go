@@ -217,9 +217,17 @@ func (m *module) fuse() {
 	m.values = live
 }
 
-// fits reports whether the inputs satisfy a fused op that is a RedundantInput: the last two must be
-// the same value, or the last one that from which an Early op computes the other.
+// fits reports whether the inputs satisfy a fused op that is Selective or a RedundantInput. Of the
+// latter the last two must be the same value, or the last one that from which an Early op computes
+// the other.
 func fits(fused Op, inputs []*value) bool {
+	if s, is := fused.(Selective); is {
+		var shapes []tensor.Shape
+		for _, in := range inputs {
+			shapes = append(shapes, in.shape)
+		}
+		return s.Accepts(shapes)
+	}
 	if _, is := fused.(RedundantInput); !is {
 		return true
 	}

@@ -87,6 +87,13 @@ type RedundantInput interface {
 	RedundantInput()
 }
 
+// Selective is an Op, made by Fuse, that does not accept all inputs that the separate ops accept.
+// The compiler drops the fusion if Accepts returns false.
+type Selective interface {
+	Op
+	Accepts(in []tensor.Shape) bool
+}
+
 // Early is an Op that the compiler schedules right after its inputs, although it is applied much
 // later. It keeps the little that is needed of a large input, such as one byte for each pooling
 // window for a gradient, while the input is in cache; the input's memory is then free during the
@@ -105,6 +112,7 @@ type Lowering struct {
 	label    string
 	inputs   []*tensor.Buffer
 	output   *tensor.Buffer
+	parts    []*tensor.Buffer
 	launches []tensor.Launch
 	temps    []*tensor.Buffer
 }
@@ -119,6 +127,9 @@ func (l *Lowering) InOut(i int) tensor.Argument { return tensor.InOut(l.inputs[i
 // Out returns the output as an argument that is written without being read first: it begins as
 // whatever the memory holds.
 func (l *Lowering) Out() tensor.Argument { return tensor.Out(l.output) }
+
+// Part returns further output i of a Combination as an argument that is written, like Out.
+func (l *Lowering) Part(i int) tensor.Argument { return tensor.Out(l.parts[i]) }
 
 // Temp returns a buffer of floats that is reserved from the op's first launch to its last.
 func (l *Lowering) Temp(elements int) *tensor.Buffer {

@@ -14,6 +14,8 @@ type value struct {
 	float  tensor.DType // the float in which op computes
 	dtype  tensor.DType // of the elements
 	buffer *tensor.Buffer
+	parts  []*value // further values that op writes, see Combination
+	users  []*value // see findUsers
 }
 
 // lower returns the launches of one value, in the float in which the op was applied. Its inputs and
@@ -23,6 +25,9 @@ func lower(v *value) *Lowering {
 	for _, in := range v.inputs {
 		l.Shapes = append(l.Shapes, in.shape)
 		l.inputs = append(l.inputs, in.buffer)
+	}
+	for _, p := range v.parts {
+		l.parts = append(l.parts, p.buffer)
 	}
 	v.op.Lower(l)
 	return l

@@ -263,6 +263,13 @@ INLINE T sigmoid(T x) {
   return fma(y, fma(-y, s, T(1)) - y * lost, y);
 }
 
+// siluSlope is s (1 + x (1 - s)) with s = sigmoid(x), the derivative of x sigmoid(x).
+template <class T>
+INLINE T siluSlope(T x) {
+  T s = sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+
 // softplus is ln(1 + e^x): 3 ulp.
 template <class T>
 INLINE T softplus(T x) {

@@ -1,4 +1,5 @@
-// Group normalisation: with z = (x - mean)/sqrt(variance + epsilon), where the mean is 0 unless
+// Group normalisation, and single gradients of filter response normalisation, whose other kernels are
+// in normalizerows.cu: with z = (x - mean)/sqrt(variance + epsilon), where the mean is 0 unless
 // center is set,
 //
 //	y = gamma[c] z + beta[c],  dx = (dz - [center] mean dz - z mean(z dz))/sqrt(variance + epsilon) for dz = gamma[c] dout,  dgamma[c] = sum of dout z
@@ -39,18 +40,18 @@ INLINE Group<T> groupOf(In<T> x, int channels, int width, int allChannels, int c
   return g;
 }
 
-// normalize sets y to after(c, gamma[c] z + beta[c]).
+// normalize sets y to gamma[c] z + beta[c].
 //
 // The kernels read x two or three times, once for each sum. A group of an image has often some
 // tens of kilobytes, so that all reads except the first hit the cache; keeping z for the backward
 // pass would cost more memory than reading x again.
-template <class T, class F>
-INLINE void normalize(Out<T> y, In<T> gamma, In<T> beta, const Group<T>& g, F after) {
+template <class T>
+INLINE void normalize(Out<T> y, In<T> gamma, In<T> beta, const Group<T>& g) {
   T* to = y.at() + (long long)blockIdx.x * g.size;
   for (int i = threadIdx.x; i < g.size; i += blockDim.x) {
     int channel = g.channel(i);
     double scale = gamma.at()[channel] * g.inverse;
-    to[i] = after(channel, T(((double)g.x[i] - g.mean) * scale + beta.at()[channel]));
+    to[i] = T(((double)g.x[i] - g.mean) * scale + beta.at()[channel]);
   }
 }
 
@@ -89,10 +90,7 @@ INLINE void normalizeBackwardScale(Out<double> products, In<T> dout, const Group
 
 #define NORMALIZE(T, suffix)                                                                                                            \
   KERNEL(normalize_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> gamma, In<T> beta, LAYOUT(T)) {                                          \
-    normalize(y, gamma, beta, GROUP, [](int, T y) { return y; });                                                                       \
-  }                                                                                                                                     \
-  KERNEL(normalize_threshold_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> gamma, In<T> beta, In<T> tau, LAYOUT(T)) {                     \
-    normalize(y, gamma, beta, GROUP, [&](int channel, T y) { return math::maximum(y, tau.at()[channel]); });                            \
+    normalize(y, gamma, beta, GROUP);                                                                                                   \
   }                                                                                                                                     \
   KERNEL(normalize_bwd_input_##suffix, 256)(Out<T> dx, In<T> dout, In<T> x, In<T> gamma, LAYOUT(T)) {                                   \
     normalizeBackward(dx, dout, gamma, GROUP, center);                                                                                  \

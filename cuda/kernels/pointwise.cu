@@ -13,20 +13,13 @@
 #define CURVE(stem, T, suffix, value, of, slope) VALUE(map, stem, T, suffix, value) SLOPE(map, stem, T, suffix, of, slope)
 #define WIDE_CURVE(stem, T, suffix, value, slope) VALUE(mapEach, stem, T, suffix, value) SLOPE(mapEach, stem, T, suffix, x, slope)
 
-// s (1 + x (1 - s)) with s = sigmoid(x)
-template <class T>
-INLINE T siluSlope(T x) {
-  T s = math::sigmoid(x);
-  return s * (1 + x * (1 - s));
-}
-
 // A row: name, float type, symbol's ending, y, what the derivative reads, and the derivative.
 #define CURVES(T, suffix)                                                                                              \
   CURVE(tanh, T, suffix, math::tanh(x), y, (1 - y) * (1 + y))                                                          \
   CURVE(sigmoid, T, suffix, math::sigmoid(x), y, y * (1 - y))                                                          \
   CURVE(softplus, T, suffix, math::softplus(x), y, -math::expm1(-y))                                                   \
   CURVE(softplus_inverse, T, suffix, x + math::log(-math::expm1(-x)), x, -1 / math::expm1(-x))                         \
-  CURVE(silu, T, suffix, x * math::sigmoid(x), x, siluSlope(x))                                                        \
+  CURVE(silu, T, suffix, x * math::sigmoid(x), x, math::siluSlope(x))                                                        \
   CURVE(exp, T, suffix, math::exp(x), y, y)                                                                            \
   CURVE(log, T, suffix, math::log(x), x, 1 / x)                                                                        \
   CURVE(log1p, T, suffix, math::log1p(x), x, 1 / (1 + x))                                                              \

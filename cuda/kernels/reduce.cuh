@@ -107,10 +107,10 @@ INLINE void rowSums(Out<Y> y, int sums, int terms, double scale, F f) {
 
 constexpr int columnThreads = 256;
 
-// columnSums does the same if f(s, t) and f(s + 1, t) are neighbours in memory: a block computes 32
-// sums, and each of its warps a part of their terms.
-template <class Y, class F>
-INLINE void columnSums(Out<Y> y, int sums, int terms, double scale, F f) {
+// columnSumsTo does the same if f(s, t) and f(s + 1, t) are neighbours in memory: a block computes
+// 32 sums, and each of its warps a part of their terms. It calls write(s, sum).
+template <class F, class W>
+INLINE void columnSumsTo(int sums, int terms, F f, W write) {
   constexpr int warps = columnThreads / 32;
   SHARED(double, shares, columnThreads);
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, s = 32 * blockIdx.x + lane, end = part(terms, blockIdx.y + 1);
@@ -124,7 +124,13 @@ INLINE void columnSums(Out<Y> y, int sums, int terms, double scale, F f) {
   if (warp > 0 || s >= sums) return;
   // The first warp adds the others' sums in order of the warps.
   for (int other = 1; other < warps; other++) total += shares[32 * other + lane];
-  y.at()[blockIdx.y * sums + s] = Y(total * scale);
+  write(s, total);
+}
+
+// columnSums does this for sums times scale.
+template <class Y, class F>
+INLINE void columnSums(Out<Y> y, int sums, int terms, double scale, F f) {
+  columnSumsTo(sums, terms, f, [&](int s, double total) INLINED { y.at()[blockIdx.y * sums + s] = Y(total * scale); });
 }
 
 }  // namespace pollen

@@ -21,12 +21,22 @@ import (
 //
 // x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and
 // Krishnan, Filter response normalization layer (2020), equations 1 to 3. A Threshold that follows
-// is fused into it.
+// is fused into it, and so are, behind that, the sum of a residual block and a SiLU or ReLU.
 type FilterResponseNorm struct {
 	Epsilon float64
 
-	threshold bool
+	threshold, add bool
+	activation     activation
 }
+
+// activation is what a normalization applies last, as its kernels number it.
+type activation int
+
+const (
+	noActivation activation = iota
+	siluActivation
+	reluActivation
+)
 
 // GroupNorm standardises each group of neighbouring channels of an image, then applies a learned
 // scale and shift to each channel:
@@ -43,14 +53,16 @@ type GroupNorm struct {
 
 // normalization has the attributes of both ops; groups is 0 if each channel is a group.
 type normalization struct {
-	groups    int
-	center    bool
-	threshold bool // y = max(..., tau), tau [C] being one more input
-	epsilon   float64
+	groups     int
+	center     bool
+	threshold  bool       // y = max(..., tau), tau [C] being one more input
+	add        bool       // behind the threshold: y + r, r [B C H W] being one more input
+	activation activation // behind these
+	epsilon    float64
 }
 
 func (f FilterResponseNorm) normalization() normalization {
-	return normalization{threshold: f.threshold, epsilon: f.Epsilon}
+	return normalization{threshold: f.threshold, add: f.add, activation: f.activation, epsilon: f.Epsilon}
 }
 func (g GroupNorm) normalization() normalization {
 	return normalization{groups: g.Groups, center: true, epsilon: g.Epsilon}
@@ -77,12 +89,30 @@ func (g GroupNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Fuse implements graph.Fuser.
 func (f FilterResponseNorm) Fuse(consumer graph.Op) (graph.Op, bool) {
-	if _, ok := consumer.(Threshold); !ok || f.threshold {
-		return nil, false
+	last := f.activation == noActivation
+	switch consumer {
+	case Threshold{}:
+		ok := !f.threshold
+		f.threshold = true
+		return f, ok
+	case Add{}, Add{relu: true}:
+		ok := f.threshold && !f.add && last
+		if f.add = true; consumer == (Add{relu: true}) {
+			f.activation = reluActivation
+		}
+		return f, ok
+	case SiLU{}:
+		f.activation = siluActivation
+		return f, f.threshold && last
+	case ReLU{}:
+		f.activation = reluActivation
+		return f, f.threshold && last
 	}
-	f.threshold = true
-	return f, true
+	return nil, false
 }
+
+// Accepts implements graph.Selective: the sum that is fused does not broadcast.
+func (f FilterResponseNorm) Accepts(in []tensor.Shape) bool { return !f.add || in[4].Equal(in[0]) }
 
 // Lower implements graph.Op.
 func (f FilterResponseNorm) Lower(l *graph.Lowering) { f.normalization().lower(l) }
@@ -104,6 +134,9 @@ func (n normalization) shape(in []tensor.Shape) (tensor.Shape, error) {
 	ranks := []int{4, 1, 1}
 	if n.threshold {
 		ranks = append(ranks, 1)
+	}
+	if n.add {
+		ranks = append(ranks, 4)
 	}
 	if err := checkRanks(in, ranks...); err != nil {
 		return nil, err
@@ -172,19 +205,42 @@ const groupsPerPass = kernel.PlanesTogether
 func (n normalization) lower(l *graph.Lowering) {
 	m := n.layout(l.Shape)
 	stem, buffers := "normalize_fwd", []tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}
-	if n.threshold {
-		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
+	for i, fused := range []bool{n.threshold, n.add} {
+		if fused {
+			buffers = append(buffers, l.In(3+i))
+		}
 	}
-	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
-	l.Emit(stem, m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
+	if n.threshold {
+		stem = "normalize_threshold_fwd"
+	}
+	run := graph.Pick(l, normalize(n, m, valuesOf(SiLU{}.unary().value, kernel.SiLU)), normalize(n, m, valuesOf[float64](SiLU{}.unary().value, nil)))
+	host := tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run)
+	if n.groups > 0 || n.center {
+		l.Emit(stem, m.grid(), host, append(buffers, n.arguments(l, m, l.Shape)...)...)
+		return
+	}
+	tau, r := buffers[2], buffers[1] // not read
+	if n.threshold {
+		tau = buffers[4]
+	}
+	if n.add {
+		r = buffers[5]
+	}
+	ending, lanes, grid := rowKernel(l.DType, m.rows, m.width)
+	l.EmitCalls(stem, []tensor.Call{l.Call("normalize_rows"+ending, grid, append(buffers[:4:4], tau, r,
+		tensor.Int(m.rows), tensor.Int(l.Shape[1]), tensor.Int(m.width), tensor.Int(lanes),
+		tensor.Bool(n.threshold), tensor.Bool(n.add), tensor.Int(int(n.activation)), tensor.Float(l.DType, n.epsilon))...)}, host, buffers...)
 }
 
-func normalize[T float32 | float64](n normalization, m groupLayout) func(a *tensor.Args, lo, hi int) {
+func normalize[T float32 | float64](n normalization, m groupLayout, silu func(y, x []T)) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, gamma, beta := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
-		var tau []T
+		var tau, r []T
 		if n.threshold {
 			tau = tensor.Slice[T](a, 4)
+		}
+		if n.add {
+			r = tensor.Slice[T](a, 5)
 		}
 		var means, inverses [groupsPerPass]float64
 		var affine [groupsPerPass]kernel.Affine
@@ -204,6 +260,15 @@ func normalize[T float32 | float64](n normalization, m groupLayout) func(a *tens
 				kernel.WideAffinePlanes(to, from, affine[:last-plane])
 				if n.threshold {
 					kernel.RaisePlanes(to, to, ofChannels(bounds[:last-plane], tau, plane))
+				}
+				if n.add {
+					kernel.Add(to, to, r[plane*m.width:last*m.width])
+				}
+				switch n.activation {
+				case siluActivation:
+					silu(to, to)
+				case reluActivation:
+					kernel.Raise(to, to, 0)
 				}
 			}
 		}

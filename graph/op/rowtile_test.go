@@ -91,9 +91,10 @@ func TestRowTiles(t *testing.T) {
 		x = b.Apply(ReLU{}, b.Apply(Multiply{}, b.Apply(Add{}, x, image), image))
 		x = b.Apply(ReLU{}, b.Apply(Add{}, x, b.Apply(Multiply{}, x, image)))
 		x = b.Apply(GroupNorm{Groups: 3, Epsilon: 1e-5}, x, parameter(channels), parameter(channels))
-		return b.Apply(Threshold{}, b.Apply(Tanh{}, x), parameter(channels))
+		return b.Apply(SiLU{}, b.Apply(Threshold{}, b.Apply(Tanh{}, x), parameter(channels)))
 	}, "bias_bwd", "normalize_fwd", "normalize_threshold_fwd", "normalize_bwd_input", "normalize_bwd_scale", "threshold_fwd", "threshold_bwd",
-		"threshold_bwd_bound", "silu_fwd", "silu_bwd", "tanh_fwd", "tanh_bwd", "relu_fwd", "relu_bwd", "relu_bwd_sum", "add_fwd", "add_relu_fwd", "multiply_fwd",
+		"threshold_bwd_bound", "normalize_gradients", "silu_fwd", "silu_bwd", "tanh_fwd", "tanh_bwd",
+		"relu_fwd", "relu_bwd", "relu_bwd_sum", "add_fwd", "add_relu_fwd", "multiply_fwd",
 		"fan_in_fwd")
 }
 

@@ -75,15 +75,21 @@ func lowerUnary(l *graph.Lowering, c unary) {
 
 // unaryForward returns the loop y = value(x), by values if that is not nil.
 func unaryForward[T float32 | float64](value func(x float64) float64, values func(y, x []T)) func(a *tensor.Args, lo, hi int) {
-	if values == nil {
-		values = func(y, x []T) {
-			for i, v := range x {
-				y[i] = T(value(float64(v)))
-			}
-		}
-	}
+	values = valuesOf(value, values)
 	return func(a *tensor.Args, lo, hi int) {
 		values(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi])
+	}
+}
+
+// valuesOf returns values or, if that is nil, a loop that computes y = value(x).
+func valuesOf[T float32 | float64](value func(x float64) float64, values func(y, x []T)) func(y, x []T) {
+	if values != nil {
+		return values
+	}
+	return func(y, x []T) {
+		for i, v := range x {
+			y[i] = T(value(float64(v)))
+		}
 	}
 }
 
@@ -116,14 +122,20 @@ func (g unaryBackward) Lower(l *graph.Lowering) {
 
 // unaryVJP returns the loop dx = dout derivative(v), by gradients if that is not nil.
 func unaryVJP[T float32 | float64](slope func(v float64) float64, gradients func(dx, dout, v []T)) func(a *tensor.Args, lo, hi int) {
-	if gradients == nil {
-		gradients = func(dx, dout, v []T) {
-			for i, from := range v {
-				dx[i] = T(float64(dout[i]) * slope(float64(from)))
-			}
-		}
-	}
+	gradients = vjpOf(slope, gradients)
 	return func(a *tensor.Args, lo, hi int) {
 		gradients(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
+	}
+}
+
+// vjpOf returns gradients or, if that is nil, a loop that computes dx = dout slope(v).
+func vjpOf[T float32 | float64](slope func(v float64) float64, gradients func(dx, dout, v []T)) func(dx, dout, v []T) {
+	if gradients != nil {
+		return gradients
+	}
+	return func(dx, dout, v []T) {
+		for i, from := range v {
+			dx[i] = T(float64(dout[i]) * slope(float64(from)))
+		}
 	}
 }

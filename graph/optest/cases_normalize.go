@@ -97,7 +97,74 @@ func normalizeCases() []Case {
 			},
 		})
 	}
-	return append(cases, dropoutCases()...)
+	return append(cases, append(normalizeBlockCases(), dropoutCases()...)...)
+}
+
+// normalizeBlockCases are what follows a filter response norm in a residual network, which is fused
+// into it, and whose gradients are fused into its own. Rows of these widths fit into a GPU's
+// registers, or not.
+func normalizeBlockCases() []Case {
+	const epsilon = 1e-3
+	var cases []Case
+	for _, shape := range []tensor.Shape{
+		{2, 3, 8, 8}, {1, 2, 28, 28}, {2, 3, 5, 7}, {3, 5, 2, 2}, {2, 3, 10, 10}, {3, 2, 16, 16}, {1, 1, 32, 32}, {1, 1, 36, 36},
+	} {
+		width, all := shape[2]*shape[3], len(cases) < 3*6
+		silu := func(x float64) float64 { return x / (1 + math.Exp(-x)) }
+		relu := func(x float64) float64 { return math.Max(x, 0) }
+		for _, f := range []struct {
+			name      string
+			residual  bool
+			twice     bool // z is used twice
+			op        graph.Op
+			activated func(float64) float64
+		}{
+			{"SiLU", false, false, op.SiLU{}, silu}, {"SiLU, used twice", false, true, op.SiLU{}, silu}, {"sum, SiLU", true, false, op.SiLU{}, silu},
+			{"sum, SiLU, used twice", true, true, op.SiLU{}, silu}, {"ReLU", false, false, op.ReLU{}, relu}, {"sum, ReLU", true, false, op.ReLU{}, relu},
+		} {
+			if !all && !(f.residual && f.twice) {
+				continue
+			}
+			c := Case{
+				Name: fmt.Sprint("filter response norm, threshold, ", f.name, " ", shape), Terms: width,
+				Inputs: []Input{Float(Normal, shape...), Float(Normal, shape[1]), Float(Normal, shape[1]), Float(Normal, shape[1])},
+				Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+					y := b.Apply(op.Threshold{}, b.Apply(op.FilterResponseNorm{Epsilon: epsilon}, in[:3]...), in[3])
+					if f.residual {
+						y = b.Apply(op.Add{}, y, in[4])
+					}
+					z := b.Apply(f.op, y)
+					if f.twice {
+						z = b.Apply(op.Add{}, b.Apply(op.Multiply{}, z, in[len(in)-1]), z)
+					}
+					return z
+				},
+				Naive: func(in [][]float64) []float64 {
+					z := naiveNormalize(in[0], in[1], in[2], shape[0], 0, width, epsilon)
+					for i := range z {
+						z[i] = math.Max(z[i], in[3][i/width%shape[1]])
+						if f.residual {
+							z[i] += in[4][i]
+						}
+						if z[i] = f.activated(z[i]); f.twice {
+							z[i] += z[i] * in[len(in)-1][i]
+						}
+					}
+					return z
+				},
+			}
+			if f.residual {
+				c.Inputs = append(c.Inputs, Float(Normal, shape...))
+			}
+			if f.twice {
+				c.Inputs = append(c.Inputs, Float(Normal, shape...))
+			} else {
+				c.Kernel = "normalize_threshold_fwd"
+			}
+			cases = append(cases, c)
+		}
+	}
+	return cases
 }
 
 func dropoutCases() []Case {
