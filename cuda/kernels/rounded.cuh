@@ -30,165 +30,236 @@ namespace pollen {
 
 constexpr int roundedDepth = 32;  // of a stage
 
-// thisThread is threadIdx.x, from which the compiler computes addresses again in each round: kept
-// in registers, they would not leave enough of these.
-INLINE unsigned thisThread() { return opaque(threadIdx.x); }
-
 // swapped returns the r-th of eight depths in the order of the sum.
 INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 
 // An operand is a type with
 //
-//     begin(item, j, k, end)          called first
-//     copy(item, j, k, end, raw)      starts the copies of an item at depths k to end - 1
-//     ahead(item, j, k, end)          prepares the next copy of the item
-//     round(item, k, raw, to)         rounds an item into a stage
+//     begin(first, k, end)     called first: of the tile's first row or column, and the depths
+//     copy(raw, k)             starts the copies of the stage at depth k, each 32 further on
+//     round(raw, to, k)        rounds what the warp has copied
 //
-// first is the tile's first row or column, and j the item's number among those of its warp.
+// side is the tile's number of rows or columns, and warps those of the block. A warp has count
+// items, warps apart. What follows from the thread only is computed by begin.
 
-// DeepFloats is an operand [extent, depth] of which a tile has side rows from first on.
-template <int side>
+// DeepFloats is an operand [extent, depth].
+template <int side, int warps>
 struct DeepFloats {
   static constexpr bool transposed = false;
-  static constexpr int itemBytes = 1024;
+  static constexpr int itemBytes = 1024, count = side / 8 / warps;
+  static_assert(side / 8 % warps == 0, "whole items");
   const float* data;
-  int extent, depth, first;
+  int extent, depth;
+  int limit[2 * count];  // the depths that a lane may copy are below
+  const float* from;
+  unsigned to, read, write;  // places in an item, and in a stage
 
-  INLINE void begin(int, int, int, int) const {}
-  INLINE void ahead(int, int, int, int) const {}
-
-  // Eight lanes copy the 128 bytes of a row, whose chunks are exchanged in pairs in odd rows.
-  INLINE void copy(int item, int, int k, int end, char* raw) const {
-    unsigned lane = thisThread() % 32, row = lane / 8, chunk = lane % 8, x = first + 8 * item + row;
-    const float* from = data + x * depth + k + 4 * chunk;
-    bool inside = k + 4 * chunk < end;
-    char* to = raw + row * 128 + (chunk ^ row % 2) * 16;
+  // Eight lanes copy the 128 bytes of a row, whose chunks are exchanged in pairs in odd rows. A
+  // lane then rounds eight depths of a row.
+  INLINE void begin(int first, int k, int end) {
+    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, chunk = lane % 8, row = lane / 8;
+    int x = first + 8 * warp + row;
+    from = data + (long long)x * depth + (k + 4 * chunk);
 #pragma unroll
-    for (int j = 0; j < 2; j++) copyAsync16(to + 512 * j, from + 4 * j * depth, inside && x + 4 * j < extent);
+    for (int i = 0; i < 2 * count; i++) limit[i] = x + i / 2 * 8 * warps + i % 2 * 4 < extent ? end - (int)(4 * chunk) : 0;
+    to = warp * itemBytes + row * 128 + (chunk ^ row % 2) * 16;
+    unsigned eight = lane % 4;
+    row = lane / 4;
+    read = warp * itemBytes + row * 128 + (2 * eight ^ row % 2) * 16;
+    write = (8 * warp + row) * 64 + (eight ^ row / 2 % 4) * 16;
   }
 
-  // round rounds eight depths of a row.
-  INLINE void round(int item, int, const char* raw, char* to) const {
-    unsigned lane = thisThread() % 32, row = lane / 4, eight = lane % 4;
-    auto load = [&](unsigned chunk) INLINED { return *(const Vector<float, 4>*)(raw + row * 128 + (chunk ^ row % 2) * 16); };
-    Vector<float, 4> low = load(2 * eight), high = load(2 * eight + 1);
-    Vector<unsigned, 4> words;
+  INLINE void copy(char* raw, int k) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) words.v[i] = packBF16(low.v[i], high.v[i]);
-    *(Vector<unsigned, 4>*)(to + (8 * item + row) * 64 + (eight ^ row / 2 % 4) * 16) = words;
-  }
-};
-
-// WideFloats is an operand [depth, extent], of which a tile has side columns from first on.
-template <int side>
-struct WideFloats {
-  static constexpr bool transposed = true;
-  static constexpr int itemBytes = 1024, across = side / 4, down = 32 / across;  // lanes along the side, and in depth
-  const float* data;
-  int extent, depth, first;
-
-  static INLINE int depthOf(int item, unsigned lane) { return item * (256 / side) + lane / across; }
-
-  INLINE void begin(int, int, int, int) const {}
-  INLINE void ahead(int, int, int, int) const {}
-
-  // A lane copies four columns at two depths.
-  INLINE void copy(int item, int, int k, int end, char* raw) const {
-    unsigned lane = thisThread() % 32, x = first + lane % across * 4, d = k + depthOf(item, lane);
-    const float* from = data + d * extent + x;
-    bool inside = x < extent;
-#pragma unroll
-    for (int j = 0; j < 2; j++) copyAsync16(raw + 16 * lane + 512 * j, from + j * down * extent, inside && d + j * down < end);
+    for (int i = 0; i < 2 * count; i++)
+      copyAsync16(raw + to + i / 2 * warps * itemBytes + i % 2 * 512, from + (i / 2 * 8 * warps + i % 2 * 4) * depth, k < limit[i]);
+    from += roundedDepth;
   }
 
-  INLINE void round(int item, int, const char* raw, char* to) const {
-    unsigned lane = thisThread() % 32, x = lane % across;
+  INLINE void round(const char* raw, char* stage, int) const {
 #pragma unroll
-    for (int j = 0; j < 2; j++) {
-      Vector<float, 4> v = *(const Vector<float, 4>*)(raw + 16 * lane + 512 * j);
-      int d = depthOf(item, lane) + j * down;
-      *(Vector<unsigned, 2>*)(to + d * 2 * side + (x / 2 ^ d % 8) * 16 + x % 2 * 8) = {packBF16(v.v[0], v.v[1]), packBF16(v.v[2], v.v[3])};
+    for (int j = 0; j < count; j++) {
+      using Four = Vector<float, 4>;
+      Four low = *(const Four*)(raw + read + j * warps * itemBytes), high = *(const Four*)(raw + (read ^ 16) + j * warps * itemBytes);
+      Vector<unsigned, 4> words;
+#pragma unroll
+      for (int i = 0; i < 4; i++) words.v[i] = packBF16(low.v[i], high.v[i]);
+      *(Vector<unsigned, 4>*)(stage + write + j * warps * 8 * 64) = words;
     }
   }
 };
 
-// Images are the images of a step's batch in the data set. Both pixels and places in a plane of
-// eight neighbouring pixels are multiples of eight.
+// Wide is the places of an operand whose side is contiguous: a lane has four neighbours along the
+// side at two depths of each item.
+template <int side, int warps>
+struct Wide {
+  static constexpr int across = side / 4, down = 32 / across;               // lanes along the side, and in depth
+  static constexpr int depths = 256 / side, count = side / 8 / warps;       // depths of an item, items of a warp
+  static_assert(side / 8 % warps == 0 && depths * warps % 8 == 0, "whole items, whose swizzle is the same");
+  unsigned write[2];
+
+  static INLINE unsigned x() { return threadIdx.x % 32 % across; }
+  static INLINE unsigned depth() { return threadIdx.x / 32 * depths + threadIdx.x % 32 / across; }
+
+  INLINE void begin() {
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      unsigned d = depth() + i * down;
+      write[i] = d * 2 * side + (x() / 2 ^ d % 8) * 16 + x() % 2 * 8;
+    }
+  }
+
+  // store stores four rounded numbers of depth i of item j.
+  INLINE void store(char* stage, int i, int j, unsigned low, unsigned high) const {
+    *(Vector<unsigned, 2>*)(stage + write[i] + j * warps * depths * 2 * side) = {low, high};
+  }
+};
+
+// WideFloats is an operand [depth, extent].
+template <int side, int warps>
+struct WideFloats {
+  static constexpr bool transposed = true;
+  static constexpr int itemBytes = 1024, count = Wide<side, warps>::count;
+  const float* data;
+  int extent, depth;
+  int limit;  // the depths that a lane may copy are below, for its first depth
+  const float* from;
+  unsigned to;
+  Wide<side, warps> wide;
+
+  INLINE void begin(int first, int k, int end) {
+    int x = first + wide.x() * 4, d = wide.depth();
+    from = data + (long long)(k + d) * extent + x;
+    limit = x < extent ? end - d : 0;
+    to = threadIdx.x / 32 * itemBytes + threadIdx.x % 32 * 16;
+    wide.begin();
+  }
+
+  INLINE void copy(char* raw, int k) {
+#pragma unroll
+    for (int i = 0; i < 2 * count; i++) {
+      int d = i / 2 * warps * wide.depths + i % 2 * wide.down;
+      copyAsync16(raw + to + i / 2 * warps * itemBytes + i % 2 * 512, from + d * extent, k + d < limit);
+    }
+    from += roundedDepth * extent;
+  }
+
+  INLINE void round(const char* raw, char* stage, int) const {
+#pragma unroll
+    for (int i = 0; i < 2 * count; i++) {
+      Vector<float, 4> v = *(const Vector<float, 4>*)(raw + to + i / 2 * warps * itemBytes + i % 2 * 512);
+      wide.store(stage, i % 2, i / 2, packBF16(v.v[0], v.v[1]), packBF16(v.v[2], v.v[3]));
+    }
+  }
+};
+
+// Images are the images of a step's batch in the data set. Both pixels and the pixels of a plane
+// are multiples of eight. Half of a warp's lanes copy, 16 bytes each.
 struct Images {
   const unsigned char* data;
   const int* examples;  // of the batch
   int batch, pixels;
   Affine<float> affine;
 
+  static INLINE bool copies() { return threadIdx.x % 32 < 16; }
+  INLINE const unsigned char* at(int example, int pixel) const { return data + (long long)example * pixels + pixel; }
+
   // number returns the i-th of four bytes as a number. scale and shift are those of their plane.
   static INLINE float number(unsigned bytes, int i, float scale, float shift) { return float(bytes >> 8 * i & 255) * scale + shift; }
 };
 
-// DeepImages is an operand [batch, pixels], of which a tile has side images from first on. A warp
-// has count items.
-template <int side, int count>
+// DeepImages is an operand [batch, pixels].
+template <int side, int warps>
 struct DeepImages {
   static constexpr bool transposed = false;
-  static constexpr int itemBytes = 256;
+  static constexpr int itemBytes = 256, count = side / 8 / warps;
   Images images;
-  int first = 0, example[count] = {};
+  int limit[count];
+  const unsigned char* from[count];
+  unsigned write;
 
-  // Half of a warp's lanes copy, two to the 32 bytes of an image.
-  static INLINE unsigned row() { return thisThread() % 32 / 2; }
-  INLINE void ahead(int, int, int, int) const {}
-  INLINE void begin(int item, int j, int, int) {
-    unsigned x = first + 8 * item + row();
-    example[j] = row() < 8 && x < images.batch ? images.examples[x] : -1;
-  }
-  INLINE void copy(int, int j, int k, int end, char* raw) const {
-    unsigned lane = thisThread() % 32, at = k + lane % 2 * 16;
-    if (row() < 8) copyAsync16(raw + 16 * lane, images.data + (long long)example[j] * images.pixels + at, at < end && example[j] >= 0);
-  }
-
-  INLINE void round(int item, int k, const char* raw, char* to) const {
-    unsigned lane = thisThread() % 32, row = lane / 4, eight = lane % 4;
-    Vector<unsigned, 2> bytes = *(const Vector<unsigned, 2>*)(raw + 8 * lane);
-    float scale = images.affine.scale(k + 8 * eight), shift = images.affine.shift(k + 8 * eight);
-    Vector<unsigned, 4> words;
+  // Two lanes copy the 32 bytes of an image.
+  INLINE void begin(int first, int k, int end) {
+    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / 4;
+    int half = lane % 2 * 16;
 #pragma unroll
-    for (int i = 0; i < 4; i++) words.v[i] = packBF16(Images::number(bytes.v[0], i, scale, shift), Images::number(bytes.v[1], i, scale, shift));
-    *(Vector<unsigned, 4>*)(to + (8 * item + row) * 64 + (eight ^ row / 2 % 4) * 16) = words;
+    for (int j = 0; j < count; j++) {
+      int x = first + 8 * (warp + j * warps) + lane / 2;
+      bool there = images.copies() && x < images.batch;
+      from[j] = images.at(opaque(there ? images.examples[x] : 0), k + half);
+      limit[j] = there ? end - half : 0;
+    }
+    write = (8 * warp + row) * 64 + (lane % 4 ^ row / 2 % 4) * 16;
+  }
+
+  INLINE void copy(char* raw, int k) {
+#pragma unroll
+    for (int j = 0; j < count; j++) {
+      char* to = raw + (threadIdx.x / 32 + j * warps) * itemBytes + threadIdx.x % 32 * 16;
+      if (images.copies()) copyAsync16(to, from[j], k < limit[j]);
+      from[j] += roundedDepth;
+    }
+  }
+
+  INLINE void round(const char* raw, char* stage, int k) const {
+    int pixel = k + threadIdx.x % 4 * 8;
+    float scale = images.affine.scale(pixel), shift = images.affine.shift(pixel);
+#pragma unroll
+    for (int j = 0; j < count; j++) {
+      Vector<unsigned, 2> bytes = *(const Vector<unsigned, 2>*)(raw + 8 * threadIdx.x + j * warps * itemBytes);
+      Vector<unsigned, 4> words;
+#pragma unroll
+      for (int i = 0; i < 4; i++) words.v[i] = packBF16(Images::number(bytes.v[0], i, scale, shift), Images::number(bytes.v[1], i, scale, shift));
+      *(Vector<unsigned, 4>*)(stage + write + j * warps * 8 * 64) = words;
+    }
   }
 };
 
-// WideImages is an operand [batch, pixels] whose depth is the batch: a tile has side pixels from
-// first on. A warp has count items.
-template <int side, int count>
+// WideImages is an operand [batch, pixels] whose depth is the batch.
+template <int side, int warps>
 struct WideImages {
   static constexpr bool transposed = true;
-  static constexpr int itemBytes = 256, chunks = side / 16, across = side / 4, down = 32 / across;
+  static constexpr int itemBytes = 256, count = Wide<side, warps>::count, chunks = side / 16;
   Images images;
-  int first = 0, example[count] = {};
+  int end, pixel;
+  int example[count];  // that the lane will copy next, or -1
+  float scale, shift;
+  Wide<side, warps> wide;
 
-  static INLINE int depthOf(int item) { return item * (256 / side) + thisThread() % 32 / chunks; }
-
-  // ahead looks up, a stage ahead, the example that a lane will copy.
-  INLINE void begin(int item, int j, int k, int end) { ahead(item, j, k, end); }
-  INLINE void ahead(int item, int j, int k, int end) {
-    int d = k + depthOf(item);
-    example[j] = thisThread() % 32 < 16 && d < end ? images.examples[d] : -1;
+  INLINE void begin(int first, int k, int to) {
+    end = to;
+    pixel = first + threadIdx.x % 32 % chunks * 16;
+    scale = images.affine.scale(first + wide.x() * 4);
+    shift = images.affine.shift(first + wide.x() * 4);
+    wide.begin();
+    lookUp(k);
   }
-  INLINE void copy(int, int j, int, int, char* raw) const {
-    unsigned lane = thisThread() % 32, x = first + lane % chunks * 16;
-    if (lane < 16) copyAsync16(raw + 16 * lane, images.data + (long long)example[j] * images.pixels + x, x < images.pixels && example[j] >= 0);
-  }
 
-  // round rounds four pixels at two depths. The last depths of a slice may have no image: there the
-  // other operand is zero.
-  INLINE void round(int item, int, const char* raw, char* to) const {
-    unsigned lane = thisThread() % 32, x = lane % across, pixel = first + 4 * x;
-    float scale = images.affine.scale(pixel), shift = images.affine.shift(pixel);
+  // lookUp looks up, a stage ahead, the examples at depth k.
+  INLINE void lookUp(int k) {
 #pragma unroll
-    for (int j = 0; j < 2; j++) {
-      unsigned bytes = *(const unsigned*)(raw + 4 * lane + 128 * j), d = item * (256 / side) + lane / across + j * down;
-      auto number = [&](int i) INLINED { return Images::number(bytes, i, scale, shift); };
-      char* place = to + d * 2 * side + (x / 2 ^ d % 8) * 16 + x % 2 * 8;
-      *(Vector<unsigned, 2>*)place = {packBF16(number(0), number(1)), packBF16(number(2), number(3))};
+    for (int j = 0; j < count; j++) {
+      int d = k + (threadIdx.x / 32 + j * warps) * wide.depths + threadIdx.x % 32 / chunks;
+      example[j] = images.copies() && pixel < images.pixels && d < end ? images.examples[d] : -1;
+    }
+  }
+
+  INLINE void copy(char* raw, int k) {
+#pragma unroll
+    for (int j = 0; j < count; j++) {
+      char* to = raw + (threadIdx.x / 32 + j * warps) * itemBytes + threadIdx.x % 32 * 16;
+      if (images.copies()) copyAsync16(to, images.at(example[j], pixel), example[j] >= 0);
+    }
+    lookUp(k + roundedDepth);
+  }
+
+  // The last depths of a slice may have no image: there the other operand is zero.
+  INLINE void round(const char* raw, char* stage, int) const {
+#pragma unroll
+    for (int i = 0; i < 2 * count; i++) {
+      unsigned bytes = *(const unsigned*)(raw + threadIdx.x / 32 * itemBytes + threadIdx.x % 32 * 4 + i / 2 * warps * itemBytes + i % 2 * 128);
+      auto number = [&](int n) INLINED { return Images::number(bytes, n, scale, shift); };
+      wide.store(stage, i % 2, i / 2, packBF16(number(0), number(1)), packBF16(number(2), number(3)));
     }
   }
 };
@@ -275,23 +346,12 @@ struct RoundedTile {
     }
   }
 
-  // itemsOf is how many items of a side a warp has, at most. forItems calls f(item, j) for each.
-  static constexpr int itemsOf(int side) { return (side / 8 + warps - 1) / warps; }
-  template <int side, class F>
-  static INLINE void forItems(F f) {
-    constexpr int items = side / 8;
-#pragma unroll
-    for (int i = 0; i < items; i += warps)
-      if (items % warps == 0 || threadIdx.x / 32 < items - i) f(i + thisThread() / 32, i / warps);
-  }
-
   // run computes the tile of block blockIdx.x.
   template <class A, class B>
   static INLINE void run(A a, B b, Output<float> out, Slices slices, char* memory) {
     constexpr int rawRows = rows / 8 * A::itemBytes, rawBytes = rawRows + columns / 8 * B::itemBytes;
     int down = (out.rows + rows - 1) / rows;
-    a.first = blockIdx.x % down * rows;
-    b.first = blockIdx.x / down * columns;
+    int row = blockIdx.x % down * rows, column = blockIdx.x / down * columns;
     bool split = gridDim.y > 1;
     if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
     int begin = split ? blockIdx.y * slices.each : 0, end = split ? minInt(begin + slices.each, slices.depth) : slices.depth;
@@ -300,19 +360,13 @@ struct RoundedTile {
       if (round < rounds) {
         int k = begin + round * roundedDepth;
         char* raw = memory + slot * rawBytes;
-        forItems<rows>([&](int item, int j) INLINED {
-          a.copy(item, j, k, end, raw + item * A::itemBytes);
-          a.ahead(item, j, k + roundedDepth, end);
-        });
-        forItems<columns>([&](int item, int j) INLINED {
-          b.copy(item, j, k, end, raw + rawRows + item * B::itemBytes);
-          b.ahead(item, j, k + roundedDepth, end);
-        });
+        a.copy(raw, k);
+        b.copy(raw + rawRows, k);
       }
       copyAsyncCommit();
     };
-    forItems<rows>([&](int item, int j) INLINED { a.begin(item, j, begin, end); });
-    forItems<columns>([&](int item, int j) INLINED { b.begin(item, j, begin, end); });
+    a.begin(row, begin, end);
+    b.begin(column, begin, end);
 #pragma unroll
     for (int s = 0; s < stages; s++) copy(s, s);
     char* rounded = memory + stages * rawBytes;
@@ -327,9 +381,9 @@ struct RoundedTile {
       copyAsyncWait<stages - 1>();
       warpBarrier();  // all lanes' copies have arrived
       int k = begin + round * roundedDepth;
-      char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes, *other = stage + 2 * roundedDepth * rows;
-      forItems<rows>([&](int item, int) INLINED { a.round(item, k, raw + item * A::itemBytes, stage); });
-      forItems<columns>([&](int item, int) INLINED { b.round(item, k, raw + rawRows + item * B::itemBytes, other); });
+      char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes;
+      a.round(raw, stage, k);
+      b.round(raw + rawRows, stage + 2 * roundedDepth * rows, k);
       barrier();
       copy(round + stages, slot);
       slot = slot + 1 == stages ? 0 : slot + 1;
@@ -339,7 +393,7 @@ struct RoundedTile {
       sums.clear();
       open = perSlice;
     }
-    storeSums<RoundedTile>(total, out, a.first, b.first, true, !split, (float*)memory);
+    storeSums<RoundedTile>(total, out, row, column, true, !split, (float*)memory);
   }
 };
 
@@ -354,10 +408,10 @@ struct RoundedTile {
    int each) {                                                                                                                               \
     using Tile = __VA_ARGS__;                                                                                                                \
     DYNAMIC_SHARED(Line, memory);                                                                                                            \
-    DeepFloats<Tile::rows> deepA = {a.at(), m, k};                                                                                           \
-    WideFloats<Tile::rows> wideA = {a.at(), m, k};                                                                                           \
-    DeepFloats<Tile::columns> deepB = {b.at(), n, k};                                                                                        \
-    WideFloats<Tile::columns> wideB = {b.at(), n, k};                                                                                        \
+    DeepFloats<Tile::rows, Tile::warps> deepA = {a.at(), m, k};                                                                                           \
+    WideFloats<Tile::rows, Tile::warps> wideA = {a.at(), m, k};                                                                                           \
+    DeepFloats<Tile::columns, Tile::warps> deepB = {b.at(), n, k};                                                                                        \
+    WideFloats<Tile::columns, Tile::warps> wideB = {b.at(), n, k};                                                                                        \
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (!transposeA && transposeB)                                                                                                           \
@@ -382,9 +436,9 @@ struct RoundedTile {
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (transposeA)                                                                                                                          \
-      Tile::run(WideFloats<Tile::rows>{other.at(), m, k}, WideImages<Tile::columns, Tile::itemsOf(Tile::columns)>{pixels}, to, of,           \
+      Tile::run(WideFloats<Tile::rows, Tile::warps>{other.at(), m, k}, WideImages<Tile::columns, Tile::warps>{pixels}, to, of,           \
                 (char*)memory);                                                                                                              \
     else                                                                                                                                     \
-      Tile::run(DeepImages<Tile::rows, Tile::itemsOf(Tile::rows)>{pixels}, DeepFloats<Tile::columns>{other.at(), n, k}, to, of,              \
+      Tile::run(DeepImages<Tile::rows, Tile::warps>{pixels}, DeepFloats<Tile::columns, Tile::warps>{other.at(), n, k}, to, of,              \
                 (char*)memory);                                                                                                              \
   }
