@@ -20,11 +20,11 @@ func Rows(r tensor.Runner) (rows []int) {
 	return rows
 }
 
-// PlanForFew has a device plan for a GPU of few multiprocessors, whatever it has: which kernels a
-// plan has, and how they share the work, is then the same on every GPU of a capability.
-func PlanForFew(d tensor.Device) {
+// PlanFor has a device plan for a number of multiprocessors, whatever it has: which kernels a plan
+// has, and how they share the work, is then the same on every GPU of a capability.
+func PlanFor(d tensor.Device, multiprocessors int) {
 	for _, g := range d.(*device).gpus {
-		g.Multiprocessors = 4
+		g.Multiprocessors = multiprocessors
 	}
 }
 

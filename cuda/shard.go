@@ -137,18 +137,16 @@ func unbound(calls []boundCall) (all []plan.Call) {
 // Those of the second step on that may be made ahead do not read the header that the step before
 // increments (plan.Ahead).
 func (p *shard) steps(n int) (all []boundCall) {
-	ahead := p.ahead != nil && !p.sequential
-	for step := range n {
-		for i, s := range p.step {
-			if ahead && step > 0 && p.ahead.Calls[i] {
-				s.Call = p.ahead.Of(s.Call)
-			}
-			all = append(all, s)
-			if ahead && step < n-1 && p.ahead.Last == i {
-				all = append(all, p.next)
-			}
-		}
+	if p.ahead == nil || p.sequential {
+		return slices.Repeat(p.step, n)
 	}
+	p.ahead.Steps(p.stepCalls(), n, func(c plan.Call, number int) {
+		s := p.next
+		if number >= 0 {
+			s = boundCall{c, p.step[number].function}
+		}
+		all = append(all, s)
+	})
 	return all
 }
 

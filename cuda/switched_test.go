@@ -19,7 +19,7 @@ import (
 func fewMultiprocessors(t *testing.T, o cuda.Options) tensor.Device {
 	t.Helper()
 	device := cudatest.GPU(t, o)
-	cuda.PlanForFew(device)
+	cuda.PlanFor(device, 4)
 	return device
 }
 

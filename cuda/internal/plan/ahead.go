@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // A step begins by gathering its minibatch, for which it needs the number of the step. The step
 // before it increments that number when everything else is done. So in a CUDA graph of several
@@ -23,8 +27,8 @@ type Ahead struct {
 	header, next *tensor.Buffer
 }
 
-// Of returns a call that may be made ahead, as it is made for the next step.
-func (a *Ahead) Of(c Call) Call {
+// of returns a call that may be made ahead, as it is made for the next step.
+func (a *Ahead) of(c Call) Call {
 	arguments := c.Arguments
 	c.Arguments = nil
 	for _, argument := range arguments {
@@ -49,7 +53,32 @@ func findAhead(calls []Call, header *tensor.Buffer) *Ahead {
 			a.Last = i
 		}
 	}
+	if a.Last < 0 {
+		return a
+	}
+	a.next = tensor.NewBuffer("next header", tensor.Scratch, header.DType, header.Elements)
+	a.next.Offset = math.MaxInt / 2 // until it is placed
+	a.Next = Call{
+		Symbol: nextHeader, Blocks: [2]int{1, 1}, Threads: warp, Launch: calls[a.Last].Launch,
+		Arguments: []tensor.Argument{tensor.Out(a.next), tensor.In(header)},
+	}
 	return a
+}
+
+// Steps calls visit for the calls of n steps in a row, in sequence: with a call of a step, as it is
+// made for that step, and its number; or with Next and -1.
+func (a *Ahead) Steps(calls []Call, n int, visit func(c Call, number int)) {
+	for step := range n {
+		for i, c := range calls {
+			if step > 0 && a.Calls[i] {
+				c = a.of(c)
+			}
+			visit(c, i)
+			if i == a.Last && step < n-1 {
+				visit(a.Next, -1)
+			}
+		}
+	}
 }
 
 func (a *Ahead) mayRead(calls []Call, i int) bool {
@@ -90,41 +119,12 @@ func (a *Ahead) isReady(calls []Call, i int, b *tensor.Buffer) bool {
 	return b.Arena == tensor.Shared || b.Arena == tensor.Scratch && written
 }
 
-// separate returns buffers that should have memory of their own, if there are calls ahead: what
-// these write, or else they would wait for calls that use the same memory late in a step; and what
-// the call reads that increments the step's number, or else the next step would wait for that call.
-func (a *Ahead) separate(calls []Call) (buffers []*tensor.Buffer) {
-	if a.Last < 0 {
-		return nil
-	}
-	for i, c := range calls {
-		wanted := tensor.Write
-		switch {
-		case c.writes(a.header):
-			wanted = tensor.Read
-		case !a.Calls[i]:
-			continue
-		}
-		for _, argument := range c.Arguments {
-			if argument.Buffer != nil && argument.Access&wanted != 0 {
-				buffers = append(buffers, argument.Buffer)
-			}
-		}
-	}
-	return buffers
-}
-
-// place sets the call that writes the next header, which lies at an offset of the scratch arena,
-// and returns where that ends.
-func (a *Ahead) place(calls []Call, offset int) int {
+// place places the next step's header at an offset of the scratch arena, and returns where that
+// ends.
+func (a *Ahead) place(offset int) int {
 	if a.Last < 0 {
 		return offset
 	}
-	a.next = tensor.NewBuffer("next header", tensor.Scratch, a.header.DType, a.header.Elements)
 	a.next.Offset = tensor.Align(offset)
-	a.Next = Call{
-		Symbol: nextHeader, Blocks: [2]int{1, 1}, Threads: warp, Launch: calls[a.Last].Launch,
-		Arguments: []tensor.Argument{tensor.Out(a.next), tensor.In(a.header)},
-	}
 	return a.next.Offset + tensor.Align(a.next.Bytes())
 }

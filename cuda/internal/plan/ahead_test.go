@@ -39,16 +39,18 @@ func TestFindAhead(t *testing.T) {
 	if !slices.Equal(a.Calls, want) || a.Last != 5 {
 		t.Errorf("ahead are %v, the last is %d, want %v", a.Calls, a.Last, want)
 	}
-	if end := a.place(calls, 100); end <= 100 || a.Next.Arguments[0].Buffer.Offset < 100 {
+	if end := a.place(100); end <= 100 || a.Next.Arguments[0].Buffer.Offset < 100 {
 		t.Errorf("the next header is at %d of %d", a.Next.Arguments[0].Buffer.Offset, end)
 	}
-	if c := a.Of(calls[0]); c.Arguments[2].Buffer != a.Next.Arguments[0].Buffer || calls[0].Arguments[2].Buffer != header {
+	if c := a.of(calls[0]); c.Arguments[2].Buffer != a.Next.Arguments[0].Buffer || calls[0].Arguments[2].Buffer != header {
 		t.Error("a call ahead must read the next header, and the step's own call the header")
 	}
-	if separate := a.separate(calls); !slices.Equal(separate, []*tensor.Buffer{x, augmented, noise, header, y, header}) {
-		t.Errorf("buffers of their own: %v", separate)
+	var sequence []int
+	a.Steps(calls[:6], 2, func(_ Call, number int) { sequence = append(sequence, number) })
+	if want := []int{0, 1, 2, 3, 4, 5, -1, 0, 1, 2, 3, 4, 5}; !slices.Equal(sequence, want) {
+		t.Errorf("two steps are %v, want %v", sequence, want)
 	}
-	if a := findAhead(calls, nil); a.Last != -1 || a.separate(calls) != nil || a.place(calls, 100) != 100 {
+	if a := findAhead(calls, nil); a.Last != -1 || a.place(100) != 100 {
 		t.Error("without a header no call is ahead")
 	}
 }

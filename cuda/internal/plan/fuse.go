@@ -30,7 +30,8 @@ func (c Call) merge(others []Call) Call {
 // fuseRows fuses calls of the same kernel that takes rows, where no other call must come between
 // them. A fused call waits for the inputs of all its rows. So calls are fused in the order in which
 // their inputs are ready, the last ones first, and a group stops growing when the work that waits
-// for the last input would take longer than a launch.
+// for the last input would take longer than a fraction of a launch: next to other calls it would
+// take no time, and what follows it could begin earlier.
 func fuseRows(calls []Call, p *planner) []Call {
 	j := rowFusion{calls: calls, dependencies: newDependencies(calls, 1), leader: make([]int, len(calls))}
 	kinds := map[string][]int{}
@@ -47,6 +48,9 @@ func fuseRows(calls []Call, p *planner) []Call {
 	}
 	return j.fused()
 }
+
+// waitingWork is what fraction of a launch the work takes that waits, at most.
+const waitingWork = 10
 
 // rowFusion is a step's calls, in groups that will be fused.
 type rowFusion struct {
@@ -70,11 +74,14 @@ func (j *rowFusion) group(kind []int, p *planner) {
 		return last
 	}
 	slices.SortStableFunc(kind, func(a, b int) int { return ready(b) - ready(a) })
-	leader, members, waiting := kind[0], 1, 0.0 // waiting: cycles of the group's work but its first member's
+	leader, members, waiting := kind[0], 1, 0.0 // waiting: cycles of the work that is ready before the first member's
 	for _, i := range kind[1:] {
 		cost := j.calls[i].Bytes() * float64(p.Chains) / (bytesPerCycle * float64(max(1, p.Multiprocessors)))
+		if ready(i) == ready(leader) {
+			cost = 0
+		}
 		j.leader[i] = leader
-		if members < kernels.MaxRows && waiting+cost <= CyclesPerLaunch && j.schedule() != nil {
+		if members < kernels.MaxRows && waiting+cost <= CyclesPerLaunch/waitingWork && j.schedule() != nil {
 			members, waiting = members+1, waiting+cost
 			continue
 		}

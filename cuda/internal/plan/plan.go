@@ -42,8 +42,8 @@ func New(w tensor.Workload, t Target) (*Plan, error) {
 		plan.Separate = append(plan.Separate, calls)
 		plan.Scratch = max(plan.Scratch, p.base+p.workspace)
 	}
-	plan.Scratch = max(plan.Scratch, placeScratch(step, plan.Scratch+plan.Scratch/scratchSlack, plan.Ahead.separate(step)))
-	plan.Scratch = plan.Ahead.place(step, plan.Scratch)
+	plan.Scratch = max(plan.Scratch, placeScratch(step, plan.Scratch+plan.Scratch/scratchSlack, plan.Ahead))
+	plan.Scratch = plan.Ahead.place(plan.Scratch)
 	return plan, nil
 }
 

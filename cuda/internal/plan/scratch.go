@@ -37,9 +37,9 @@ func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes in
 
 // scratchLayout is the scratch buffers of a step.
 type scratchLayout struct {
-	dependencies *dependencies // while no buffers share memory
+	dependencies *dependencies // of two steps in a row, while no buffers share memory
+	numbers      [2][]int      // the numbers of a step's calls among these, in the first step and in the second
 	buffers      []liveBuffer
-	separate     []*tensor.Buffer // have memory of their own
 }
 
 // liveBuffer is a buffer with the calls that use it, in sequence.
@@ -50,28 +50,41 @@ type liveBuffer struct {
 
 // placeScratch places the scratch buffers of a step, and returns the bytes that they take. Two
 // buffers may share memory if their data already force all calls that use the one to come before
-// all that use the other. If that takes more than most bytes, large buffers, then smaller ones,
-// also share if their calls merely come first in the sequence. The graph must then keep that order,
-// which costs time. Buffers of separate never share memory.
-func placeScratch(calls []Call, most int, separate []*tensor.Buffer) int {
-	l := newLayout(calls)
-	l.separate = separate
+// all that use the other, and these before those of the next step that use the first one again. If
+// that takes more than most bytes, large buffers, then smaller ones, share although the next step
+// will wait for that. If it still does, they also share if their calls merely come first in the
+// sequence. The graph must then keep that order, which costs time.
+func placeScratch(calls []Call, most int, ahead *Ahead) int {
+	l := newLayout(calls, ahead)
 	if len(l.buffers) == 0 {
 		return 0
 	}
-	// Lower the size from which buffers share by sequence, until the rest fits.
-	bytes := l.placeAll(math.MaxInt)
-	for large := l.buffers[0].Bytes(); bytes > most && large > 0; large /= 2 {
-		bytes = l.placeAll(large)
+	// Lower the sizes from which buffers share at a cost, until the rest fits.
+	never, largest := math.MaxInt, l.buffers[0].Bytes()
+	bytes := l.placeAll(never, never)
+	for size := largest; bytes > most && size > 0; size /= 2 {
+		bytes = l.placeAll(size, never)
+	}
+	for size := largest; bytes > most && size > 0; size /= 2 {
+		bytes = l.placeAll(0, size)
 	}
 	if bytes > most {
-		bytes = l.placeAll(0)
+		bytes = l.placeAll(0, 0)
 	}
 	return bytes
 }
 
-func newLayout(calls []Call) *scratchLayout {
-	l, number := &scratchLayout{dependencies: newDependencies(calls, 1)}, map[*tensor.Buffer]int{}
+func newLayout(calls []Call, ahead *Ahead) *scratchLayout {
+	l, number := &scratchLayout{}, map[*tensor.Buffer]int{}
+	var two []Call
+	ahead.Steps(calls, 2, func(c Call, number int) {
+		if number >= 0 {
+			step := min(1, len(l.numbers[0])/len(calls))
+			l.numbers[step] = append(l.numbers[step], len(two))
+		}
+		two = append(two, c)
+	})
+	l.dependencies = newDependencies(two, 1)
 	for i, c := range calls {
 		for _, a := range c.Arguments {
 			if a.Buffer == nil || a.Buffer.Arena != tensor.Scratch {
@@ -90,30 +103,38 @@ func newLayout(calls []Call) *scratchLayout {
 	return l
 }
 
-// placeAll places the buffers. Two of at least large bytes may share by the sequence.
-func (l *scratchLayout) placeAll(large int) (bytes int) {
+// placeAll places the buffers. Two of at least across bytes may share if only the next step has to
+// wait for that, and two of at least large bytes by the sequence.
+func (l *scratchLayout) placeAll(across, large int) (bytes int) {
 	var all []*tensor.Buffer
 	for _, b := range l.buffers {
 		all = append(all, b.Buffer)
 	}
-	return tensor.Place(all, func(i, j int) bool { return l.mayShare(l.buffers[i], l.buffers[j], large) })
+	return tensor.Place(all, func(i, j int) bool { return l.mayShare(l.buffers[i], l.buffers[j], across, large) })
 }
 
-func (l *scratchLayout) mayShare(a, b liveBuffer, large int) bool {
+func (l *scratchLayout) mayShare(a, b liveBuffer, across, large int) bool {
 	if a.users[0] > b.users[0] {
 		a, b = b, a
 	}
-	if a.users[len(a.users)-1] >= b.users[0] || slices.Contains(l.separate, a.Buffer) || slices.Contains(l.separate, b.Buffer) {
+	size := min(a.Bytes(), b.Bytes())
+	switch {
+	case a.users[len(a.users)-1] >= b.users[0]:
+		return false
+	case size >= large:
+		return true
+	case !l.allBefore(a.users, 0, b.users, 0):
 		return false
 	}
-	return min(a.Bytes(), b.Bytes()) >= large || l.dependencies.allBefore(a.users, b.users)
+	return size >= across || l.allBefore(b.users, 0, a.users, 1)
 }
 
-// allBefore reports whether all of calls come before all of others.
-func (o *dependencies) allBefore(calls, others []int) bool {
+// allBefore reports whether all of calls in a step come before all of others in the same or the
+// next one.
+func (l *scratchLayout) allBefore(calls []int, step int, others []int, otherStep int) bool {
 	for _, later := range others {
 		for _, earlier := range calls {
-			if !o.all[later].has(earlier) {
+			if !l.dependencies.all[l.numbers[otherStep][later]].has(l.numbers[step][earlier]) {
 				return false
 			}
 		}

@@ -56,7 +56,7 @@ func anyOrder(r *rand.Rand, follows [][]int) (order []int) {
 
 // TestPlaceScratch places the scratch buffers of made-up steps, with unlimited memory and with less
 // and less. In any order that the edges then allow, the states become what they become in sequence
-// with separate buffers. Without a limit, no edges are added.
+// with separate buffers. Without a limit, no edges are added, in a step or between two.
 func TestPlaceScratch(t *testing.T) {
 	const steps = 3
 	r := rand.New(rand.NewPCG(5, 6))
@@ -64,16 +64,16 @@ func TestPlaceScratch(t *testing.T) {
 	for program := range 100 {
 		calls, apart := scratchCalls(r, 14)
 		want := runAll(calls, sequence(steps*len(calls)), stepBytes)[tensor.Chain]
-		before := newDependencies(calls, 1).direct
-		free := placeScratch(calls, math.MaxInt, nil)
-		if after := newDependencies(calls, 1).direct; !slices.EqualFunc(after, before, slices.Equal[[]int]) {
+		before := newDependencies(calls, 2).direct
+		free := placeScratch(calls, math.MaxInt, findAhead(calls, nil))
+		if after := newDependencies(calls, 2).direct; !slices.EqualFunc(after, before, slices.Equal[[]int]) {
 			t.Fatalf("program %d: in %d bytes calls follow %v, by their data %v", program, free, after, before)
 		}
 		if free < apart {
 			shared++
 		}
 		for _, most := range []int{math.MaxInt, free * 3 / 4, 0} {
-			bytes := placeScratch(calls, most, nil)
+			bytes := placeScratch(calls, most, findAhead(calls, nil))
 			if bytes > free {
 				t.Errorf("program %d: %d bytes with a limit of %d, without one %d", program, bytes, most, free)
 			}
@@ -88,7 +88,7 @@ func TestPlaceScratch(t *testing.T) {
 			}
 		}
 	}
-	if shared < 50 || tight < 50 {
+	if shared < 25 || tight < 50 {
 		t.Errorf("of 100 programs %d share memory without a limit, %d times of 300 a limit had an effect", shared, tight)
 	}
 }
