@@ -10,22 +10,12 @@
 // cache.
 #include "product.cuh"
 #include "reduce.cuh"
+#include "strips.cuh"
 
 // Planes has the sizes of the images, in the notation of package graph/op, and the number of strips
 // of a column.
 struct Planes {
   int B, C, H, W, P, Q, padH, padW, strips;
-};
-
-// Place is the strip of a thread: strip number strip of column number column, of those that are one
-// or two elements wide.
-struct Place {
-  int column, strip, plane;
-
-  INLINE Place(unsigned i, unsigned columns, unsigned strips) {
-    unsigned line = i / columns;
-    column = i - line * columns, plane = line / strips, strip = line - plane * strips;
-  }
 };
 
 // A strip's rows and columns of outputs: planes of 112, 56, 28, 14 and 7 rows are whole strips.
@@ -34,15 +24,6 @@ constexpr int stripRows = 7, stripColumns = 2;
 struct alignas(8) Pair {
   float v[stripColumns];
 };
-
-// loadRow loads count elements of a row from column left on; those outside are 0.
-template <int count>
-INLINE void loadRow(float (&v)[count], const float* plane, int row, int left, int height, int width) {
-  const float* from = plane + (row * width + left);
-  bool inside = (unsigned)row < (unsigned)height;
-#pragma unroll
-  for (int s = 0; s < count; s++) v[s] = loadIf(inside & ((unsigned)(left + s) < (unsigned)width), from + s);
-}
 
 // storeRow stores the neighbouring elements v from column on, those that a row of a plane has.
 INLINE void storeRow(float* row, int column, int width, const float (&v)[stripColumns]) {
@@ -123,14 +104,6 @@ INLINE void backwardInput(float* dx, const float* dout, const float* w, const fl
     return epilogue & withMask ? masked(sum, epilogue, by[j][c]) : sum;
   });
 }
-
-constexpr int stripPairs = 4;  // pairs of rows of a strip of the gradient by an image with stride 2
-
-// firstPair and pairs describe the pairs of rows, or columns, that n of them form. With padding, row h is
-// row h + pad of the padded image, in pair (h + pad)/2: all first rows of pairs meet the same taps,
-// and so do all second ones.
-INLINE int firstPair(int pad) { return pad / 2; }
-INLINE int pairs(int n, int pad) { return (pad + n - 1) / 2 - pad / 2 + 1; }
 
 // backwardInputHalves computes dx for stride 2, a strip of a pair of columns: row 2 i + u of the
 // padded image gets taps r = u + 2 m of row i - m of dout.

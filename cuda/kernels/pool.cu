@@ -2,6 +2,7 @@
 // instead of scatter: a thread computes one element of dx from all windows that cover it, row by
 // row, so no two threads write to one address and the order of sums is fixed.
 #include "product.cuh"
+#include "strips.cuh"
 
 namespace {
 
@@ -118,6 +119,73 @@ struct MaxContribution {
   }
 };
 
+// First is the first maximum of a window, of the elements before the first NaN: element number at,
+// or none if none of them is above -infinity.
+struct First {
+  float best = -__builtin_inff();
+  int at = -1;
+  bool stopped = false;
+
+  __device__ inline void add(int number, float v) {
+    stopped |= v != v;
+    bool more = !stopped && v > best;
+    at = more ? number : at;
+    best = more ? v : best;
+  }
+};
+
+// maxBackwardHalves is the gradient for windows of 3 x 3 with stride 2, which overlap. Found one by
+// one for each element, a window's maximum would be searched for nine times; here a thread does so
+// once for the four elements of a pair of rows and columns. Row 2 i + u of the padded image is row u
+// of window i, and for u = 0 also row 2 of window i - 1; so with columns.
+template <bool relu>
+__device__ inline void maxBackwardHalves(float* dx, const float* dout, const float* x, const Pool& p) {
+  int down = (pairs(p.H, p.padH) + stripPairs - 1) / stripPairs;
+  unsigned across = pairs(p.W, p.padW), thread = first();
+  if (thread >= p.planes * down * across) return;
+  Place place(thread, across, down);
+  int i = firstPair(p.padH) + place.strip * stripPairs, j = firstPair(p.padW) + place.column, top = 2 * (i - 1) - p.padH, left = 2 * (j - 1) - p.padW;
+  const float *from = x + (long long)place.plane * p.H * p.W, *gradient = dout + (long long)place.plane * p.P * p.Q;
+  float sums[stripPairs + 2][2][2] = {}, v[2 * stripPairs + 3][5], g[stripPairs + 1][2];  // of pairs i - 1 to i + stripPairs
+#pragma unroll
+  for (int t = 0; t < 2 * stripPairs + 3; t++) {
+    loadRow(v[t], from, top + t, left, p.H, p.W);
+#pragma unroll
+    for (int s = 0; s < 5; s++)
+      if ((unsigned)(top + t) >= (unsigned)p.H || (unsigned)(left + s) >= (unsigned)p.W) v[t][s] = -__builtin_inff();
+  }
+#pragma unroll
+  for (int t = 0; t < stripPairs + 1; t++) loadRow(g[t], gradient, i - 1 + t, j - 1, p.P, p.Q);
+#pragma unroll
+  for (int t = 0; t < stripPairs + 1; t++)
+#pragma unroll
+    for (int side = 0; side < 2; side++) {  // windows (i - 1 + t, j - 1) and (i - 1 + t, j)
+      First window;
+#pragma unroll
+      for (int r = 0; r < 3; r++)
+#pragma unroll
+        for (int s = 0; s < 3; s++) window.add(3 * r + s, v[2 * t + r][2 * side + s]);
+      // Without a maximum, it is the first element in the image.
+      int at = window.at < 0 ? 3 * (top + 2 * t < 0 ? -(top + 2 * t) : 0) + (left + 2 * side < 0 ? -(left + 2 * side) : 0) : window.at;
+      bool passes = !relu || window.best > 0;
+#pragma unroll
+      for (int r = 0; r < 3; r++)
+#pragma unroll
+        for (int s = 2 - 2 * side; s < (side ? 2 : 3); s++)
+          sums[t + r / 2][r % 2][s % 2] += passes && at == 3 * r + s ? g[t][side] : 0.0f;
+    }
+  float* to = dx + (long long)place.plane * p.H * p.W;
+#pragma unroll
+  for (int t = 1; t <= stripPairs; t++)
+#pragma unroll
+    for (int u = 0; u < 2; u++) {
+      int row = top + 2 * t + u, column = left + 2;
+      if ((unsigned)row >= (unsigned)p.H) continue;
+      if (column >= 0) to[row * p.W + column] = sums[t][u][0];
+      if (column + 1 < p.W) to[row * p.W + column + 1] = sums[t][u][1];
+    }
+}
+
 // quad returns the upper pair of elements of window i, where windows are adjacent 2 x 2 ones, Q to
 // a row; the lower pair is Q pairs further on.
 template <class T, class Pair>
@@ -187,3 +255,10 @@ struct AverageContribution {
 
 POOLS(f32, float)
 POOLS(f64, double)
+
+KERNEL(max_pool_3x3_bwd_f32, 256, 2)(Out<float> dx, In<float> dout, In<float> x, SHAPE) {
+  maxBackwardHalves<false>(dx.at(), dout.at(), x.at(), POOL);
+}
+KERNEL(max_pool_3x3_relu_bwd_f32, 256, 2)(Out<float> dx, In<float> dout, In<float> x, SHAPE) {
+  maxBackwardHalves<true>(dx.at(), dout.at(), x.at(), POOL);
+}

@@ -16,14 +16,17 @@ type depthwise struct {
 	kernel.GroupedConv2D
 }
 
-// As in cuda/kernels/depthwise.cu: the rows and columns of outputs, and the pairs of rows of the
-// gradient by an image with stride 2, of a thread, and the threads of a block.
+// As in cuda/kernels/strips.cuh and depthwise.cu: the rows and columns of outputs, and the pairs of
+// rows of the gradient by an image with stride 2, of a thread, and the threads of a block.
 const (
 	depthwiseRows    = 7
 	depthwiseColumns = 2
-	depthwisePairs   = 4
-	depthwiseThreads = 256
+	stridePairRows   = 4
+	stripThreads     = 256
 )
+
+// stridePairs returns how many pairs n rows or columns form for windows with stride 2.
+func stridePairs(n, pad int) int { return (pad+n-1)/2 - pad/2 + 1 }
 
 func depthwiseOf(k kernel.GroupedConv2D, dtype tensor.DType) (d depthwise, is bool) {
 	one, size, stride := k.Groups == k.C && k.Groups == k.K, k.R == k.S && (k.R == 3 || k.R == 5), k.StrideH == k.StrideW && k.StrideH <= 2
@@ -46,7 +49,7 @@ func (d depthwise) sizes(height, rows int) []tensor.Argument {
 
 // strips returns the grid of a thread for each strip of rows x columns elements of all planes.
 func (d depthwise) strips(height, width, rows, columns int) tensor.Blocks {
-	return tensor.Blocks{Count: ceilDiv(d.B*d.C*ceilDiv(height, rows)*ceilDiv(width, columns), depthwiseThreads), Threads: depthwiseThreads}
+	return tensor.Blocks{Count: ceilDiv(d.B*d.C*ceilDiv(height, rows)*ceilDiv(width, columns), stripThreads), Threads: stripThreads}
 }
 
 // forward returns the call with an epilogue that adds a bias, unless that is nil, and clips.
@@ -66,8 +69,7 @@ func (d depthwise) backwardInput(l *graph.Lowering) tensor.Call {
 	height, width, rows, columns := d.H, d.W, depthwiseRows, depthwiseColumns
 	if d.StrideH == 2 {
 		// A thread has pairs of rows of the padded image, and a pair of columns.
-		pairs := func(n, pad int) int { return (pad+n-1)/2 - pad/2 + 1 }
-		height, width, rows, columns = pairs(d.H, d.PadH), pairs(d.W, d.PadW), depthwisePairs, 1
+		height, width, rows, columns = stridePairs(d.H, d.PadH), stridePairs(d.W, d.PadW), stridePairRows, 1
 	}
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(1)}, d.sizes(height, rows)...) // no mask: any buffer
 	return l.Call(d.stem("bwd_input"), d.strips(height, width, rows, columns), append(arguments, tensor.Int(0))...)
@@ -83,13 +85,13 @@ const (
 // backwardFilter returns the calls of the gradient by the filter: the sums of parts of the images,
 // and the sum of these.
 func (d depthwise) backwardFilter(l *graph.Lowering) []tensor.Call {
-	all := ceilDiv(d.B*ceilDiv(d.P(), depthwiseRows)*ceilDiv(d.Q(), depthwiseColumns), depthwiseThreads)
+	all := ceilDiv(d.B*ceilDiv(d.P(), depthwiseRows)*ceilDiv(d.Q(), depthwiseColumns), stripThreads)
 	rounds := max(1, min(depthwiseRounds, all*d.C/depthwiseBlocks))
 	parts, n := ceilDiv(all, rounds), l.Shape.Elements()
 	partial := tensor.NewWorkspace(tensor.Float64, parts*n)
 	arguments := append([]tensor.Argument{tensor.Out(partial), l.In(0), l.In(1)}, d.sizes(d.P(), depthwiseRows)...)
 	return []tensor.Call{
-		l.Call(d.stem("bwd_filter"), tensor.Blocks{Count: d.C, Parts: parts, Threads: depthwiseThreads}, append(arguments, tensor.Int(rounds))...),
+		l.Call(d.stem("bwd_filter"), tensor.Blocks{Count: d.C, Parts: parts, Threads: stripThreads}, append(arguments, tensor.Int(rounds))...),
 		sumPartial(l, l.Out(), partial, parts, n, 1),
 	}
 }

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"strings"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -141,7 +143,15 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	}
 	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: 2, bias: absent})
 	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
-	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)
+	if g.pool.Window == Square(3) && g.pool.Stride == Square(2) && l.DType == tensor.Float32 {
+		// A GPU searches each window once for four elements, those of a pair of rows and of columns.
+		pairs := ceilDiv(stridePairs(k.H, k.PadH), stridePairRows) * stridePairs(k.W, k.PadW)
+		grid := tensor.Blocks{Count: ceilDiv(k.B*k.C*pairs, stripThreads), Threads: stripThreads}
+		l.EmitCalls(stem, []tensor.Call{l.Call("max_pool_3x3"+strings.TrimPrefix(stem, "max_pool"), grid, arguments...)}, host, arguments...)
+		return
+	}
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, arguments...)
 }
 
 // usesPlaces reports whether the windows are 2 x 2, do not overlap and fill the image. Then the

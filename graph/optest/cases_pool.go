@@ -92,6 +92,7 @@ func poolCases() []Case {
 		{tensor.Shape{2, 3, 7, 9}, two, two, none}, // the last row and column are left out
 		{tensor.Shape{3, 5, 31, 5}, two, two, none},
 		{tensor.Shape{2, 2, 9, 8}, three, two, one},
+		{tensor.Shape{3, 2, 23, 17}, three, two, none},
 		{tensor.Shape{2, 2, 10, 7}, [2]int{2, 3}, [2]int{3, 1}, [2]int{1, 2}},
 		{tensor.Shape{1, 31, 5, 5}, three, one, none}, // windows overlap
 		{tensor.Shape{1, 1, 5, 257}, [2]int{5, 33}, [2]int{1, 31}, none},
