@@ -145,7 +145,7 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)
 	if g.pool.Window == Square(3) && g.pool.Stride == Square(2) && l.DType == tensor.Float32 {
-		// A GPU searches each window once for four elements, those of a pair of rows and of columns.
+		// A GPU searches each window once for the four elements of a pair of rows and columns.
 		pairs := ceilDiv(stridePairs(k.H, k.PadH), stridePairRows) * stridePairs(k.W, k.PadW)
 		grid := tensor.Blocks{Count: ceilDiv(k.B*k.C*pairs, stripThreads), Threads: stripThreads}
 		l.EmitCalls(stem, []tensor.Call{l.Call("max_pool_3x3"+strings.TrimPrefix(stem, "max_pool"), grid, arguments...)}, host, arguments...)
