@@ -109,6 +109,12 @@ func (l launched) made(name string, words int) bool {
 // verbs are the places in a format where a value is inserted.
 var verbs = regexp.MustCompile(`%[a-z]`)
 
+// strides are sizes in the middle of a name: a filter's, and its stride.
+var strides = regexp.MustCompile(`_\d+x\d+_stride\d+_`)
+
+// ofIntegers are kernels that only have to do with integers. Their names end in no type.
+var ofIntegers = map[string]bool{"gather_examples": true, "next_header": true}
+
 var suffixes = regexp.MustCompile(`(_\d+(x\d+){0,2})?_(f32|f64|fp32|tf32|bf16)$`)
 
 // Every launch's name has a kernel, and every kernel a launch, as far as names show. Loading a
@@ -127,10 +133,10 @@ func TestKernelsAndLaunches(t *testing.T) {
 		for _, e := range f.Entries {
 			stem := suffixes.ReplaceAllString(e.Name, "")
 			have[stem] = true
-			if stem == e.Name {
+			if stem == e.Name && !ofIntegers[stem] {
 				t.Errorf("%s: kernel %s does not end in its type", f.Name, e.Name)
 			}
-			if !l.made(stem, 3) {
+			if !l.made(strides.ReplaceAllString(stem, "_"), 3) {
 				t.Errorf("%s: no launch is called %s", f.Name, e.Name)
 			}
 		}
