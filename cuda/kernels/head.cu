@@ -11,6 +11,7 @@
 //
 // All sums have the order of the kernels that this one stands for, so that both give the same bits:
 // slices_f32, matmul_thin_dots, cross_entropy_bwd_f32 and matmul_thin_shallow.
+#include "slices.cuh"
 #include "softmax.cuh"
 #include "tile.cuh"
 
@@ -36,18 +37,6 @@ INLINE T groupSum(T v) {
   return v;
 }
 
-// addNext adds the next slices to a sum in order, at most together of them, with all loads in
-// flight at once.
-template <int together>
-INLINE void addNext(float& sum, const float* partial, int stride, int slice, int slices) {
-  float v[together];
-#pragma unroll
-  for (int j = 0; j < together; j++) v[j] = loadIf(slice + j < slices, partial + (long long)(slice + j) * stride);
-#pragma unroll
-  for (int j = 0; j < together; j++)
-    if (slice + j < slices) sum += v[j];
-}
-
 // Head is the arguments of the kernel for one chain. maxClasses is 16 or 32.
 template <int maxClasses>
 struct Head {
@@ -57,7 +46,7 @@ struct Head {
   const float* dout;
   int batch, width, classes, slices, epilogue, hasBias, masked, parts, rows;
 
-  // The rows of a round share a block's threads in two ways: across threads have neighbouring
+  // The rows share a block's threads in two ways: across threads have neighbouring
   // columns, of every groups-th row; or the lanes of a part of a warp have the classes of a row.
   static constexpr int rowsPerWarp = 32 / maxClasses;
 
@@ -92,13 +81,7 @@ struct Head {
 
   // hidden returns element i of h, the sum of slices; columnBias is its column's.
   INLINE float hidden(int i, float columnBias) const {
-    float sum = from[i];
-    int stride = batch * width, slice = 1;
-    while (slices - slice > 8) {
-      addNext<32>(sum, from + i, stride, slice, slices);
-      slice += 32;
-    }
-    if (slice < slices) addNext<8>(sum, from + i, stride, slice, slices);
+    float sum = sumSlices<1>(from + i, batch * width, slices).v[0];
     if (epilogue & biasPerColumn) sum += columnBias;
     return epilogue & withReLU && sum <= 0 ? 0.0f : sum;
   }
@@ -116,42 +99,50 @@ struct Head {
   }
 
   // fetch loads a lane's four of the 128 depths from k on, as the kernel of thin products does:
-  // neighbours if width is a multiple of 4, else 32 apart.
+  // neighbours if fours is set, else 32 apart.
+  template <bool fours>
   INLINE void fetch(float (&to)[4], const float* row, int k) const {
     int lane = threadIdx.x % 32;
-    if (width % 4 == 0) {
+    if constexpr (fours) {
       bool there = k + 4 * lane < width;
       auto v = *(const Vector<float, 4>*)(row + (there ? k + 4 * lane : 0));
 #pragma unroll
       for (int j = 0; j < 4; j++) to[j] = there ? v.v[j] : 0;
-      return;
-    }
+    } else {
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      int at = k + lane + 32 * j;
-      to[j] = at < width ? row[at] : 0;
+      for (int j = 0; j < 4; j++) {
+        int at = k + lane + 32 * j;
+        to[j] = at < width ? row[at] : 0;
+      }
     }
   }
 
   // multiply computes the dot products of count rows, each part of the depth on its own: sums
   // [rows, parts, maxClasses]. A warp has four classes of a row at a time.
+  template <bool fours>
   INLINE void multiply(float* sums, const float* rows, const float* weights, int count) const {
-    int lane = threadIdx.x % 32, fours = (classes + 3) / 4, tasks = count * parts * fours;
-    for (int task = threadIdx.x / 32; task < tasks; task += headWarps) {
-      int four = task % fours * 4, at = task / fours, part = at % parts, row = at / parts;
+    int lane = threadIdx.x % 32, class4 = threadIdx.x / 32 * 4, part = 0, row = 0;
+    for (;;) {
+      // Warps count classes, then parts, then rows: a division would take longer.
+      while (class4 >= classes) {
+        class4 -= (classes + 3) / 4 * 4;
+        if (++part == parts) part = 0, row++;
+      }
+      if (row >= count) return;
       float v[4] = {0, 0, 0, 0};
       for (int k = 128 * part; k < width; k += 128 * parts) {
         float a[4], b[4][4];
-        fetch(a, rows + row * width, k);
+        fetch<fours>(a, rows + row * width, k);
 #pragma unroll
-        for (int t = 0; t < 4; t++) fetch(b[t], weights + minInt(four + t, classes - 1) * width, k);
+        for (int t = 0; t < 4; t++) fetch<fours>(b[t], weights + minInt(class4 + t, classes - 1) * width, k);
 #pragma unroll
         for (int t = 0; t < 4; t++)
 #pragma unroll
           for (int j = 0; j < 4; j++) v[t] = multiplyAdd(a[j], b[t][j], v[t]);
       }
       reduceScatter<4, 16, 1>(v);
-      if (lane % 8 == 0) sums[at * maxClasses + four + lane / 8] = v[0];
+      if (lane % 8 == 0) sums[(row * parts + part) * maxClasses + class4 + lane / 8] = v[0];
+      class4 += 4 * headWarps;
     }
   }
 
@@ -161,11 +152,13 @@ struct Head {
     int k = threadIdx.x % maxClasses, row = threadIdx.x / maxClasses, at = minInt(row, count - 1) * parts;
     bool there = row < count && k < classes;
     float z = sums[at * maxClasses + (k < classes ? k : 0)];
+#pragma unroll 1
     for (int part = 1; part < parts; part++) z += sums[(at + part) * maxClasses + (k < classes ? k : 0)];
     if (hasBias) z += classBias;
     double top = groupMaximum<maxClasses>(z), e = k < classes ? math::exp((double)z - top) : 0;
-    double p = e / groupSum<maxClasses>(e);
-    if (p < 0x1p-64) p = 0;  // as cross_entropy_bwd_f32 does
+    double total = groupSum<maxClasses>(e);
+    double p = (k < classes ? e : total) / total;  // a division of 0 takes long
+    if (p < 0x1p-64) p = 0;                        // as cross_entropy_bwd_f32 does
     float d = k < classes ? float((p - (k == label ? 1 : 0)) * scale) : 0;
     if (row < count) gradient[row * maxClasses + k] = d;
     if (there) {
@@ -199,28 +192,29 @@ struct Head {
     int group = (int)threadIdx.x < groups * across ? threadIdx.x / across : rows;  // threads that are left over have no row
     float *weights = memory, *hiddenRows = weights + (classes * width + 3) / 4 * 4, *gradient = hiddenRows + (rows * width + 3) / 4 * 4,
           *sums = gradient + rows * maxClasses;
-    int k = threadIdx.x % maxClasses, turn = threadIdx.x / maxClasses;
+    int begin = blockIdx.x * rows, count = minInt(rows, batch - begin), k = threadIdx.x % maxClasses;
     const Weights fetched = fetchWeights();
-    float classBias = loadIf(hasBias && k < classes, bias + k), outer = *dout;
-    for (int begin = blockIdx.x * rows; begin < batch; begin += gridDim.x * rows) {
-      int count = minInt(rows, batch - begin), label = labels[begin + minInt(turn, count - 1)];
-      for (int column = left; column < width; column += across) bring(hiddenRows, begin, count, column, group, groups);
-      if (begin == blockIdx.x * rows) storeWeights(fetched, weights);
-      barrier();
-      multiply(sums, hiddenRows, weights, count);
-      barrier();
-      differentiate(gradient, sums, begin, count, label, classBias, (double)outer / batch);
-      barrier();
-      for (int column = left; column < width; column += across) propagate(gradient, hiddenRows, weights, begin, count, column, group, groups);
-      barrier();
-    }
+    float classBias = loadIf(hasBias && k < classes, bias + k);
+    double scale = (double)*dout / batch;
+    int label = labels[begin + minInt(threadIdx.x / maxClasses, count - 1)];
+    for (int column = left; column < width; column += across) bring(hiddenRows, begin, count, column, group, groups);
+    storeWeights(fetched, weights);
+    barrier();
+    if (width % 4 == 0)
+      multiply<true>(sums, hiddenRows, weights, count);
+    else
+      multiply<false>(sums, hiddenRows, weights, count);
+    barrier();
+    differentiate(gradient, sums, begin, count, label, classBias, scale);
+    barrier();
+    for (int column = left; column < width; column += across) propagate(gradient, hiddenRows, weights, begin, count, column, group, groups);
   }
 };
 
 }  // namespace pollen
 
-// HEAD defines the kernel for at most maxClasses classes. A block computes rows rows at a time, at
-// most 256 / maxClasses. With slices 0, from is h.
+// HEAD defines the kernel for at most maxClasses classes. A block computes rows rows, at most 256 /
+// maxClasses. With slices 0, from is h.
 #define HEAD(maxClasses)                                                                                                                    \
   KERNEL(head_##maxClasses##_f32, headThreads, 2)                                                                                           \
   (Out<float> dh, Out<float> dlogits, Out<float> logits, Out<float> h, In<float> from, In<float> hiddenBias, In<float> w, In<float> bias,   \

@@ -52,16 +52,16 @@ func noThin(t cleaner) {
 	cyclesPerThinBlock = math.Inf(1)
 }
 
-// OnlyHead makes a step use the kernel of head.go wherever it applies, with a number of rows at a
-// time and of rounds; nowhere if rows is 0.
-func OnlyHead(t cleaner, rows, rounds int) {
-	cost, allRows, allRounds := cyclesPerHeadBlock, headRows, headRounds
-	t.Cleanup(func() { cyclesPerHeadBlock, headRows, headRounds = cost, allRows, allRounds })
+// OnlyHead makes a step use the kernel of head.go wherever it applies, with a number of rows for each
+// block; nowhere if rows is 0.
+func OnlyHead(t cleaner, rows int) {
+	cost, allRows := cyclesPerHeadBlock, headRows
+	t.Cleanup(func() { cyclesPerHeadBlock, headRows = cost, allRows })
 	if cyclesPerHeadBlock = -1e12; rows == 0 {
 		cyclesPerHeadBlock = math.Inf(1)
 		return
 	}
-	headRows, headRounds = []int{rows}, []int{rounds}
+	headRows = []int{rows}
 }
 
 var allThin = slices.Clone(thinTiles)

@@ -32,16 +32,13 @@ const (
 	headResident = 2
 )
 
-// The numbers of rows to choose from that a block computes at a time, and of times that it does.
-// With many chains a block has several of both, and loads the weights only once.
-var (
-	headRows   = []int{1, 2, 4, 8, 16}
-	headRounds = []int{1, 2, 4, 8, 16, 32, 64}
-)
+// headRows are the numbers of rows to choose from that a block computes.
+var headRows = []int{1, 2, 4, 8, 16}
 
-// headCycles is the cost of a round's chain of exchanges, exponentials and divisions, and
-// cyclesPerHeadBlock of a block's begin and end; force.go changes it.
-const headCycles = 1500.0
+// headCycles is the time of a row's chain of exchanges, exponentials and divisions, without the
+// instructions of other rows, and cyclesPerHeadBlock that of a block's begin and end; force.go
+// changes it.
+const headCycles = 3000.0
 
 var cyclesPerHeadBlock = 1500.0
 
@@ -190,23 +187,21 @@ func (h *head) fused(calls []Call, p *planner) (c Call, least float64) {
 		a := calls[h.sum].Arguments
 		written, from, bias, slicesOf, epilogue = a[0], a[1], a[2], intValue(a[5]), intValue(a[8])
 	}
-	rows, rounds := 0, 0
+	rows := 0
 	least = math.Inf(1)
 	for _, r := range headRows {
 		if r > headThreads/maxClasses || h.shared(r, maxClasses) > min(headShared, p.Shared) {
 			continue
 		}
-		for _, each := range headRounds {
-			if cost := h.cost(p, r, each, slicesOf, maxClasses); cost < least {
-				rows, rounds, least = r, each, cost
-			}
+		if cost := h.cost(p, r, slicesOf, maxClasses); cost < least {
+			rows, least = r, cost
 		}
 	}
 	if rows == 0 {
 		return c, least
 	}
 	c = Call{
-		Symbol: fmt.Sprintf("head_%d_f32", maxClasses), Blocks: [2]int{ceilDiv(ceilDiv(h.batch, rows), rounds), 1}, Threads: headThreads,
+		Symbol: fmt.Sprintf("head_%d_f32", maxClasses), Blocks: [2]int{ceilDiv(h.batch, rows), 1}, Threads: headThreads,
 		Shared: h.shared(rows, maxClasses), Cycles: least,
 		Arguments: []tensor.Argument{shallow[0], loss[0], dots[0], written, from, bias, dots[2], dots[3], loss[2], loss[3]},
 	}
@@ -232,21 +227,24 @@ func (h *head) issue(rows, slicesOf, maxClasses int) float64 {
 	return float64(rows*(sum+dots+softmax+propagate)) / 2
 }
 
-// cost estimates the cycles of the kernel if each block has some rounds of rows.
-func (h *head) cost(p *planner, rows, rounds, slicesOf, maxClasses int) float64 {
-	blocks := ceilDiv(ceilDiv(h.batch, rows), rounds) * p.Chains
-	share := ceilDiv(blocks, max(1, p.Multiprocessors))
-	issue := float64(rounds) * h.issue(rows, slicesOf, maxClasses)
-	bytes := float64(4 * h.width * (h.classes + rounds*rows*(2+slicesOf)))
-	waits := headCycles + loadLatency*float64(1+slicesOf/maxThin)
-	return cyclesPerHeadBlock + waits + max(float64((ceilDiv(share, headResident)*rounds-1))*waits, float64(share)*max(issue, bytes/bytesPerCycle))
+// cost estimates the cycles of the kernel. It is infinite if not all blocks are resident at once:
+// these wait for each other most of the time, and many chains have enough work for separate calls,
+// which took an H100 half of the time.
+func (h *head) cost(p *planner, rows, slicesOf, maxClasses int) float64 {
+	share := ceilDiv(ceilDiv(h.batch, rows)*p.Chains, max(1, p.Multiprocessors))
+	if share > headResident && cyclesPerHeadBlock > 0 {
+		return math.Inf(1)
+	}
+	bytes := float64(4 * h.width * (h.classes + rows*(2+slicesOf)))
+	waits := headCycles + loadLatency*float64(1+ceilDiv(slicesOf, 16))
+	return cyclesPerHeadBlock + waits + float64(share)*max(h.issue(rows, slicesOf, maxClasses), bytes/bytesPerCycle)
 }
 
 // separateCost estimates the cycles of the calls that the kernel stands for. The loss takes an H100
 // 100 cycles for each row that a multiprocessor has.
 func (h *head) separateCost(calls []Call, p *planner) float64 {
 	cost := calls[h.dots].Cycles + calls[h.shallow].Cycles + 2*CyclesPerLaunch
-	cost += cyclesPerThinBlock + loadLatency + headCycles + 100*float64(h.batch*p.Chains)/float64(max(1, p.Multiprocessors))
+	cost += cyclesPerThinBlock + loadLatency + 100*float64(h.batch*p.Chains)/float64(max(1, p.Multiprocessors))
 	if h.sum >= 0 {
 		n := intValue(calls[h.sum].Arguments[5])
 		cost += split{slices: n, parallel: true}.sumCost(&product{rows: h.batch, columns: h.width}, p.Chains)
