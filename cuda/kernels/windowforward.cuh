@@ -136,22 +136,40 @@ struct ForwardOfWindows {
     }
   }
 
-  // load computes the other constants of a lane whose first filter is number filter of the block.
-  INLINE void load(Lane& lane, const float* taps, int filter) const {
-    int across = (c.S + Taps::perWord - 1) / Taps::perWord, count = c.C * c.R * across;
+  // A lane's other constants are the same in all warps. The block computes them once, in a table
+  // [entries, 32 lanes]: for each word of a fragment its offset, the bits that count, and the words of
+  // four filters.
+  static constexpr int fragmentWords = 2 * steps, wordEntries = 6;
+
+  // prepare computes the table. Each warp has some of the filters' words, or all, for one word of a
+  // fragment.
+  INLINE void prepare(unsigned* table, const float* taps) const {
+    constexpr int sharing = warps / fragmentWords, some = 4 / sharing;  // warps for each word of a fragment; filters of a warp
+    int across = (c.S + Taps::perWord - 1) / Taps::perWord, count = c.C * c.R * across, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int number = warp / sharing, m = warp % sharing * some;
+    int at = 4 * number + lane % 4, word = minInt(at, count - 1), filterRow = word / across, tap = word % across * Taps::perWord;
+    bool there = at < count, both = there & (tap + 1 < c.S);
+    unsigned* entries = table + number * wordEntries * 32 + lane;
+    if (m == 0) {
+      entries[0] = filterRow / c.R * plane + filterRow % c.R * c.dilationH * width + tap * c.dilationW;
+      entries[32] = Taps::perWord == 1 || both ? ~0u : there ? 0xffffu : 0;
+    }
+    const float* from = taps + ((lane / 4 * 4 + m) * c.C * c.R + filterRow) * c.S + tap;
+#pragma unroll
+    for (int i = 0; i < some; i++, from += c.C * c.taps())
+      entries[(2 + m + i) * 32] = Taps::filter(there ? from[0] : 0, both ? from[1] : 0);
+  }
+
+  INLINE void load(Lane& lane, const unsigned* table) const {
+    table += threadIdx.x % 32;
 #pragma unroll
     for (int s = 0; s < steps; s++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) {
-        int at = 8 * s + 4 * i + threadIdx.x % 4, word = minInt(at, count - 1), filterRow = word / across, tap = word % across * Taps::perWord;
-        bool there = at < count, both = there & (tap + 1 < c.S);
-        lane.offset[s][i] = filterRow / c.R * plane + filterRow % c.R * c.dilationH * width + tap * c.dilationW;
-        lane.bits[s][i] = Taps::perWord == 1 || both ? ~0u : there ? 0xffffu : 0;
+      for (int i = 0; i < 2; i++, table += wordEntries * 32) {
+        lane.offset[s][i] = table[0];
+        lane.bits[s][i] = table[32];
 #pragma unroll
-        for (int m = 0; m < 4; m++) {
-          const float* from = taps + ((filter + m) * c.C * c.R + filterRow) * c.S + tap;
-          lane.filters[m / 2][s][2 * i + m % 2] = Taps::filter(there ? from[0] : 0, both ? from[1] : 0);
-        }
+        for (int m = 0; m < 4; m++) lane.filters[m / 2][s][2 * i + m % 2] = table[(2 + m) * 32];
       }
   }
 
@@ -269,12 +287,13 @@ struct ForwardOfWindows {
   }
 
   // The layout of shared memory: the windows' offsets in an image, their lines in the copy, the
-  // filters, the argmaxes of the images that are there together, and the images.
+  // filters, the table of lanes' constants, the argmaxes of the images that are there together, and the images.
   INLINE void operator()(unsigned* memory) const {
     int groups = (windows() + group - 1) / group, first = blockIdx.y * each, last = minInt(first + each, c.B), lane = threadIdx.x % 32;
     int filter = lane / 4 * 4, *places = (int*)memory, *lines = places + groups * group;
     float* taps = (float*)(lines + groups * group);
-    unsigned char* notes = (unsigned char*)(taps + side * c.C * c.taps());
+    unsigned* table = (unsigned*)(taps + side * c.C * c.taps());
+    unsigned char* notes = (unsigned char*)(table + fragmentWords * wordEntries * 32);
     unsigned* words = (unsigned*)(notes + together * side * windows());
     Lane own;
     loadBias(own, filter);
@@ -284,7 +303,9 @@ struct ForwardOfWindows {
     for (int i = threadIdx.x; i < groups * group; i += blockDim.x) lines[i] = (i / (c.Q / 2) + copy.top) * copy.columns + i % (c.Q / 2) + copy.left;
     store(brought, taps);
     barrier();
-    load(own, taps, filter);
+    prepare(table, taps);
+    barrier();
+    load(own, table);
     const Floor least = floor();
     for (int begin = first; begin < last; begin += together) {
       int count = minInt(together, last - begin);

@@ -18,6 +18,7 @@ type windowForward struct {
 	channelStride  int // in words
 	blockImages    int
 	imagesPerRound int // that are in shared memory at once
+	tableWords     int // of the constants of a warp's lanes
 }
 
 // tapWords returns the words of a filter's row in one channel, and the most words of a filter that
@@ -40,7 +41,7 @@ func (g *product) asWindowForward(p *planner, chains int) (f *windowForward, lea
 	if s.C*s.R*words > most {
 		return nil, math.Inf(1)
 	}
-	f = &windowForward{product: g, shape: s, symbol: "conv2d_windows_pool_" + string(p.Precision)}
+	f = &windowForward{product: g, shape: s, symbol: "conv2d_windows_pool_" + string(p.Precision), tableWords: most / 4 * 6 * warp}
 	f.rowStride, f.channelStride = s.sharedStrides(words * channelsPerLine(p.Precision) / lineWords)
 	least = math.Inf(1)
 	best := *f
@@ -58,11 +59,11 @@ func (g *product) asWindowForward(p *planner, chains int) (f *windowForward, lea
 }
 
 // shared is a block's shared memory: the position of each window in an image and in a packed copy,
-// the filters, and for each image that is there at once the argmax bytes and the pixels.
+// the filters, the lanes' constants, and for each image that is there at once the argmax bytes and the pixels.
 func (f *windowForward) shared() int {
 	s := f.shape
 	places, filters := 2*ceilDiv(s.windows(), mmaWindows)*mmaWindows, windowFilters*s.C*s.taps()
-	return 4*(places+filters) + f.imagesPerRound*(windowFilters*s.windows()+4*s.C*f.channelStride)
+	return 4*(places+filters+f.tableWords) + f.imagesPerRound*(windowFilters*s.windows()+4*s.C*f.channelStride)
 }
 
 // cost estimates the cycles of the kernel that pools.
