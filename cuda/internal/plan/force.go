@@ -52,8 +52,8 @@ func noThin(t cleaner) {
 	cyclesPerThinBlock = math.Inf(1)
 }
 
-// OnlyHead makes a step use the kernel of head.go wherever it applies, with a number of rows for each
-// block; nowhere if rows is 0.
+// OnlyHead makes a step use the kernel of head.go wherever it applies, with a number of rows for
+// each block; nowhere if rows is 0.
 func OnlyHead(t cleaner, rows int) {
 	cost, allRows := cyclesPerHeadBlock, headRows
 	t.Cleanup(func() { cyclesPerHeadBlock, headRows = cost, allRows })

@@ -59,7 +59,8 @@ func (g *product) asWindowForward(p *planner, chains int) (f *windowForward, lea
 }
 
 // shared is a block's shared memory: the position of each window in an image and in a packed copy,
-// the filters, the lanes' constants, and for each image that is there at once the argmax bytes and the pixels.
+// the filters, the lanes' constants, and for each image that is there at once the argmax bytes and
+// the pixels.
 func (f *windowForward) shared() int {
 	s := f.shape
 	places, filters := 2*ceilDiv(s.windows(), mmaWindows)*mmaWindows, windowFilters*s.C*s.taps()
