@@ -36,11 +36,12 @@ INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 // An operand is a type with
 //
 //     begin(first, k, end)     called first: of the tile's first row or column, and the depths
-//     copy(raw, k)             starts the copies of the stage at depth k, each 32 further on
+//     copy(raw, k, t)          starts the copies of the stage at depth k, each 32 further on
 //     round(raw, to, k)        rounds what the warp has copied
 //
 // side is the tile's number of rows or columns, and warps those of the block. A warp has count
-// items, warps apart. What follows from the thread only is computed by begin.
+// items, warps apart. Stages are copied together at a time, t of which is this one. What follows
+// from the thread only is computed by begin.
 
 // DeepFloats is an operand [extent, depth].
 template <int side, int warps>
@@ -69,7 +70,7 @@ struct DeepFloats {
     write = (8 * warp + row) * 64 + (eight ^ row / 2 % 4) * 16;
   }
 
-  INLINE void copy(char* raw, int k) {
+  INLINE void copy(char* raw, int k, int) {
 #pragma unroll
     for (int i = 0; i < 2 * count; i++)
       copyAsync16(raw + to + i / 2 * warps * itemBytes + i % 2 * 512, from + (i / 2 * 8 * warps + i % 2 * 4) * depth, k < limit[i]);
@@ -135,7 +136,7 @@ struct WideFloats {
     wide.begin();
   }
 
-  INLINE void copy(char* raw, int k) {
+  INLINE void copy(char* raw, int k, int) {
 #pragma unroll
     for (int i = 0; i < 2 * count; i++) {
       int d = i / 2 * warps * wide.depths + i % 2 * wide.down;
@@ -192,7 +193,7 @@ struct DeepImages {
     write = (8 * warp + row) * 64 + (lane % 4 ^ row / 2 % 4) * 16;
   }
 
-  INLINE void copy(char* raw, int k) {
+  INLINE void copy(char* raw, int k, int) {
 #pragma unroll
     for (int j = 0; j < count; j++) {
       char* to = raw + (threadIdx.x / 32 + j * warps) * itemBytes + threadIdx.x % 32 * 16;
@@ -216,13 +217,13 @@ struct DeepImages {
 };
 
 // WideImages is an operand [batch, pixels] whose depth is the batch.
-template <int side, int warps>
+template <int side, int warps, int together>
 struct WideImages {
   static constexpr bool transposed = true;
   static constexpr int itemBytes = 256, count = Wide<side, warps>::count, chunks = side / 16;
   Images images;
   int end, pixel;
-  int example[count];  // that the lane will copy next, or -1
+  int example[together][count];  // that the lane will copy next, or -1
   float scale, shift;
   Wide<side, warps> wide;
 
@@ -232,25 +233,26 @@ struct WideImages {
     scale = images.affine.scale(first + wide.x() * 4);
     shift = images.affine.shift(first + wide.x() * 4);
     wide.begin();
-    lookUp(k);
+#pragma unroll
+    for (int t = 0; t < together; t++) lookUp(k + t * roundedDepth, t);
   }
 
-  // lookUp looks up, a stage ahead, the examples at depth k.
-  INLINE void lookUp(int k) {
+  // lookUp looks up the examples at depth k, together stages ahead.
+  INLINE void lookUp(int k, int t) {
 #pragma unroll
     for (int j = 0; j < count; j++) {
       int d = k + (threadIdx.x / 32 + j * warps) * wide.depths + threadIdx.x % 32 / chunks;
-      example[j] = images.copies() && pixel < images.pixels && d < end ? images.examples[d] : -1;
+      example[t][j] = images.copies() && pixel < images.pixels && d < end ? images.examples[d] : -1;
     }
   }
 
-  INLINE void copy(char* raw, int k) {
+  INLINE void copy(char* raw, int k, int t) {
 #pragma unroll
     for (int j = 0; j < count; j++) {
       char* to = raw + (threadIdx.x / 32 + j * warps) * itemBytes + threadIdx.x % 32 * 16;
-      if (images.copies()) copyAsync16(to, images.at(example[j], pixel), example[j] >= 0);
+      if (images.copies()) copyAsync16(to, images.at(example[t][j], pixel), example[t][j] >= 0);
     }
-    lookUp(k + roundedDepth);
+    lookUp(k + together * roundedDepth, t);
   }
 
   // The last depths of a slice may have no image: there the other operand is zero.
@@ -265,16 +267,14 @@ struct WideImages {
 };
 
 // RoundedTile is the output tile of a block: rows x columns sums, of which each warp has 32 x 32.
-// blocks is how many a multiprocessor holds at once.
-template <int rows_, int columns_, int stages_, int blocks_>
+// stages is the number of raw stages, and together the number of stages that are rounded between
+// two barriers. blocks is how many blocks a multiprocessor holds at once.
+template <int rows_, int columns_, int stages_, int together_, int blocks_>
 struct RoundedTile {
-  static constexpr int rows = rows_, columns = columns_, stages = stages_, blocks = blocks_;
-  static constexpr int across = columns / 32, threads = rows / 32 * columns, all = threads, groups = 1, passes = 1, passRows = rows;
-  static constexpr int warps = threads / 32, bytes = 2 * roundedDepth * (rows + columns);  // of a rounded stage
-
-  // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
-  // write at once into different banks.
-  static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row % 4 * 8); }
+  static constexpr int rows = rows_, columns = columns_, stages = stages_, together = together_, blocks = blocks_;
+  static constexpr int across = columns / 32, threads = rows / 32 * columns, warps = threads / 32;
+  static constexpr int bytes = 2 * roundedDepth * (rows + columns);  // of a rounded stage
+  static_assert(stages % together == 0, "stages are used together");
 
   struct Sums {
     float v[2][4][4];
@@ -290,17 +290,56 @@ struct RoundedTile {
       for (int i = 0; i < 32; i++) v[i / 16][i / 4 % 4][i % 4] += other.v[i / 16][i / 4 % 4][i % 4];
     }
 
-    INLINE void write(float* memory, int) const {
-      unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp / across * 32 + lane / 4, column = warp % across * 32 + lane % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-          const float* two = v[i / 2][j] + i % 2 * 2;
-          *(Vector<float, 2>*)(memory + sumAt(row + 8 * i, column + 8 * j)) = {two[0], two[1]};
-        }
-    }
+    // at returns the sums of row 8 i and column 8 j, and those of the next column.
+    INLINE float* at(int i, int j) { return v[i / 2][j] + i % 2 * 2; }
   };
+
+  // store applies the epilogue, and writes a warp's sums: four lanes write 32 bytes of a row.
+  static INLINE void store(Sums& sums, const Output<float>& out, int row, int column, int epilogue) {
+    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int m = row + warp / across * 32 + lane / 4, n = column + warp % across * 32 + lane % 4 * 2;
+    if (epilogue & withMask) {
+#pragma unroll
+      for (int i = 0; i < 32; i++) {
+        int y = m + i / 8 * 8, x = n + i / 2 % 4 * 8 + i % 2;
+        float& sum = sums.at(i / 8, i / 2 % 4)[i % 2];
+        if (y < out.rows && x < out.columns) sum = masked(sum, epilogue, out.bias[y * out.columns + x]);
+      }
+    } else if (epilogue) {
+      bool byRow = epilogue & biasPerRow, byColumn = epilogue & biasPerColumn;
+      float ofRow[4], ofColumn[4][2];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        ofRow[i] = loadIf(byRow && m + 8 * i < out.rows, out.bias + m + 8 * i);
+#pragma unroll
+        for (int j = 0; j < 2; j++) ofColumn[i][j] = loadIf(byColumn && n + 8 * i + j < out.columns, out.bias + n + 8 * i + j);
+      }
+#pragma unroll
+      for (int i = 0; i < 32; i++) {
+        float& sum = sums.at(i / 8, i / 2 % 4)[i % 2];
+        if (byColumn) sum += ofColumn[i / 2 % 4][i % 2];
+        if (byRow) sum += ofRow[i / 8];
+        sum = finish(sum, epilogue & ~(biasPerRow | biasPerColumn), out.bias, 0);
+      }
+    }
+    float* to = out.data + m * out.columns + n;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (m + 8 * i >= out.rows) break;
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        const float* two = sums.at(i, j);
+        float* at = to + 8 * i * out.columns + 8 * j;
+        int left = out.columns - n - 8 * j;
+        if (out.columns % 2 == 0) {
+          if (left > 0) *(Vector<float, 2>*)at = {two[0], two[1]};
+        } else {
+          if (left > 0) at[0] = two[0];
+          if (left > 1) at[1] = two[1];
+        }
+      }
+    }
+  }
 
   // Fragments loads a warp's fragments of an operand, 16 rows or columns by 16 depths: four words,
   // of the first and the second eight of the side, at the first and the second eight depths. In
@@ -356,19 +395,19 @@ struct RoundedTile {
     if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
     int begin = split ? blockIdx.y * slices.each : 0, end = split ? minInt(begin + slices.each, slices.depth) : slices.depth;
     int rounds = (end - begin + roundedDepth - 1) / roundedDepth, perSlice = slices.each / roundedDepth;
-    auto copy = [&](int round, int slot) INLINED {
+    auto copy = [&](int round, int slot, int t) INLINED {
       if (round < rounds) {
         int k = begin + round * roundedDepth;
         char* raw = memory + slot * rawBytes;
-        a.copy(raw, k);
-        b.copy(raw + rawRows, k);
+        a.copy(raw, k, t);
+        b.copy(raw + rawRows, k, t);
       }
       copyAsyncCommit();
     };
     a.begin(row, begin, end);
     b.begin(column, begin, end);
 #pragma unroll
-    for (int s = 0; s < stages; s++) copy(s, s);
+    for (int s = 0; s < stages; s++) copy(s, s, s % together);
     char* rounded = memory + stages * rawBytes;
     unsigned warp = threadIdx.x / 32;
     Fragments<rows, A::transposed, false> left(warp / across * 32);
@@ -376,42 +415,53 @@ struct RoundedTile {
     Sums sums, total;
     sums.clear();
     total.clear();
-    int slot = 0, open = minInt(perSlice, rounds);
-    for (int round = 0; round < rounds; round++) {
-      copyAsyncWait<stages - 1>();
+    int slot = 0, open = perSlice;
+    for (int round = 0, half = 0; round < rounds; round += together, half ^= 1) {
+      copyAsyncWait<stages - together>();
       warpBarrier();  // all lanes' copies have arrived
-      int k = begin + round * roundedDepth;
-      char *raw = memory + slot * rawBytes, *stage = rounded + round % 2 * bytes;
-      a.round(raw, stage, k);
-      b.round(raw + rawRows, stage + 2 * roundedDepth * rows, k);
+      char *raw = memory + slot * rawBytes, *stage = rounded + half * together * bytes;
+#pragma unroll
+      for (int t = 0; t < together; t++) {
+        if (t > 0 && round + t >= rounds) break;
+        int k = begin + (round + t) * roundedDepth;
+        a.round(raw + t * rawBytes, stage + t * bytes, k);
+        b.round(raw + t * rawBytes + rawRows, stage + t * bytes + 2 * roundedDepth * rows, k);
+      }
       barrier();
-      copy(round + stages, slot);
-      slot = slot + 1 == stages ? 0 : slot + 1;
-      multiply<A, B>(sums, left, right, stage);
-      if (--open > 0 && round + 1 < rounds) continue;
-      total.add(sums);  // the slice ends
-      sums.clear();
-      open = perSlice;
+#pragma unroll
+      for (int t = 0; t < together; t++) copy(round + stages + t, slot + t, t);
+      slot = slot + together == stages ? 0 : slot + together;
+#pragma unroll
+      for (int t = 0; t < together; t++) {
+        if (t > 0 && round + t >= rounds) break;
+        multiply<A, B>(sums, left, right, stage + t * bytes);
+        if (--open == 0) {
+          total.add(sums);  // the slice ends
+          sums.clear();
+          open = perSlice;
+        }
+      }
     }
-    storeSums<RoundedTile>(total, out, row, column, true, !split, (float*)memory);
+    if (open < perSlice) total.add(sums);
+    store(total, out, row, column, split ? 0 : out.epilogue);
   }
 };
 
 }  // namespace pollen
 
 // MATMUL_ROUNDED defines a kernel with the arguments of MATMUL (matmul.cuh). The shared memory is
-// that of the tile's stages, or of its sums. Where an operand's depth is contiguous, the depth must
-// be a multiple of four, else the operand's other extent.
+// that of the tile's stages. Where an operand's depth is contiguous, the depth must be a multiple
+// of four, else the operand's other extent.
 #define MATMUL_ROUNDED(name, ...)                                                                                                            \
-  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                    \
+  KERNEL(name, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                                \
   (Out<float> out, In<float> a, In<float> b, In<float> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices,  \
    int each) {                                                                                                                               \
     using Tile = __VA_ARGS__;                                                                                                                \
     DYNAMIC_SHARED(Line, memory);                                                                                                            \
-    DeepFloats<Tile::rows, Tile::warps> deepA = {a.at(), m, k};                                                                                           \
-    WideFloats<Tile::rows, Tile::warps> wideA = {a.at(), m, k};                                                                                           \
-    DeepFloats<Tile::columns, Tile::warps> deepB = {b.at(), n, k};                                                                                        \
-    WideFloats<Tile::columns, Tile::warps> wideB = {b.at(), n, k};                                                                                        \
+    DeepFloats<Tile::rows, Tile::warps> deepA = {a.at(), m, k};                                                                              \
+    WideFloats<Tile::rows, Tile::warps> wideA = {a.at(), m, k};                                                                              \
+    DeepFloats<Tile::columns, Tile::warps> deepB = {b.at(), n, k};                                                                           \
+    WideFloats<Tile::columns, Tile::warps> wideB = {b.at(), n, k};                                                                           \
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (!transposeA && transposeB)                                                                                                           \
@@ -427,7 +477,7 @@ struct RoundedTile {
 // MATMUL_ROUNDED_IMAGES defines a kernel one of whose operands is the step's images: a [M K], times
 // the other one [N K], or, with transposeA, b [K N], times the other one [K M].
 #define MATMUL_ROUNDED_IMAGES(name, ...)                                                                                                     \
-  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                    \
+  KERNEL(name, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                                \
   (Out<float> out, In<float> other, In<unsigned char> images, In<int> examples, In<float> bias, int m, int n, int k, int transposeA,         \
    int epilogue, int slices, int each, AFFINE(float)) {                                                                                      \
     using Tile = __VA_ARGS__;                                                                                                                \
@@ -436,9 +486,9 @@ struct RoundedTile {
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (transposeA)                                                                                                                          \
-      Tile::run(WideFloats<Tile::rows, Tile::warps>{other.at(), m, k}, WideImages<Tile::columns, Tile::warps>{pixels}, to, of,           \
+      Tile::run(WideFloats<Tile::rows, Tile::warps>{other.at(), m, k}, WideImages<Tile::columns, Tile::warps, Tile::together>{pixels}, to, of,\
                 (char*)memory);                                                                                                              \
     else                                                                                                                                     \
-      Tile::run(DeepImages<Tile::rows, Tile::warps>{pixels}, DeepFloats<Tile::columns, Tile::warps>{other.at(), n, k}, to, of,              \
+      Tile::run(DeepImages<Tile::rows, Tile::warps>{pixels}, DeepFloats<Tile::columns, Tile::warps>{other.at(), n, k}, to, of,               \
                 (char*)memory);                                                                                                              \
   }
