@@ -147,8 +147,10 @@ func OnlyPacked(t cleaner, precision Precision, number int) {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
 	before, plain, filter, groups, filters := *tiles, *others, speedPackedFilter[precision], tilesWGMMA, speedWGMMAFilter
-	window, cores := cyclesPerWindow, speedWindowMMA
+	window, cores, few := cyclesPerWindow, speedWindowMMA, useFewChannels
+	useFewChannels = false
 	t.Cleanup(func() {
+		useFewChannels = few
 		*tiles, *others, speedPackedFilter[precision], cyclesPerWindow, speedWindowMMA, tilesWGMMA = before, plain, filter, window, cores, groups
 		speedWGMMAFilter = filters
 	})

@@ -63,6 +63,10 @@ func (g *product) lower(p *planner) []Call {
 	if few := g.lowerWindowForward(p); few != nil {
 		return few
 	}
+	// Convolutions of 16 and 32 channels in bf16.
+	if few := g.asFewChannels(p); few != nil {
+		return few.lower(p)
+	}
 	// Other convolutions in tf32 and bf16: by wgmma, or by mma.sync on packed copies.
 	if packed := g.lowerPacked(p); packed != nil {
 		return packed
