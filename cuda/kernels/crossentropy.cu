@@ -20,16 +20,19 @@ INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int 
   if (threadIdx.x == 0) y.at()[blockIdx.x] = Y(sum / divisor);
 }
 
-// The gradient recomputes the row's softmax instead of storing it in the forward pass.
+// The gradient recomputes the row's softmax instead of storing it in the forward pass. A warp has
+// several rows at once if there are few classes; lanes behind the last row repeat that.
 template <class T>
 INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {
   double scale = (double)dout.at()[0] / batch;
-  for (int row = firstRow(); row < batch; row += rowStep()) {
+  int lanes = lanesOf(classes), rows = 32 / lanes;
+  for (int begin = firstRow() * rows; begin < batch; begin += rowStep() * rows) {
+    int own = begin + threadIdx.x % 32 / lanes, row = own < batch ? own : batch - 1;
     const T* z = logits.at() + (long long)row * classes;
     T* dz = d.at() + (long long)row * classes;
-    SoftmaxRow s = softmaxRow(z, classes);
+    SoftmaxRow s = softmaxRow(z, classes, lanes);
     int label = labels.at()[row];
-    for (int k = threadIdx.x % 32; k < classes; k += 32) {
+    for (int k = threadIdx.x % lanes; k < classes && own < batch; k += lanes) {
       double p = s.probability(z[k]);
       if (sizeof(T) == 4 && p < 0x1p-64) p = 0;  // minProbability, see graph/op/crossentropy.go
       dz[k] = T((p - (k == label ? 1 : 0)) * scale);
