@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -81,11 +80,8 @@ func IsSequential(d tensor.Device) bool { return d.(*device).options.sequential 
 // early, where the GPU can do that, and reports whether they could before.
 func SetPDL(d tensor.Device, on bool) (before bool) {
 	for _, g := range d.(*device).gpus {
-		before = g.pdl != plan.PDLNone
-		g.pdl = plan.PDLNone
-		if on && g.capability() >= kernels.DependentCapability && g.version >= minPDLDriver {
-			g.pdl = plan.PDLLines
-		}
+		before = g.pdl
+		g.pdl = on && g.capability() >= kernels.DependentCapability && g.version >= minPDLDriver
 	}
 	return before
 }

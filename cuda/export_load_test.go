@@ -11,8 +11,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
-
-	"github.com/pollen-ml/pollen/cuda/internal/plan"
 )
 
 // Compiled is what the driver reports of a kernel that it has compiled, or why it did not.
@@ -46,8 +44,8 @@ func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, 
 			c.Time = time.Since(begin)
 			// Compiled once more without a log, as devices do: the driver keeps that for later
 			// processes.
-			for _, early := range []pdlVariant{noPDL, waitsAndTriggers} {
-				if c.Err == nil && (g.pdl != plan.PDLNone || early == noPDL) {
+			for _, early := range []bool{false, true} {
+				if c.Err == nil && (g.pdl || !early) {
 					_, c.Err = g.function(c.Symbol, 0, early)
 				}
 			}
@@ -74,11 +72,7 @@ func (c *Compiled) compile(g *gpu) error {
 		return string(bytes.TrimSpace(text))
 	}
 	var module, function handle
-	early := noPDL
-	if g.pdl != plan.PDLNone {
-		early = waitsAndTriggers
-	}
-	code := g.cuModuleLoadDataEx(&module, cString(g.ptx(g.kernelFiles[c.Symbol], c.Symbol, early)), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.ptx(g.kernelFiles[c.Symbol], c.Symbol, g.pdl)), uint32(len(options)), &options[0], &values[0])
 	c.Log = written(info)
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		return errors.Wrapf(err, "the driver's compiler says %q%s", written(complaint), hint(code))

@@ -15,7 +15,7 @@ import (
 func LaunchAlone(d tensor.Device, symbol string, threads, shared int, results []int, contents [][]byte, numbers ...int) (read [][]byte, err error) {
 	g := d.(*device).gpus[0]
 	err = g.do(func() error {
-		f, err := g.function(symbol, shared, noPDL)
+		f, err := g.function(symbol, shared, false)
 		if err != nil {
 			return err
 		}

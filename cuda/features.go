@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/cuda/internal/plan"
 )
 
 // These environment variables leave features out, to find the one at fault on a GPU that computes
@@ -29,8 +27,7 @@ const (
 	// PackedVariable set to "off" leaves out convolutions on packed copies, and so also wgmma.
 	PackedVariable = "POLLEN_CUDA_PACKED"
 	// PDLVariable set to "off" leaves out programmatic dependent launch: every call then begins
-	// after those that it follows have ended. "lines", "forks" and "joins" allow it for more and
-	// more calls (plan.PDLScope); "on" is "lines".
+	// after those that it follows have ended.
 	PDLVariable = "POLLEN_CUDA_PDL"
 	// PixelsVariable set to "off" computes convolutions of one tap by the kernels of others.
 	PixelsVariable = "POLLEN_CUDA_PIXELS"
@@ -46,16 +43,16 @@ const (
 
 // features are what the environment variables allow.
 type features struct {
-	maxCapability int           // the highest capability that is assumed, 10 major + minor; 0 means the GPU's
-	graphs        string        // "on", "off" or "slow"
-	reordering    bool          // calls of a CUDA graph follow only those whose data they need
-	wgmma         bool          // convolutions by wgmma
-	pdl           plan.PDLScope // programmatic dependent launch
-	packing       bool          // convolutions on packed copies
-	windows       bool          // kernels that work on pooling windows
-	pixels        bool          // convolutions of one tap as products of matrices
-	rounding      bool          // products that round their operands once
-	ahead         bool          // calls may be made before the step before theirs has ended
+	maxCapability int    // the highest capability that is assumed, 10 major + minor; 0 means the GPU's
+	graphs        string // "on", "off" or "slow"
+	reordering    bool   // calls of a CUDA graph follow only those whose data they need
+	wgmma         bool   // convolutions by wgmma
+	pdl           bool   // programmatic dependent launch
+	packing       bool   // convolutions on packed copies
+	windows       bool   // kernels that work on pooling windows
+	pixels        bool   // convolutions of one tap as products of matrices
+	rounding      bool   // products that round their operands once
+	ahead         bool   // calls may be made before the step before theirs has ended
 }
 
 // readFeatures reads the environment variables.
@@ -72,7 +69,7 @@ func readFeatures() (s features, err error) {
 		variable string
 		allowed  *bool
 	}{
-		{AheadVariable, &s.ahead}, {OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PackedVariable, &s.packing},
+		{AheadVariable, &s.ahead}, {OrderVariable, &s.reordering}, {WGMMAVariable, &s.wgmma}, {PDLVariable, &s.pdl}, {PackedVariable, &s.packing},
 		{WindowsVariable, &s.windows}, {PixelsVariable, &s.pixels}, {RoundedVariable, &s.rounding},
 	} {
 		value, err := envOneOf(feature.variable, "on", "off")
@@ -81,16 +78,8 @@ func readFeatures() (s features, err error) {
 		}
 		*feature.allowed = value == "on"
 	}
-	scopes := map[string]plan.PDLScope{
-		"on": plan.PDLLines, "off": plan.PDLNone, "lines": plan.PDLLines, "forks": plan.PDLForks, "joins": plan.PDLJoins,
-	}
-	scope, err := envOneOf(PDLVariable, "on", "off", "lines", "forks", "joins")
-	if err != nil {
-		return s, err
-	}
-	if s.graphs == "on" { // programmatic edges exist only in CUDA graphs
-		s.pdl = scopes[scope]
-	}
+	// Programmatic edges exist only in CUDA graphs.
+	s.pdl = s.pdl && s.graphs == "on"
 	return s, nil
 }
 

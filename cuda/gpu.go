@@ -59,9 +59,7 @@ func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
 	if g.Info.capability() < minCapability {
 		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, but the kernels need 7.0 (Volta): use another GPU, or the CPU", g, g.Major, g.Minor)
 	}
-	if g.capability() < kernels.DependentCapability || l.version < minPDLDriver {
-		g.pdl = plan.PDLNone
-	}
+	g.pdl = g.pdl && g.capability() >= kernels.DependentCapability && l.version >= minPDLDriver
 	g.kernelFiles = selectKernels(sources, g.capability(), l.version)
 	g.wgmma = g.wgmma && g.capability() == plan.SM90 && g.kernelFiles[plan.WGMMAKernel()] != nil // older drivers do not read their PTX
 	if err := g.acquire(); err != nil {

@@ -52,29 +52,31 @@ func (p *shard) buildGraph(steps int) (handle, error) {
 	return executable, failed
 }
 
-// addNodes adds the calls of steps to a CUDA graph. A call that may begin early gets the edge from
-// the call before whose end it may begin afterwards, as a programmatic one.
+// addNodes adds the calls of steps to a CUDA graph. A call that may begin early gets its only edge
+// afterwards, as a programmatic one.
 func (p *shard) addNodes(graph handle, steps int) error {
 	all := p.steps(steps)
 	follows := p.dependencies(all)
-	predecessors, triggers := plan.PDLPredecessors(follows, p.pdl)
+	pdl := make([]bool, len(follows))
+	if p.pdl {
+		large := make([]bool, len(all))
+		for i, s := range all {
+			large[i] = s.Large(p.chains, p.Multiprocessors)
+		}
+		pdl = plan.PDLCalls(follows, large)
+	}
 	nodes := make([]handle, 0, len(follows))
 	for _, s := range all {
 		var dependencies []handle
-		predecessor := predecessors[len(nodes)]
 		for _, earlier := range follows[len(nodes)] {
-			if earlier != predecessor {
-				dependencies = append(dependencies, nodes[earlier])
-			}
+			dependencies = append(dependencies, nodes[earlier])
 		}
 		n := p.node(s, 0, p.chains)
-		if predecessor >= 0 {
+		var last []handle
+		if pdl[len(nodes)] {
+			last, dependencies = dependencies, nil
 			var err error
-			v := waits
-			if triggers[len(nodes)] {
-				v = waitsAndTriggers
-			}
-			if n.function, err = p.function(s.Symbol, s.Shared, v); err != nil {
+			if n.function, err = p.function(s.Symbol, s.Shared, true); err != nil {
 				return p.callError(err, s, n)
 			}
 		}
@@ -84,13 +86,13 @@ func (p *shard) addNodes(graph handle, steps int) error {
 			return p.callError(err, s, n)
 		}
 		nodes = append(nodes, node)
-		if predecessor < 0 {
+		if last == nil {
 			continue
 		}
 		// Add one edge at a time: drivers 580 to 610 apply the data of the first edge to all
 		// edges of a call of cuGraphAddDependencies_v2, which would make every edge
 		// programmatic.
-		code = p.cuGraphAddDependencies_v2(graph, &nodes[predecessor], &node, &pdlEdge, 1)
+		code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &pdlEdge, 1)
 		if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
 			return errors.Wrapf(p.callError(err, s, n), "a programmatic edge of a CUDA graph%s", p.pdlHint())
 		}
@@ -100,7 +102,7 @@ func (p *shard) addNodes(graph handle, steps int) error {
 
 // pdlHint tells a user what to do if the driver does not take programmatic edges.
 func (p *shard) pdlHint() string {
-	if p.pdl == plan.PDLNone {
+	if !p.pdl {
 		return ""
 	}
 	return ", with programmatic dependent launch (" + PDLVariable + "=off leaves it out)"

@@ -89,24 +89,16 @@ func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %
 // jitLogBytes is the space for the messages of the driver's compiler.
 const jitLogBytes = 8192
 
-// variant names one of the programs that a kernel is compiled to.
+// variant names one of the two programs that a kernel is compiled to. With pdl, the kernel may
+// begin before the one that it follows has ended, and first waits for that one (pdl.go).
 type variant struct {
 	symbol string
-	pdl    pdlVariant
+	pdl    bool
 }
-
-// pdlVariant is a kernel's part in programmatic dependent launch (pdl.go).
-type pdlVariant int
-
-const (
-	noPDL            pdlVariant = iota
-	waits                       // it first waits for the end of the one that it follows
-	waitsAndTriggers            // then it lets the next one begin
-)
 
 // function returns a kernel that may be launched with shared bytes of dynamic shared memory. It
 // compiles the kernel on first use.
-func (g *gpu) function(symbol string, shared int, pdl pdlVariant) (handle, error) {
+func (g *gpu) function(symbol string, shared int, pdl bool) (handle, error) {
 	if shared > g.maxShared {
 		return 0, errors.Errorf("cuda: %s needs %d bytes of shared memory, %v has %d", symbol, shared, g, g.maxShared)
 	}
@@ -138,7 +130,7 @@ func (g *gpu) function(symbol string, shared int, pdl pdlVariant) (handle, error
 }
 
 // compile has the driver compile a kernel. The error has the compiler's log.
-func (g *gpu) compile(s *ptxFile, symbol string, pdl pdlVariant) (handle, error) {
+func (g *gpu) compile(s *ptxFile, symbol string, pdl bool) (handle, error) {
 	log := make([]byte, jitLogBytes)
 	// The driver writes through an address inside values, which the garbage collector does not see.
 	var pinned runtime.Pinner

@@ -11,11 +11,12 @@ import "github.com/pollen-ml/pollen/cuda/kernels"
 //
 //   - The edge between the two nodes is a programmatic one (pdlEdge), which CUDA has from 12.3 on.
 //   - The second kernel is compiled from PTX with the wait in it (kernels.Dependent). A kernel may
-//     be in a graph both with PDL and without, so it is compiled in up to three variants.
-//   - The second node follows only the first, and no other node follows the first
-//     (plan.PDLPredecessors; PDLVariable allows more). Blocks that wait occupy multiprocessors that
-//     another branch of the graph could use: on an H100, a step of mnist-64-64-256 with one chain
-//     takes 100 µs in this way, 106 if all calls begin early, and 102 if none does.
+//     be in a graph both with PDL and without, so it is compiled in up to two variants.
+//   - The second node follows only the first, no other node follows the first, and no large call
+//     may run next to the first (plan.PDLCalls). Blocks that wait occupy multiprocessors that
+//     another branch of the graph could use: where also calls at forks and joins began early, a
+//     step of mnist-64-64-256 with one chain took longer than without PDL, even if they began only
+//     when the blocks before them had ended.
 
 // minPDLDriver is the first CUDA with programmatic edges in graphs: 12.3.
 const minPDLDriver = 12030
@@ -25,12 +26,12 @@ const minPDLDriver = 12030
 // have executed griddepcontrol.launch_dependents, or ended.
 var pdlEdge = edgeData{from: 1, kind: 1}
 
-// ptx returns the text that the driver compiles. With PDL the kernel waits for the end of the one
+// ptx returns the text that the driver compiles. With pdl the kernel waits for the end of the one
 // that it follows before its first instruction that needs more than registers and parameters.
-func (g *gpu) ptx(s *ptxFile, symbol string, pdl pdlVariant) string {
+func (g *gpu) ptx(s *ptxFile, symbol string, pdl bool) string {
 	text := s.head + s.entries[symbol].Body
-	if pdl != noPDL {
-		return kernels.Dependent(text, pdl == waitsAndTriggers)
+	if pdl {
+		return kernels.Dependent(text)
 	}
 	return text
 }

@@ -66,6 +66,7 @@ type Predicted struct {
 	Bound                 string  // what limits it: "product", "issue", "memory", "cache" or "launch"
 	Bytes                 float64 // that all chains read and write
 	Fraction              float64 // of the GPU that it occupies
+	Large                 bool    // whether its blocks occupy a good part of the GPU's multiprocessors
 	End                   float64 // seconds after the begin of the step
 	Slack                 float64 // by how much it could end later without delaying the step; 0 on the critical path
 }
@@ -81,9 +82,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		return nil, 0, err
 	}
 	m.Capability = allowed.capability(m.Capability)
-	if m.Capability < kernels.DependentCapability {
-		allowed.pdl = plan.PDLNone
-	}
+	m = m.withPDL(allowed.pdl && m.Capability >= kernels.DependentCapability)
 	target := plan.Target{
 		Precision: precision, Multiprocessors: m.Multiprocessors, Capability: m.Capability, Chains: s.Chains, Shared: m.Shared,
 		WGMMA: allowed.wgmma && m.Capability == plan.SM90, NoPacking: !allowed.packing, NoWindows: !allowed.windows,
@@ -101,7 +100,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	if allowed.graphs == "on" && allowed.reordering {
 		follows = plan.Dependencies(all, 1)
 	}
-	return calls, simulate(calls, follows, m, allowed.pdl), nil
+	return calls, simulate(calls, follows, m), nil
 }
 
 // predictedOf describes a call and estimates its time.
@@ -111,20 +110,34 @@ func predictedOf(m Model, launches []tensor.Launch, c plan.Call, chains int, foo
 	if n := len(c.RowEnds); n > 1 {
 		label += fmt.Sprintf(" and %d more", n-1)
 	}
-	p := Predicted{Launch: l.Kernel, Label: label, Kernel: c.Symbol, Blocks: c.Blocks, Bytes: c.Bytes() * float64(chains)}
+	p := Predicted{
+		Launch: l.Kernel, Label: label, Kernel: c.Symbol, Blocks: c.Blocks, Bytes: c.Bytes() * float64(chains),
+		Large: c.Large(chains, m.Multiprocessors),
+	}
 	p.predict(m, c, chains, footprint)
 	return p
+}
+
+// withPDL returns the model with or without programmatic dependent launch.
+func (m Model) withPDL(on bool) Model {
+	if !on {
+		m.PDL = m.NodeLatency
+	}
+	return m
 }
 
 // simulate sets the calls' End and Slack, and returns the end of the step. It is a list schedule:
 // in sequence, each call is placed at the earliest time at which the calls that it follows allow it
 // to begin and, until it ends, its fraction of the GPU is free besides the calls already placed.
-func simulate(calls []Predicted, follows [][]int, m Model, scope plan.PDLScope) (end float64) {
-	begin := make([]float64, len(calls))
-	early, _ := plan.PDLPredecessors(follows, scope)
+func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
+	begin, large := make([]float64, len(calls)), make([]bool, len(calls))
+	for i, c := range calls {
+		large[i] = c.Large
+	}
+	pdl := plan.PDLCalls(follows, large)
 	// ready is when a call's work could begin for one that it follows.
 	ready := func(i, before int) float64 {
-		if early[i] == before {
+		if pdl[i] {
 			return max(calls[before].End+m.PDL, begin[before]+m.NodeLatency)
 		}
 		return calls[before].End + m.NodeLatency

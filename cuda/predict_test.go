@@ -64,7 +64,7 @@ func TestPredict(t *testing.T) {
 	}
 	t.Setenv(PDLVariable, "no")
 	_, _, err := Predict(elementwiseStep(large, 1), H200, FP32)
-	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_PDL must be on, off, lines, forks or joins, got "no"`) {
+	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_PDL must be on or off, got "no"`) {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv(PDLVariable, "on")
@@ -118,12 +118,12 @@ func TestPredictProduct(t *testing.T) {
 func TestPredictLine(t *testing.T) {
 	// 0 is followed by 1, 2; both by 3; 4 has no edges.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
-	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{NodeLatency: 0.5, PDL: 0.5}, plan.PDLLines); end != 8.5 {
+	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{NodeLatency: 0.5, PDL: 0.5}); end != 8.5 {
 		t.Errorf("the last one ends at %v, want 8.5", end)
 	}
 	// Calls in line begin 0.3 earlier, if the call before takes as long.
 	early := []Predicted{{Seconds: 1}, {Seconds: 0.1}, {Seconds: 2}, {Seconds: 1}}
-	end := simulate(early, [][]int{nil, {0}, {1}, {2}}, Model{NodeLatency: 0.5, PDL: 0.2}, plan.PDLLines)
+	end := simulate(early, [][]int{nil, {0}, {1}, {2}}, Model{NodeLatency: 0.5, PDL: 0.2})
 	if math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
 		t.Errorf("the last one ends at %v, %+v, want 5.4", end, early)
 	}
@@ -159,7 +159,7 @@ func TestSimulate(t *testing.T) {
 			[][]int{nil, nil, {1}, nil}, []float64{5, 2, 4, 7}, []float64{2, 0, 0, 0},
 		},
 	} {
-		simulate(c.calls, c.follows, Model{NodeLatency: 1, PDL: 1}, plan.PDLLines)
+		simulate(c.calls, c.follows, Model{NodeLatency: 1, PDL: 1})
 		for i, got := range c.calls {
 			if got.End != c.ends[i] || got.Slack != c.slacks[i] {
 				t.Errorf("%s: call %d ends at %v with a slack of %v, want %v and %v", c.name, i, got.End, got.Slack, c.ends[i], c.slacks[i])

@@ -103,7 +103,7 @@ func (p *shard) plan(w tensor.Workload, precision Precision) error {
 // bind finds the kernels of calls. It checks each call against its kernel and the GPU's limits.
 func (p *shard) bind(calls []plan.Call) (starts []boundCall, err error) {
 	for _, c := range calls {
-		f, err := p.function(c.Symbol, c.Shared, noPDL)
+		f, err := p.function(c.Symbol, c.Shared, false)
 		if e, known := p.kernelFiles[c.Symbol].entry(c.Symbol); err == nil && known {
 			err = checkSignature(e, c)
 		}

@@ -7,15 +7,13 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
-
-	"github.com/pollen-ml/pollen/cuda/internal/plan"
 )
 
 // TestSwitches: each variable has its default and its values; another one is an error of Open and
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {
 	noSwitches(t)
-	all := features{graphs: "on", reordering: true, wgmma: true, pdl: plan.PDLLines, packing: true, windows: true, pixels: true, rounding: true, ahead: true}
+	all := features{graphs: "on", reordering: true, wgmma: true, pdl: true, packing: true, windows: true, pixels: true, rounding: true, ahead: true}
 	if got, err := readFeatures(); got != all || err != nil {
 		t.Errorf("by default: %+v, %v", got, err)
 	}
@@ -24,13 +22,12 @@ func TestSwitches(t *testing.T) {
 		change                   func(s *features)
 	}{
 		{CapabilityVariable, "80", "70, 80 or 90", func(s *features) { s.maxCapability = 80 }},
-		{GraphsVariable, "off", "on, off or slow", func(s *features) { s.graphs, s.pdl = "off", plan.PDLNone }},
-		{GraphsVariable, "slow", "on, off or slow", func(s *features) { s.graphs, s.pdl = "slow", plan.PDLNone }},
+		{GraphsVariable, "off", "on, off or slow", func(s *features) { s.graphs, s.pdl = "off", false }},
+		{GraphsVariable, "slow", "on, off or slow", func(s *features) { s.graphs, s.pdl = "slow", false }},
 		{AheadVariable, "off", "on or off", func(s *features) { s.ahead = false }},
 		{OrderVariable, "off", "on or off", func(s *features) { s.reordering = false }},
 		{WGMMAVariable, "off", "on or off", func(s *features) { s.wgmma = false }},
-		{PDLVariable, "off", "on, off, lines, forks or joins", func(s *features) { s.pdl = plan.PDLNone }},
-		{PDLVariable, "joins", "on, off, lines, forks or joins", func(s *features) { s.pdl = plan.PDLJoins }},
+		{PDLVariable, "off", "on or off", func(s *features) { s.pdl = false }},
 		{PackedVariable, "off", "on or off", func(s *features) { s.packing = false }},
 		{WindowsVariable, "off", "on or off", func(s *features) { s.windows = false }},
 		{PixelsVariable, "off", "on or off", func(s *features) { s.pixels = false }},
@@ -77,7 +74,7 @@ func TestCapabilityIsLimited(t *testing.T) {
 		d.major = c.major
 		device := mustOpenFake(t, d, Options{})
 		g := device.gpus[0]
-		if g.capability() != c.assumed || g.Major != int(c.major) || g.kernelFiles["toy_scale_f32"].head != c.source || (g.pdl != plan.PDLNone) != c.dependent ||
+		if g.capability() != c.assumed || g.Major != int(c.major) || g.kernelFiles["toy_scale_f32"].head != c.source || g.pdl != c.dependent ||
 			!strings.Contains(device.Name(), c.name) {
 			t.Errorf("%+v: %s assumes %d and takes the %s source", c, device.Name(), g.capability(), g.kernelFiles["toy_scale_f32"].head)
 		}

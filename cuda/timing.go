@@ -46,13 +46,14 @@ func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 		return nil, errors.Errorf("cuda: repetitions must be at least 1, got %d", repetitions)
 	}
 	p := r.shards[0]
+	m = m.withPDL(p.pdl)
 	footprint := float64(p.chains * (p.bytes[tensor.Chain] + p.bytes[tensor.Scratch]))
 	follows := plan.Dependencies(p.stepCalls(), 1)
 	var predicted []Predicted
 	for _, s := range p.step {
 		predicted = append(predicted, predictedOf(m, p.launches, s.Call, p.chains, footprint))
 	}
-	simulate(predicted, follows, m, p.pdl)
+	simulate(predicted, follows, m)
 	var times []CallTime
 	for i, s := range p.step {
 		t := CallTime{Predicted: predicted[i], Threads: s.Threads, Shared: s.Shared, Follows: follows[i]}

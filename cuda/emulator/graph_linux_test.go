@@ -38,7 +38,7 @@ func newCopies(t *testing.T, dependent bool) *copies {
 	g.stream = g.value(1)
 	file := committed(t, "relu.ptx")
 	if dependent {
-		file = []byte(kernels.Dependent(string(file), true))
+		file = []byte(kernels.Dependent(string(file)))
 	}
 	g.gives(0, "cuModuleLoadDataEx", g.result(2), at(g, &append(file, 0)[0]), 0, 0, 0)
 	g.gives(0, "cuModuleGetFunction", g.result(3), g.value(2), at(g, &[]byte("relu_fwd_f32\x00")[0]))

@@ -203,7 +203,7 @@ func (s *subject) text(t *testing.T) (head, entry string) {
 	if !found || !ended {
 		t.Fatalf("%s has no entry %s", s.file, s.entry)
 	}
-	return kernels.Dependent(head, true), kernels.Dependent(".visible .entry "+s.entry+"(\n"+body+"\n}\n", true)
+	return kernels.Dependent(head), kernels.Dependent(".visible .entry " + s.entry + "(\n" + body + "\n}\n")
 }
 
 // mistakes are ways to make a line wrong: the group of the pattern is replaced. Of each kind, at

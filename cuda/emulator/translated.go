@@ -35,7 +35,7 @@ func (c *toolchain) translated(source string, all bool) (tasks []func() (string,
 		if !all && !f.Added {
 			continue
 		}
-		units, err := ptx.Translate(f.Name, kernels.Dependent(f.Text, true), kernels.Dependent(f.Text, false), f.Text)
+		units, err := ptx.Translate(f.Name, kernels.Dependent(f.Text), f.Text)
 		if err != nil {
 			return nil, errors.WithMessage(err, "emulator")
 		}

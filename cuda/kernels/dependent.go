@@ -17,10 +17,9 @@ const (
 // Dependent returns PTX for programmatic dependent launch, where a kernel may begin while the
 // kernel before it still runs. Each entry executes the instructions that need only registers and
 // parameters, then waits until the kernel before it has ended and its writes are visible
-// (griddepcontrol.wait), and then, if it triggers, lets the next kernel begin
-// (griddepcontrol.launch_dependents). Otherwise that begins when this one's blocks have ended.
+// (griddepcontrol.wait), and then lets the next kernel begin (griddepcontrol.launch_dependents).
 // Memory is no longer constant during the kernel, so ld.global.nc loads become plain ones.
-func Dependent(text string, triggers bool) string {
+func Dependent(text string) string {
 	var out strings.Builder
 	begins, inside := false, false // inside: in an entry's body, before the wait
 	for line := range strings.Lines(text) {
@@ -35,10 +34,7 @@ func Dependent(text string, triggers bool) string {
 		case begins && word == "{":
 			begins, inside = false, true
 		case inside && !startsEarly(word):
-			out.WriteString("griddepcontrol.wait;\n")
-			if triggers {
-				out.WriteString("griddepcontrol.launch_dependents;\n")
-			}
+			out.WriteString("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;\n")
 			inside = false
 		}
 		out.WriteString(strings.ReplaceAll(line, "ld.global.nc.", "ld.global."))

@@ -39,12 +39,9 @@ ret;
 	}
 	const wait = "griddepcontrol.wait;\ngriddepcontrol.launch_dependents;\n"
 	for _, row := range [][4]string{{"7.8", "sm_70", "7.8", "sm_90"}, {"7.0", "sm_80", "7.8", "sm_90"}, {"8.0", "sm_90a", "8.0", "sm_90a"}} {
-		if got, want := Dependent(text(row[0], row[1], ".nc", ""), true), text(row[2], row[3], "", wait); got != want {
+		if got, want := Dependent(text(row[0], row[1], ".nc", "")), text(row[2], row[3], "", wait); got != want {
 			t.Errorf("%v becomes\n%s\nwant\n%s", row, got, want)
 		}
-	}
-	if got, want := Dependent(text("7.8", "sm_90", "", ""), false), text("7.8", "sm_90", "", "griddepcontrol.wait;\n"); got != want {
-		t.Errorf("without a trigger it becomes\n%s\nwant\n%s", got, want)
 	}
 	for _, line := range []string{
 		"ld.global.f32 %f0, [%rd1];", "ld.shared.f32 %f0, [%rd1];", "st.shared.u32 [%rd1], %r0;", "prefetch.global.L2 [%rd1];", "$L__BB0_1:", "bra $L;", "ret;",
@@ -61,7 +58,7 @@ ret;
 func TestCommittedFilesAsDependent(t *testing.T) {
 	memory := regexp.MustCompile(`ld\.global|st\.global|ld\.shared|st\.shared|cp\.async|prefetch|atom|bar\.sync|mbarrier|wgmma|ldmatrix|bra`)
 	for _, f := range mustFiles(t) {
-		whole := Dependent(f.Text, true)
+		whole := Dependent(f.Text)
 		changed, err := parse(f.Name, whole)
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +74,7 @@ func TestCommittedFilesAsDependent(t *testing.T) {
 			if !found || strings.Contains(after, "griddepcontrol") || memory.MatchString(before) {
 				t.Errorf("%s: %s does not wait once, before all else", f.Name, e.Name)
 			}
-			if apart := Dependent(f.Head+f.Entries[i].Body, true); apart != changed.Head+e.Body {
+			if apart := Dependent(f.Head + f.Entries[i].Body); apart != changed.Head+e.Body {
 				t.Errorf("%s: %s generated on its own is another text", f.Name, e.Name)
 			}
 		}

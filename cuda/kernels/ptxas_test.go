@@ -53,7 +53,7 @@ func TestAssemble(t *testing.T) {
 			}
 			if capability >= DependentCapability {
 				early := f
-				early.Text = Dependent(f.Text, true)
+				early.Text = Dependent(f.Text)
 				t.Run(f.Name+"/"+architecture+" early", func(t *testing.T) {
 					t.Parallel()
 					assemble(t, ptxas, architecture, early)

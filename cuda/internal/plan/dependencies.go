@@ -209,64 +209,39 @@ func Sequential(calls int) [][]int {
 	return line
 }
 
-// PDLScope is which calls of a CUDA graph may begin before one that they follow has ended, by
-// programmatic dependent launch.
-type PDLScope int
-
-const (
-	// PDLNone: no call.
-	PDLNone PDLScope = iota
-	// PDLLines: those that follow a single call and are the only one to follow it.
-	PDLLines
-	// PDLForks: also, of several calls that follow only one and the same, that which the longest
-	// path of calls begins with.
-	PDLForks
-	// PDLJoins: also calls that follow several others. They may begin before the last of these has
-	// ended, after the others have.
-	PDLJoins
-)
-
-// PDLPredecessors returns, for each call, the one before whose end it may begin, or -1. At most one
-// call begins before the end of each other. Blocks that wait for another kernel occupy
-// multiprocessors, which other branches of a graph could use. So only a call in line may begin when
-// all blocks of the one before it have begun, which triggers reports of the latter; at forks and
-// joins calls begin when these blocks have ended, while their writes become visible.
-func PDLPredecessors(follows [][]int, scope PDLScope) (predecessor []int, triggers []bool) {
-	depth, height := make([]int, len(follows)), make([]int, len(follows))
-	followers := make([]int, len(follows))
+// PDLCalls returns which calls may begin before the one that they follow has ended, by programmatic
+// dependent launch: those that follow a single call and are the only one to follow it. Blocks that
+// wait for another kernel occupy multiprocessors, which other branches of a graph could use, so a
+// call at a fork or a join does not begin early, nor one that would wait while another large call
+// may run, one that comes after as many calls as the one that it follows.
+func PDLCalls(follows [][]int, large []bool) []bool {
+	depth, followers, beside := make([]int, len(follows)), make([]int, len(follows)), make([]int, len(follows)+1)
 	for i, before := range follows {
 		for _, b := range before {
 			depth[i] = max(depth[i], depth[b]+1)
 			followers[b]++
 		}
-	}
-	for i := len(follows) - 1; i >= 0; i-- {
-		for _, b := range follows[i] {
-			height[b] = max(height[b], height[i]+1)
+		if large[i] {
+			beside[depth[i]]++
 		}
 	}
-	predecessor, triggers = make([]int, len(follows)), make([]bool, len(follows))
-	chosen := make([]int, len(follows))
-	for i := range follows {
-		predecessor[i], chosen[i] = -1, -1
-	}
+	early := make([]bool, len(follows))
 	for i, before := range follows {
-		if len(before) == 0 || len(before) > 1 && scope < PDLJoins {
+		if len(before) != 1 || followers[before[0]] != 1 {
 			continue
 		}
-		last := slices.MaxFunc(before, func(a, b int) int { return cmp.Or(cmp.Compare(depth[a], depth[b]), cmp.Compare(a, b)) })
-		if followers[last] > 1 && scope < PDLForks || scope == PDLNone {
-			continue
+		last := before[0]
+		others := beside[depth[last]]
+		if large[last] {
+			others--
 		}
-		if c := chosen[last]; c < 0 || height[i] > height[c] {
-			chosen[last] = i
-		}
+		early[i] = others == 0
 	}
-	for last, i := range chosen {
-		if i >= 0 {
-			predecessor[i] = last
-			triggers[last] = followers[last] == 1 && len(follows[i]) == 1
-		}
-	}
-	return predecessor, triggers
+	return early
+}
+
+// Large reports whether the blocks of a call, of all chains, occupy a good part of a GPU.
+func (c Call) Large(chains, multiprocessors int) bool {
+	const part = 4
+	return part*c.Blocks[0]*max(1, c.Blocks[1])*chains >= multiprocessors
 }

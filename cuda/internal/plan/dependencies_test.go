@@ -217,26 +217,21 @@ func TestInLine(t *testing.T) {
 	}
 }
 
-// TestPDLPredecessors: in lines, a call begins early if it follows one other and nothing else
-// follows that; at forks, the call that most others come after; at joins, before the end of the
-// last call.
-func TestPDLPredecessors(t *testing.T) {
-	// 0 forks to 1, 2 and 3; 2 to 4. They meet in 5, then 6 comes in line; 7 has no edges.
-	follows := [][]int{nil, {0}, {0}, {0}, {2}, {1, 4, 3}, {5}, nil}
-	for scope, want := range map[PDLScope][]int{
-		PDLNone:  {-1, -1, -1, -1, -1, -1, -1, -1},
-		PDLLines: {-1, -1, -1, -1, 2, -1, 5, -1},
-		PDLForks: {-1, -1, 0, -1, 2, -1, 5, -1},
-		PDLJoins: {-1, -1, 0, -1, 2, 4, 5, -1},
+// TestPDLCalls: a call begins early if it follows one other, nothing else follows that, and nothing
+// large runs next to that.
+func TestPDLCalls(t *testing.T) {
+	// 0 forks to 1 and 2, which meet in 3; then 4 and 5 come in line. 6 to 9 are another line, next
+	// to 0, 1, 3 and 4.
+	follows := [][]int{nil, {0}, {0}, {1, 2}, {3}, {4}, nil, {6}, {7}, {8}}
+	for large, want := range map[int][]bool{
+		0: {false, false, false, false, true, true, false, false, true, true}, // next to 6
+		4: {false, false, false, false, true, true, false, true, true, true},
+		9: {false, false, false, false, true, false, false, true, true, true}, // next to 4
 	} {
-		got, triggers := PDLPredecessors(follows, scope)
-		if !slices.Equal(got, want) {
-			t.Errorf("scope %d: got %v, want %v", scope, got, want)
-		}
-		for i, triggers := range triggers {
-			if inLine := scope != PDLNone && (i == 2 || i == 5); triggers != inLine {
-				t.Errorf("scope %d: call %d lets the next one begin: %v", scope, i, triggers)
-			}
+		all := make([]bool, len(follows))
+		all[large] = true
+		if got := PDLCalls(follows, all); !slices.Equal(got, want) {
+			t.Errorf("%d is large: got %v, want %v", large, got, want)
 		}
 	}
 }
