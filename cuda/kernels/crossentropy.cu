@@ -25,14 +25,14 @@ INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int 
 template <class T>
 INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {
   double scale = (double)dout.at()[0] / batch;
-  int lanes = lanesOf(classes), rows = 32 / lanes;
+  int power = lanesOf(classes), lanes = 1 << power, rows = 32 >> power;
   for (int begin = firstRow() * rows; begin < batch; begin += rowStep() * rows) {
-    int own = begin + threadIdx.x % 32 / lanes, row = own < batch ? own : batch - 1;
+    int own = begin + (threadIdx.x % 32 >> power), row = own < batch ? own : batch - 1;
     const T* z = logits.at() + (long long)row * classes;
     T* dz = d.at() + (long long)row * classes;
-    SoftmaxRow s = softmaxRow(z, classes, lanes);
+    SoftmaxRow s = softmaxRow(z, classes, power);
     int label = labels.at()[row];
-    for (int k = threadIdx.x % lanes; k < classes && own < batch; k += lanes) {
+    for (int k = threadIdx.x & lanes - 1; k < classes && own < batch; k += lanes) {
       double p = s.probability(z[k]);
       if (sizeof(T) == 4 && p < 0x1p-64) p = 0;  // minProbability, see graph/op/crossentropy.go
       dz[k] = T((p - (k == label ? 1 : 0)) * scale);
