@@ -7,7 +7,7 @@
 //	dx = gamma[c] s du - x s^3 gamma[c] mean(du x)
 //
 // and, for each row, the terms of the gradients by gamma, beta and tau: the sums of s x du, du and
-// ds - du. Flags leave out what a network has not; activation is 1 for SiLU and 2 for ReLU. See
+// ds - du, and that of dx, the gradient by the bias of a convolution. Flags leave out what a network has not; activation is 1 for SiLU and 2 for ReLU. See
 // graph/op/normalize.go and normalizegradients.go.
 #include "normalizerows.cuh"
 
@@ -45,8 +45,8 @@ NORMALIZE_ROWS(float, f32, _long, 8, 4)
 NORMALIZE_ROWS(double, f64, , 0, 4)
 
 #define GRADIENTS(T) \
-  In<T> dz, In<T> other, In<T> x, In<T> gamma, In<T> beta, In<T> tau, int rows, int channels, int width, int lanes, int sum, int threshold, int silu, T epsilon
-#define GRADIENTS_OF dz, other, x, gamma, beta, tau, rows, channels, width, lanes, sum, threshold, silu, epsilon
+  In<T> dz, In<T> other, In<T> x, In<T> gamma, In<T> beta, In<T> tau, int rows, int channels, int width, int lanes, int sum, int threshold, int silu, int bias, T epsilon
+#define GRADIENTS_OF dz, other, x, gamma, beta, tau, rows, channels, width, lanes, sum, threshold, silu, bias, epsilon
 
 template <int quads, bool residual, class T>
 INLINE void normalizeGradients(Out<double> terms, Out<T> dx, Out<T> ds, In<T> r, GRADIENTS(T)) {
@@ -77,7 +77,7 @@ INLINE void normalizeGradients(Out<double> terms, Out<T> dx, Out<T> ds, In<T> r,
     return silu ? d * math::siluSlope(residual ? y + added(p) : y) : d;
   };
   auto pass = [&](T d, T y) INLINED { return !threshold || y > bound ? d : T(0); };
-  double products = 0, passed = 0, stopped = 0;
+  double products = 0, passed = 0, stopped = 0, biases = 0;
   s.each([&](Place p) INLINED {
     T y, d = before(p, y), u = pass(d, y);
     if (residual) added.set(p, d, ds.at(), s);
@@ -88,23 +88,26 @@ INLINE void normalizeGradients(Out<double> terms, Out<T> dx, Out<T> ds, In<T> r,
   });
   if (residual) added.write(ds.at(), s);
   products = s.sum(products) * norm.inverse, passed = s.sum(passed), stopped = s.sum(stopped);
-  if (s.exists && s.lane == 0) {
-    int tables = threshold ? 3 : 2;
-    double* to = terms.at() + (long long)(s.row / channels * tables) * channels + channel;
-    to[0] = products;
-    to[channels] = passed;
-    if (threshold) to[2 * channels] = stopped;
-  }
   // In the order of the host's operations, see normalizeBackward in normalize.cu.
   double b = norm.inverse * norm.inverse * (weight * products / width);
   s.each([&](Place p) INLINED {
     T u, y;
     if constexpr (quads > 0) u = g(p);
     else u = pass(before(p, y), y);
-    T value = v(p);
-    v.set(p, T(norm.scale * u - (double)value * b), dx.at(), s);
+    T value = T(norm.scale * u - (double)v(p) * b);
+    biases += value;
+    v.set(p, value, dx.at(), s);
   });
   v.write(dx.at(), s);
+  if (bias) biases = s.sum(biases);
+  if (s.exists && s.lane == 0) {
+    int tables = 2 + threshold + bias;
+    double* to = terms.at() + (long long)(s.row / channels * tables) * channels + channel;
+    to[0] = products;
+    to[channels] = passed;
+    if (threshold) to[2 * channels] = stopped;
+    if (bias) to[(tables - 1) * channels] = biases;
+  }
 }
 
 #define NORMALIZE_GRADIENTS(T, suffix, ending, quads, blocks)                                               \
@@ -122,25 +125,27 @@ NORMALIZE_GRADIENTS(float, f32, _long, 8, 3)
 NORMALIZE_GRADIENTS(double, f64, , 0, 4)
 NORMALIZE_GRADIENTS_RESIDUAL(float, f32, , 0, 4)
 NORMALIZE_GRADIENTS_RESIDUAL(float, f32, _short, 2, 5)
-NORMALIZE_GRADIENTS_RESIDUAL(float, f32, _long, 8, 2)
+NORMALIZE_GRADIENTS_RESIDUAL(float, f32, _long, 8, 3)
 NORMALIZE_GRADIENTS_RESIDUAL(double, f64, , 0, 4)
 
 // normalizeGradientSums adds the terms of all images, one block for 32 of columns, which are all
-// channels of two or three tables.
+// channels of two to four tables.
 template <class T>
-INLINE void normalizeGradientSums(Out<T> dgamma, Out<T> dbeta, Out<T> dtau, In<double> terms, int images, int channels, int columns) {
+INLINE void normalizeGradientSums(Out<T> first, Out<T> second, Out<T> third, Out<T> fourth, In<double> terms, int images, int channels, int columns) {
   const double* from = terms.at();
   columnSumsTo(columns, images, [&](int column, int image) INLINED { return from[(long long)image * columns + column]; },
                [&](int column, double total) INLINED {
                  int table = column / channels;
-                 T* to = table == 0 ? dgamma.at() : table == 1 ? dbeta.at() : dtau.at();
+                 T* to = table == 0 ? first.at() : table == 1 ? second.at() : table == 2 ? third.at() : fourth.at();
                  to[column % channels] = T(total);
                });
 }
 
-KERNEL(normalize_gradient_sums_f32, 256)(Out<float> dgamma, Out<float> dbeta, Out<float> dtau, In<double> terms, int images, int channels, int columns) {
-  normalizeGradientSums(dgamma, dbeta, dtau, terms, images, channels, columns);
+KERNEL(normalize_gradient_sums_f32, 256)
+(Out<float> first, Out<float> second, Out<float> third, Out<float> fourth, In<double> terms, int images, int channels, int columns) {
+  normalizeGradientSums(first, second, third, fourth, terms, images, channels, columns);
 }
-KERNEL(normalize_gradient_sums_f64, 256)(Out<double> dgamma, Out<double> dbeta, Out<double> dtau, In<double> terms, int images, int channels, int columns) {
-  normalizeGradientSums(dgamma, dbeta, dtau, terms, images, channels, columns);
+KERNEL(normalize_gradient_sums_f64, 256)
+(Out<double> first, Out<double> second, Out<double> third, Out<double> fourth, In<double> terms, int images, int channels, int columns) {
+  normalizeGradientSums(first, second, third, fourth, terms, images, channels, columns);
 }

@@ -18,16 +18,19 @@ import (
 //	dx = the gradient of norm by x, for du
 //	dgamma[c] = sum of du times the normalised x,  dbeta[c] = sum of du,  dtau[c] = sum of ds - du
 //
-// Combine makes it from the gradients of the separate ops. It computes y from x again, so that y
-// need not be kept. Inputs: dz [B C H W], a second term of dz if sum, x [B C H W], gamma [C], then
-// beta and tau [C] if threshold, then r [B C H W] if residual. Its parts: dgamma, dbeta [C], then
-// dtau [C] if threshold, then ds [B C H W] if residual.
+// and, if x is a convolution with a bias, its gradient dbias[c] = sum of dx. Combine makes it from
+// the gradients of the separate ops. It computes y from x again, so that y need not be kept.
+//
+// Inputs: dz [B C H W], a second term of dz if sum, x [B C H W], gamma [C], then beta and tau [C]
+// if threshold, then r [B C H W] if residual. Parts: dgamma, dbeta [C], then dtau [C] if threshold,
+// then dbias [C] if bias, then ds [B C H W] if residual.
 type normalizeGradients struct {
 	epsilon   float64
 	threshold bool
 	silu      bool // with a threshold only
 	residual  bool // with SiLU only
 	sum       bool
+	bias      bool
 }
 
 // Name implements graph.Op.
@@ -71,6 +74,8 @@ func (g normalizeBackward) Combine(at graph.Site) (graph.Combination, bool) {
 		return graph.Combination{}, false
 	}
 	op := normalizeGradients{epsilon: n.epsilon}
+	bias, hasBias := userOf(at, biasBackward{}, at)
+	op.bias = hasBias
 	gradients, inputs, parts := []graph.Site{du}, []graph.Site{x, gamma}, []graph.Site{scale, shift}
 	readers := []graph.Site{at, scale, shift} // that the op replaces
 	if ds, more, bound, ok := thresholdOf(n, at, readers); ok {
@@ -78,10 +83,14 @@ func (g normalizeBackward) Combine(at graph.Site) (graph.Combination, bool) {
 		gradients, inputs, parts, readers = []graph.Site{ds}, append(inputs, more...), append(parts, bound), []graph.Site{du, bound}
 		if dz, r, ok := activationOf(ds, du.Inputs()[1], readers); ok {
 			op.silu, op.residual, gradients, readers = true, len(r) > 0, []graph.Site{dz}, []graph.Site{ds}
-			if inputs = append(inputs, r...); op.residual {
-				parts = append(parts, ds)
-			}
+			inputs = append(inputs, r...)
 		}
+	}
+	if op.bias {
+		parts = append(parts, bias)
+	}
+	if op.residual {
+		parts = append(parts, readers[0])
 	}
 	if last := gradients[0]; last.IsSum() && sameSites(last.Users(), readers) {
 		op.sum, gradients = true, last.Inputs()
@@ -141,7 +150,7 @@ func sameSites(a, b []graph.Site) bool {
 
 // gradientArguments are the places of normalizeGradients's arguments; -1 for those that it has not.
 type gradientArguments struct {
-	tau, dx, ds, dz, other, x, gamma, beta, bounds, r int
+	tau, bias, dx, ds, dz, other, x, gamma, beta, bounds, r int
 }
 
 // Lower implements graph.Op.
@@ -161,18 +170,24 @@ func (g normalizeGradients) Lower(l *graph.Lowering) {
 	var at gradientArguments
 	add(true, nextPart)
 	add(true, nextPart)
-	at.tau, at.dx, at.ds = add(g.threshold, nextPart), add(true, l.Out), add(g.residual, nextPart)
+	at.tau, at.bias, at.dx, at.ds = add(g.threshold, nextPart), add(g.bias, nextPart), add(true, l.Out), add(g.residual, nextPart)
 	at.dz, at.other, at.x, at.gamma = add(true, nextIn), add(g.sum, nextIn), add(true, nextIn), add(true, nextIn)
 	at.beta, at.bounds, at.r = add(g.threshold, nextIn), add(g.threshold, nextIn), add(g.residual, nextIn)
 	l.EmitCalls("normalize_gradients", g.calls(l, at, arguments), graph.Pick(l, gradientsKernel[float32], gradientsKernel[float64])(g, at, l), arguments...)
 }
 
+// maxTables is the largest number of these gradients, for which the kernel has arguments.
+const maxTables = 4
+
 // tables returns the number of gradients by parameters.
 func (g normalizeGradients) tables() int {
-	if g.threshold {
-		return 3
+	n := 2
+	for _, more := range []bool{g.threshold, g.bias} {
+		if more {
+			n++
+		}
 	}
-	return 2
+	return n
 }
 
 // The variants of a GPU's kernels for rows, which are the planes of a batch. Some lanes of a warp
@@ -222,15 +237,15 @@ func (g normalizeGradients) calls(l *graph.Lowering, at gradientArguments, a []t
 	}
 	arguments = append(arguments, a[at.dz], either(at.other, at.dz), a[at.x], a[at.gamma], either(at.beta, at.gamma), either(at.bounds, at.gamma),
 		tensor.Int(rows), tensor.Int(channels), tensor.Int(width), tensor.Int(lanes), tensor.Bool(g.sum), tensor.Bool(g.threshold), tensor.Bool(g.silu),
-		tensor.Float(l.DType, g.epsilon))
-	dtau := tensor.Out(tensor.NewWorkspace(l.DType, channels)) // not written
-	if g.threshold {
-		dtau = a[at.tau]
+		tensor.Bool(g.bias), tensor.Float(l.DType, g.epsilon))
+	sums := a[:g.tables():g.tables()]
+	for len(sums) < maxTables {
+		sums = append(sums, tensor.Out(tensor.NewWorkspace(l.DType, channels))) // not written
 	}
 	return []tensor.Call{
 		l.Call(stem+ending, grid, arguments...),
 		l.Call("normalize_gradient_sums", tensor.Blocks{Count: ceilDiv(columns, sumNeighbours), Threads: SumThreads},
-			a[0], a[1], dtau, tensor.In(terms), tensor.Int(images), tensor.Int(channels), tensor.Int(columns)),
+			append(sums, tensor.In(terms), tensor.Int(images), tensor.Int(channels), tensor.Int(columns))...),
 	}
 }
 
@@ -322,4 +337,10 @@ func gradientsOfPlanes[T float32 | float64](
 		combine[i] = kernel.Combination{A: inverse * scale, B: inverse * inverse * (scale * products[i] * inverse / float64(width))}
 	}
 	kernel.WideCombinePlanes(of(at.dx), du, x, combine[:count])
+	if g.bias {
+		kernel.SumPlanes(totals[:count], of(at.dx))
+		for i := range count {
+			terms[(row+i)*tables+tables-1] = totals[i]
+		}
+	}
 }

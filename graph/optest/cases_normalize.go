@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -129,7 +130,11 @@ func normalizeBlockCases() []Case {
 				Name: fmt.Sprint("filter response norm, threshold, ", f.name, " ", shape), Terms: width,
 				Inputs: []Input{Float(Normal, shape...), Float(Normal, shape[1]), Float(Normal, shape[1]), Float(Normal, shape[1])},
 				Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
-					y := b.Apply(op.Threshold{}, b.Apply(op.FilterResponseNorm{Epsilon: epsilon}, in[:3]...), in[3])
+					x := in[0]
+					if f.twice { // behind a bias
+						x = b.Apply(op.BiasAdd{}, x, in[3])
+					}
+					y := b.Apply(op.Threshold{}, b.Apply(op.FilterResponseNorm{Epsilon: epsilon}, x, in[1], in[2]), in[3])
 					if f.residual {
 						y = b.Apply(op.Add{}, y, in[4])
 					}
@@ -140,7 +145,13 @@ func normalizeBlockCases() []Case {
 					return z
 				},
 				Naive: func(in [][]float64) []float64 {
-					z := naiveNormalize(in[0], in[1], in[2], shape[0], 0, width, epsilon)
+					x := slices.Clone(in[0])
+					for i := range x {
+						if f.twice {
+							x[i] += in[3][i/width%shape[1]]
+						}
+					}
+					z := naiveNormalize(x, in[1], in[2], shape[0], 0, width, epsilon)
 					for i := range z {
 						z[i] = math.Max(z[i], in[3][i/width%shape[1]])
 						if f.residual {
