@@ -160,12 +160,13 @@ constexpr int filterThreads = 256;
 
 // backwardFilter writes sums of dw to row blockIdx.y of partial [gridDim.y C size size]. Block
 // (channel, part) has rounds x 256 strips of the channel. A strip's sums are in float, of at most 14
-// terms each. Those of all strips are in double.
+// terms each. Those of all strips are in double. With withSums the sums of dout go to row blockIdx.y
+// of sums [gridDim.y C]: the gradient of a bias. They are the same for all filters.
 template <int size, int stride>
-INLINE void backwardFilter(double* partial, const float* dout, const float* x, const Planes& g, int rounds) {
+INLINE void backwardFilter(double* partial, const float* dout, const float* x, float* biasSums, const Planes& g, int rounds, int withSums) {
   constexpr int taps = size * size, rows = (stripRows - 1) * stride + size, columns = (stripColumns - 1) * stride + size, warps = filterThreads / 32;
   int channel = blockIdx.x, across = (g.Q + 1) / stripColumns, all = g.B * g.strips * across;
-  double totals[taps] = {};
+  double totals[taps + 1] = {};
   for (int round = 0; round < rounds; round++) {
     int i = (blockIdx.y * rounds + round) * filterThreads + threadIdx.x;
     if (i >= all) break;
@@ -173,7 +174,7 @@ INLINE void backwardFilter(double* partial, const float* dout, const float* x, c
     int p = at.strip * stripRows, q = at.column * stripColumns;
     long long plane = (long long)at.plane * g.C + channel;
     const float *from = x + plane * g.H * g.W, *gradient = dout + plane * g.P * g.Q;
-    float d[stripRows][stripColumns], sums[taps] = {};
+    float d[stripRows][stripColumns], sums[taps + 1] = {};
 #pragma unroll
     for (int j = 0; j < stripRows; j++) loadRow(d[j], gradient, p + j, q, g.P, g.Q);
 #pragma unroll
@@ -190,21 +191,27 @@ INLINE void backwardFilter(double* partial, const float* dout, const float* x, c
       }
     }
 #pragma unroll
-    for (int t = 0; t < taps; t++) totals[t] += sums[t];
+    for (int j = 0; j < stripRows; j++) sums[taps] += d[j][0] + d[j][1];
+#pragma unroll
+    for (int t = 0; t <= taps; t++) totals[t] += sums[t];
   }
-  SHARED(double, shares, warps * taps);
+  SHARED(double, shares, warps * (taps + 1));
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
-  for (int t = 0; t < taps; t++) {
+  for (int t = 0; t <= taps; t++) {
     double sum = warpSum(totals[t]);
-    if (lane == 0) shares[warp * taps + t] = sum;
+    if (lane == 0) shares[warp * (taps + 1) + t] = sum;
   }
   barrier();
-  if (threadIdx.x >= taps) return;
+  if (threadIdx.x > taps) return;
   double sum = shares[threadIdx.x];
 #pragma unroll
-  for (int other = 1; other < warps; other++) sum += shares[other * taps + threadIdx.x];
-  partial[((long long)blockIdx.y * g.C + channel) * taps + threadIdx.x] = sum;
+  for (int other = 1; other < warps; other++) sum += shares[other * (taps + 1) + threadIdx.x];
+  int row = blockIdx.y * g.C + channel;
+  if (threadIdx.x < taps)
+    partial[(long long)row * taps + threadIdx.x] = sum;
+  else if (withSums)
+    biasSums[row] = (float)sum;
 }
 
 #define PLANES int B, int C, int H, int W, int P, int Q, int padH, int padW, int strips
@@ -220,8 +227,8 @@ INLINE void backwardFilter(double* partial, const float* dout, const float* x, c
     gradient<size>(dx.at(), dout.at(), w.at(), mask.at(), PLANES_OF, epilogue);                          \
   }                                                                                                      \
   KERNEL(depthwise_##size##x##size##_stride##stride##_bwd_filter_f32, 256, 2)                            \
-  (Out<double> partial, In<float> dout, In<float> x, PLANES, int rounds) {                               \
-    backwardFilter<size, stride>(partial.at(), dout.at(), x.at(), PLANES_OF, rounds);                    \
+  (Out<double> partial, In<float> dout, In<float> x, Out<float> sums, PLANES, int rounds, int withSums) { \
+    backwardFilter<size, stride>(partial.at(), dout.at(), x.at(), sums.at(), PLANES_OF, rounds, withSums); \
   }
 
 DEPTHWISE(3, 1, backwardInput, 4)

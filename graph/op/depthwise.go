@@ -83,15 +83,16 @@ const (
 )
 
 // backwardFilter returns the calls of the gradient by the filter: the sums of parts of the images,
-// and the sum of these.
+// and the sum of these. A GPU may let the first one also make the gradient of a bias: argument 3 is
+// then a table of sums, and the last one 1 (cuda/internal/plan/depthwise.go).
 func (d depthwise) backwardFilter(l *graph.Lowering) []tensor.Call {
 	all := ceilDiv(d.B*ceilDiv(d.P(), depthwiseRows)*ceilDiv(d.Q(), depthwiseColumns), stripThreads)
 	rounds := max(1, min(depthwiseRounds, all*d.C/depthwiseBlocks))
 	parts, n := ceilDiv(all, rounds), l.Shape.Elements()
 	partial := tensor.NewWorkspace(tensor.Float64, parts*n)
-	arguments := append([]tensor.Argument{tensor.Out(partial), l.In(0), l.In(1)}, d.sizes(d.P(), depthwiseRows)...)
+	arguments := append([]tensor.Argument{tensor.Out(partial), l.In(0), l.In(1), tensor.Out(partial)}, d.sizes(d.P(), depthwiseRows)...)
 	return []tensor.Call{
-		l.Call(d.stem("bwd_filter"), tensor.Blocks{Count: d.C, Parts: parts, Threads: stripThreads}, append(arguments, tensor.Int(rounds))...),
+		l.Call(d.stem("bwd_filter"), tensor.Blocks{Count: d.C, Parts: parts, Threads: stripThreads}, append(arguments, tensor.Int(rounds), tensor.Int(0))...),
 		sumPartial(l, l.Out(), partial, parts, n, 1),
 	}
 }

@@ -44,6 +44,9 @@ func (p *planner) lowerCall(c tensor.Call) []Call {
 	case tensor.Threads:
 		s.Blocks[0], s.Threads = gridSize(p, int(g)), GridStrideThreads
 	case tensor.Blocks:
+		if isDepthwiseFilter(c) {
+			return p.lowerDepthwiseFilter(c, g)
+		}
 		s.Blocks, s.Threads, s.Shared = [2]int{g.Count, max(1, g.Parts)}, roundUpToWarps(g.Threads), g.Shared
 	case tensor.Shares:
 		s = p.lowerShares(c, g)

@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Arguments of the kernels of depthwise convolutions' gradients by the filter
+// (kernels/depthwise.cu).
+const (
+	depthwiseSums = 3
+	depthwiseB    = 4
+	depthwiseC    = 5
+	depthwiseH    = 6
+	depthwiseW    = 7
+	depthwiseP    = 8
+	depthwiseQ    = 9
+	depthwisePad  = 10
+)
+
+// isDepthwiseFilter reports whether a call is the gradient of a depthwise convolution by its
+// filter.
+func isDepthwiseFilter(c tensor.Call) bool {
+	return strings.HasPrefix(c.Kernel, "depthwise_") && strings.HasSuffix(c.Kernel, "_bwd_filter_f32")
+}
+
+// lowerDepthwiseFilter returns the calls of such a gradient. It goes through the gradient of its
+// output, and may make its sum for the bias.
+func (p *planner) lowerDepthwiseFilter(c tensor.Call, g tensor.Blocks) []Call {
+	a := c.Arguments
+	s := Call{Symbol: c.Kernel, Blocks: [2]int{g.Count, max(1, g.Parts)}, Threads: g.Threads, Arguments: a}
+	t := p.fusedSum(a[1].Buffer, intValue(a[depthwiseP])*intValue(a[depthwiseQ]), intValue(a[depthwiseC]))
+	if t == nil {
+		return []Call{s}
+	}
+	sums, more := t.partialSums(p, s.Blocks[1])
+	a[depthwiseSums], a[len(a)-1] = sums, tensor.Int(1)
+	t.separate = t.depthwiseSeparately(c, g)
+	return append([]Call{s}, more...)
+}
+
+// depthwiseSeparately lowers, on its own, the launch of a bias gradient whose sums such a call makes
+// in a step. It makes the call of a filter of 3 x 3 for the gradient itself, and ignores the result:
+// the sums are the same for all filters and strides.
+func (t *biasGradSum) depthwiseSeparately(c tensor.Call, g tensor.Blocks) lowering {
+	return func(p *planner, l *tensor.Launch) []Call {
+		p.biasGradSums = []*biasGradSum{t.forLaunch(l)}
+		defer func() { p.biasGradSums = nil }()
+		a := append([]tensor.Argument(nil), c.Arguments...)
+		a[0] = tensor.Out(p.workBuffer(tensor.Float64, g.Parts*g.Count*9))
+		a[1], a[2] = l.Arguments[1], l.Arguments[1]
+		a[depthwiseH], a[depthwiseW] = a[depthwiseP], a[depthwiseQ]
+		a[depthwisePad], a[depthwisePad+1] = tensor.Int(1), tensor.Int(1)
+		return p.lowerDepthwiseFilter(tensor.Call{Kernel: "depthwise_3x3_stride1_bwd_filter_f32", Grid: g, Arguments: a}, g)
+	}
+}
