@@ -83,8 +83,8 @@ func (c maskCase) results(t *testing.T, device tensor.Device, step bool) (all []
 }
 
 // TestGradMasks compares gradients through an activation and a convolution with the host's, to the
-// bit, of numbers whose sums are exact: a step has no call for the activation's, nor for that by the
-// bias of a depthwise convolution, and launches on their own have the same bits.
+// bit, of numbers whose sums are exact: a step has no call for the activation's, nor for that by
+// the bias of a depthwise convolution, and launches on their own have the same bits.
 func TestGradMasks(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()

@@ -40,6 +40,12 @@ PACKED_FILTER(bf16, BF16, 4, Whole{}, Whole{})
     pack<Number>(to.at(), FromPlanes{from.at(), width}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top,         \
                  left, rows, columns, blocks, planeTo, blockTo);                                                                         \
   }                                                                                                                                      \
+  KERNEL(nhwc_pack_spread_##ending, 256)                                                                                                 \
+  (Out<unsigned> to, In<float> from, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,   \
+   int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int strideH, int strideW) {                           \
+    pack<Number>(to.at(), FromSpread{{from.at(), width}, strideH, strideW}, sums, summed != 0, channels, planeFrom, channelFrom, height, \
+                 width, top, left, rows, columns, blocks, planeTo, blockTo);                                                             \
+  }                                                                                                                                      \
   KERNEL(nhwc_pack_windows_##ending, 256)                                                                                                \
   (Out<unsigned> to, In<float> dout, In<unsigned char> argmax, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, \
    int height, int width, int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo) {                              \

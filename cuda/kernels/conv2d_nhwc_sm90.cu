@@ -47,6 +47,12 @@ KERNEL(nhwc_pack_chunks_bf16, 256)
   packChunks<BF16>(to.at(), FromPlanes{from.at(), width}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top, left, rows,
                    columns, blocks, planeTo, blockTo, lineTo, run);
 }
+KERNEL(nhwc_pack_spread_chunks_bf16, 256)
+(Out<unsigned> to, In<float> from, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left,
+ int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run, int strideH, int strideW) {
+  packChunks<BF16>(to.at(), FromSpread{{from.at(), width}, strideH, strideW}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top,
+                   left, rows, columns, blocks, planeTo, blockTo, lineTo, run);
+}
 KERNEL(nhwc_pack_windows_chunks_bf16, 256)
 (Out<unsigned> to, In<float> dout, In<unsigned char> argmax, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,
  int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {

@@ -24,7 +24,7 @@ struct PackTile {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (rows * columns + lines - 1) / lines;
     begin = blockIdx.x % tiles * lines, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
     int at = begin + lane, h = at / columns - top, w = at % columns - left;
-    bool inside = (unsigned)h < (unsigned)height & (unsigned)w < (unsigned)width;
+    bool found = from.find(h, w), inside = found && (unsigned)h < (unsigned)height && (unsigned)w < (unsigned)width;
     int first = block * some + warp, there = inside ? channels - first : 0, channelStride = channelFrom / From::together;
     from.seek(plane * planeFrom + first * channelFrom, h, w);
 #pragma unroll
@@ -215,15 +215,28 @@ INLINE void packWindows(unsigned* to, Windows<float> from, Out<float> sums, bool
   Pack::sum(total, sums.at() + (plane * tiles + part) * channels + channel, b.count);
 }
 
-// FromPlanes reads planes of width columns. FromWindows reads the same planes as unpooled from
+// FromPlanes reads planes of width columns. FromSpread reads the same planes with zeros between
+// their rows and columns: element (h, w) is element (h strideH, w strideW). FromWindows reads the same planes as unpooled from
 // windows of together elements each.
 struct FromPlanes {
   static constexpr int together = 1;
   const float* x;
   int width;
 
+  INLINE bool find(int&, int&) const { return true; }
   INLINE void seek(int plane, int h, int w) { x += plane + h * width + w; }
   INLINE float operator()(bool there, int further) const { return loadIf(there, x + further); }
+};
+struct FromSpread : FromPlanes {
+  int strideH, strideW;
+
+  // find turns a place among the zeros into one of the planes, if it is one.
+  INLINE bool find(int& h, int& w) const {
+    int row = h / strideH, column = w / strideW;
+    bool is = h >= 0 && w >= 0 && row * strideH == h && column * strideW == w;
+    h = row, w = column;
+    return is;
+  }
 };
 struct FromWindows {
   static constexpr int together = 4;
@@ -231,6 +244,7 @@ struct FromWindows {
   int width;
   unsigned element;
 
+  INLINE bool find(int&, int&) const { return true; }
   INLINE void seek(int plane, int h, int w) {
     int at = plane / together + h / 2 * (width / 2) + w / 2;
     windows.dout += at, windows.argmax += at;

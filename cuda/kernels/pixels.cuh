@@ -125,7 +125,7 @@ constexpr bool mayBeDeep<PixelDepths<T>> = true;
     DYNAMIC_SHARED(Line, memory);                                                                                               \
     Matrix<T> left = {w.at(), C, K, false};                                                                                     \
     PixelColumns<T, ColumnsOf<__VA_ARGS__>> right = {dout.at(), {B, K, pixels}};                                                \
-    Output<T, false, true> to = {dx.at(), mask.at(), C, B * pixels, pixels, pixels, C * pixels, epilogue};                       \
+    Output<T> to = {dx.at(), mask.at(), C, B * pixels, pixels, pixels, C * pixels, epilogue};                                    \
     multiply<__VA_ARGS__>(left, right, to, Slices{K, slices, each}, (T*)memory);                                                \
   }                                                                                                                             \
   KERNEL(conv1x1_bwd_filter_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                            \

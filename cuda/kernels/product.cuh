@@ -86,9 +86,9 @@ struct Pooled {
 
 // Output maps element (m, n) of a product to memory: columns come in runs of inner contiguous
 // elements, which are outer apart (one run per image of a batch). A matrix is one run. The epilogue
-// may have withPool only if pools is set and columns come in chunks; data is undefined then. masks is
-// set if bias can only be a mask, of which each number has the place of a sum.
-template <class T, bool pools = false, bool masks = false>
+// may have withPool only if pools is set and columns come in chunks; data is undefined then. With
+// withMask, bias has the layout of data.
+template <class T, bool pools = false>
 struct Output {
   T* data;
   const T* bias;
@@ -193,75 +193,90 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
 
 // storeRows writes one pass of a tile from shared memory, or adds it to the slices before it. The
 // threads of a warp write neighbouring columns, and each thread handles one vector of columns;
-// left-over threads handle none. With several groups of threads, their sums are added in order, and
-// the running total stays in shared memory behind the groups' until the last slices.
-template <int width, class Shape, class T, bool pools, bool masks>
-INLINE void storeRows(const Output<T, pools, masks>& out, int row, int column, bool first, bool last, int groups, T* memory) {
-  constexpr int across = Shape::columns / width, step = Shape::all / across;
+// left-over threads handle none. It goes through several rows at a time, and first loads what these
+// need. With several groups of threads, their sums are added in order, and the running total stays
+// in shared memory behind the groups' until the last slices.
+template <int width, class Shape, class T, bool pools>
+INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
+  constexpr int across = Shape::columns / width, step = Shape::all / across, together = Shape::groups > 1 ? 2 : 4;
   using Some = Vector<T, width>;
   unsigned thread = opaque(threadIdx.x);
   if (Shape::all % across != 0 && thread >= across * step) return;
   int x = thread % across * width, n = column + x;
   if (n >= out.columns) return;
   T* line = out.data + (n / out.inner * out.outer + n % out.inner);
-#pragma unroll 2
-  for (int y = thread / across; y < Shape::passRows; y += step) {
-    int m = row + y;
-    if (m >= out.rows) break;
-    Some sum = *(const Some*)(memory + Shape::sumAt(y, x)), *to = (Some*)(line + m * out.rowStride);
-    if (Shape::groups == 1 && !first) {
-      Some before = *to;
+  Some ofColumns = {};
+  if (last && out.epilogue & biasPerColumn) {
+    ofColumns = *(const Some*)(out.bias + n);
+    if constexpr (width == 4) keepLive(ofColumns.v[0], ofColumns.v[1], ofColumns.v[2], ofColumns.v[3]);
+  }
+  for (int begin = thread / across; begin < Shape::passRows && row + begin < out.rows; begin += together * step) {
+    Some sum[together], before[together], by[together], *to[together];
+    bool there[together];
 #pragma unroll
-      for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
-    }
-    if constexpr (Shape::groups > 1) {
-      Some* kept = (Some*)(memory + Shape::groups * Shape::memory + Shape::sumAt(y, x));
-      if (!first) {
-        Some before = *kept;
-#pragma unroll
-        for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
+    for (int i = 0; i < together; i++) {
+      there[i] = begin + i * step < Shape::passRows && row + begin + i * step < out.rows;
+      int y = there[i] ? begin + i * step : begin, m = row + y;  // a row that is not there is another one's
+      to[i] = (Some*)(line + m * out.rowStride);
+      sum[i] = *(const Some*)(memory + Shape::sumAt(y, x));
+      if constexpr (Shape::groups > 1) {
+        if (!first) before[i] = *(const Some*)(memory + Shape::groups * Shape::memory + Shape::sumAt(y, x));
+      } else if (!first) {
+        before[i] = *to[i];
+        if constexpr (width == 4) keepLive(before[i].v[0], before[i].v[1], before[i].v[2], before[i].v[3]);  // one load
       }
-#pragma unroll
-      for (int g = 1; g < Shape::groups; g++) {
-        if (g >= groups) break;
-        Some v = *(const Some*)(memory + g * Shape::memory + Shape::sumAt(y, x));
-#pragma unroll
-        for (int j = 0; j < width; j++) sum.v[j] += v.v[j];
+      by[i] = ofColumns;
+      if (last && out.epilogue & withMask) {
+        by[i] = *(const Some*)(out.bias + ((const T*)to[i] - out.data));
+        if constexpr (width == 4) keepLive(by[i].v[0], by[i].v[1], by[i].v[2], by[i].v[3]);
       }
-      if (!last) {
-        *kept = sum;
-        continue;
-      }
-    }
-    if (masks && last && out.epilogue & withMask) {
-      Some by = *(const Some*)(out.bias + ((const T*)to - out.data));
+      if (last && out.epilogue & biasPerRow) {
+        T bias = out.bias[m];
 #pragma unroll
-      for (int j = 0; j < width; j++) sum.v[j] = masked(sum.v[j], out.epilogue, by.v[j]);
-    }
-    if (!masks && last) {
-#pragma unroll
-      for (int j = 0; j < width; j++) {
-        if constexpr (pools)
-          sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
-        else
-          sum.v[j] = finishMatrix(sum.v[j], out.epilogue, out.bias, m, n + j, out.columns);
+        for (int j = 0; j < width; j++) by[i].v[j] = bias;
       }
     }
-    if constexpr (pools && width == 4) {
-      if (last && out.epilogue & withPool) {
-        out.pooled.store(((const T*)to - out.data) / 4, sum.v, out.epilogue);
-        continue;
+#pragma unroll
+    for (int i = 0; i < together; i++) {
+      if (!there[i]) break;
+      int y = begin + i * step;
+#pragma unroll
+      for (int j = 0; j < width; j++)
+        if (!first) sum[i].v[j] = before[i].v[j] + sum[i].v[j];
+      if constexpr (Shape::groups > 1) {
+#pragma unroll
+        for (int g = 1; g < Shape::groups; g++) {
+          if (g >= groups) break;
+          Some v = *(const Some*)(memory + g * Shape::memory + Shape::sumAt(y, x));
+#pragma unroll
+          for (int j = 0; j < width; j++) sum[i].v[j] += v.v[j];
+        }
+        if (!last) {
+          *(Some*)(memory + Shape::groups * Shape::memory + Shape::sumAt(y, x)) = sum[i];
+          continue;
+        }
       }
+      if (last) {
+#pragma unroll
+        for (int j = 0; j < width; j++)
+          sum[i].v[j] = out.epilogue & withMask ? masked(sum[i].v[j], out.epilogue, by[i].v[j]) : finish(sum[i].v[j], out.epilogue, by[i].v + j, 0);
+      }
+      if constexpr (pools && width == 4) {
+        if (last && out.epilogue & withPool) {
+          out.pooled.store(((const T*)to[i] - out.data) / 4, sum[i].v, out.epilogue);
+          continue;
+        }
+      }
+      *to[i] = sum[i];
     }
-    *to = sum;
   }
 }
 
 // storeSums writes a thread's sums by way of shared memory, in Shape::passes passes, because a
 // tile's sums may not fit at once: a thread holds scattered elements, but a warp should write
 // contiguous ones.
-template <class Shape, class T, bool pools, bool masks>
-INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools, masks>& out, int row, int column, bool first, bool last, T* memory,
+template <class Shape, class T, bool pools>
+INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory,
                       int group = 0, int groups = 1) {
 #pragma unroll
   for (int pass = 0; pass < Shape::passes; pass++) {
@@ -282,8 +297,8 @@ INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools, m
 
 // multiply computes the tile of block blockIdx.x. Consecutive blocks go down a column of tiles, so
 // that blocks that run together share b in the cache.
-template <class Shape, class T, bool pools, bool masks, class A, class B>
-INLINE void multiply(A a, B b, Output<T, pools, masks> out, Slices slices, T* memory) {
+template <class Shape, class T, bool pools, class A, class B>
+INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
   int down = (out.rows + Shape::rows - 1) / Shape::rows;
   int row = blockIdx.x % down * Shape::rows, column = blockIdx.x / down * Shape::columns;
   a.begin(row);

@@ -18,6 +18,19 @@ INLINE void sumRuns(Out<Y> y, In<T> x, int sums, int elements, const Layout<3>& 
   rowSums(y, sums, elements / sums, scale, [&](int s, int t) { return (double)x.at()[kept.at(s) + summed.at(t)]; });
 }
 
+// sumWarps computes each sum by a warp.
+template <class T>
+INLINE void sumWarps(Out<T> y, In<T> x, int sums, int elements, const Layout<3>& kept, const Layout<3>& summed, double scale) {
+  int s = first() / 32, terms = elements / sums;
+  if (s >= sums) return;
+  const T* from = x.at() + kept.at(s);
+  double total = 0;
+#pragma unroll 4
+  for (int t = threadIdx.x % 32; t < terms; t += 32) total += from[summed.at(t)];
+  total = warpSum(total);
+  if (threadIdx.x % 32 == 0) y.at()[s] = T(total * scale);
+}
+
 // from has stride 0 along the summed axes: each of their elements gets the same dout.
 template <class T>
 INLINE void sumBackward(Out<T> dx, In<T> dout, int n, const Layout<6>& from, T scale) {
@@ -85,8 +98,8 @@ INLINE void moments(Out<T> y, In<T> x, int planes, int channels, int width) {
 }
 
 // The host chooses the variant by the strides (graph/op/grids.go): fwd if neighbouring sums are
-// neighbours in memory, runs if the terms of a sum are, partial if there are too few sums to
-// occupy the GPU.
+// neighbours in memory, runs if the terms of a sum are, warps if these are few, partial if there are
+// too few sums to occupy the GPU.
 #define SUM_KERNEL(name, T, Y)                                                                              \
   (Out<Y> y, In<T> x, int sums, int elements, LAYOUT3(k), LAYOUT3(s), T scale) {                                \
     name(y, x, sums, elements, LAYOUT3_OF(k), LAYOUT3_OF(s), scale);                                            \
@@ -96,6 +109,7 @@ INLINE void moments(Out<T> y, In<T> x, int planes, int channels, int width) {
   KERNEL(sum_fwd_##suffix, 256) SUM_KERNEL(sum, T, T)                                                       \
   KERNEL(sum_fwd_partial_##suffix, 256) SUM_KERNEL(sum, T, double)                                          \
   KERNEL(sum_fwd_runs_##suffix, 256) SUM_KERNEL(sumRuns, T, T)                                              \
+  KERNEL(sum_fwd_warps_##suffix, 256) SUM_KERNEL(sumWarps, T, T)                                            \
   KERNEL(sum_fwd_runs_partial_##suffix, 256) SUM_KERNEL(sumRuns, T, double)                                 \
   KERNEL(sum_bwd_##suffix, 256)(Out<T> dx, In<T> dout, int n, LAYOUT6(a), T scale) {                          \
     sumBackward(dx, dout, n, LAYOUT6_OF(a), scale);                                                           \

@@ -14,6 +14,7 @@ const SumThreads = 256
 type sums struct {
 	count, terms int
 	neighbours   bool
+	warps        bool // a warp computes a sum, sumWarps of them a block
 	threads      int
 	plane        int // of tensor.Blocks
 }
@@ -28,9 +29,13 @@ const (
 	maxParts       = 64
 	partBlocks     = 2048
 	sumNeighbours  = 32
+	sumWarps       = SumThreads / 32
 )
 
 func (s sums) blocks() int {
+	if s.warps {
+		return ceilDiv(s.count, sumWarps)
+	}
 	if s.neighbours {
 		return ceilDiv(s.count, sumNeighbours)
 	}

@@ -134,8 +134,9 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 }
 
 // onGPU selects the kernel for GPUs: sum_fwd computes neighbouring sums, sum_fwd_runs one sum for
-// each block, if there is only one or its terms are contiguous and at least sumNeighbours. summed
-// has all axes that are summed over.
+// each block, if there is only one or its terms are contiguous and at least sumNeighbours, and
+// sum_fwd_warps one for each warp, if there are many short ones. summed has all axes that are
+// summed over.
 func (r *reduction) onGPU(summed strided.Layout) (s sums, kernel string) {
 	innermost, stride := 1, 0
 	if last := summed.Axes - 1; last >= 0 {
@@ -146,8 +147,19 @@ func (r *reduction) onGPU(summed strided.Layout) (s sums, kernel string) {
 		return s, "sum_fwd"
 	}
 	s.neighbours, s.threads = false, min(s.terms, SumThreads)
+	if s.count >= minWarpSums && s.terms <= maxWarpTerms {
+		s.warps, s.threads = true, SumThreads
+		return s, "sum_fwd_warps"
+	}
 	return s, "sum_fwd_runs"
 }
+
+// Sums of at most maxWarpTerms terms, if there are at least minWarpSums of them, are computed by a
+// warp each: blocks of their own would take longer to start than to add up.
+const (
+	minWarpSums  = 256
+	maxWarpTerms = 1024
+)
 
 // lowerReduction emits the launch of a sum over some axes, multiplied by scale. The kernel's
 // integers are the elements of the output and of the input, followed by extents and strides of

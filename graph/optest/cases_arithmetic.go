@@ -104,6 +104,7 @@ func sumCases() []Case {
 		{tensor.Shape{3, 9001}, []int{1}, tensor.Shape{3, 1}},
 		{tensor.Shape{5, 7, 3, 9}, []int{0, 2, 3}, tensor.Shape{1, 7, 1, 1}},
 		{tensor.Shape{5, 7, 3, 9}, []int{2, 3}, tensor.Shape{5, 7, 1, 1}},
+		{tensor.Shape{9, 29, 7, 6}, []int{2, 3}, tensor.Shape{9, 29, 1, 1}}, // many short sums
 		{tensor.Shape{3, 2, 4, 3, 2, 5}, []int{0, 2, 4}, tensor.Shape{1, 2, 1, 3, 1, 5}},
 		{tensor.Shape{3, 2, 4, 3, 2, 5}, []int{1, 3, 5}, tensor.Shape{3, 1, 4, 1, 2, 1}},
 	} {

@@ -358,7 +358,7 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
-	"max_pool": true, "max_pool_relu": true, "max_places": true, "max_places_relu": true, "nhwc_pack_windows": true, "windows_of": true,
+	"max_pool": true, "max_pool_relu": true, "max_places": true, "max_places_relu": true, "nhwc_pack_windows": true, "nhwc_pack_spread": true, "windows_of": true,
 	"cross_entropy": true, "gather_images": true, "gather_examples": true, "matmul_rounded_images": true, "next_header": true,
 	"conv2d": true, "conv1x1": true, "grouped_conv2d": true, "relu": true, "clip": true,
 }

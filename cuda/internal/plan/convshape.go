@@ -25,19 +25,24 @@ func (s convShape) packImage() packSpec {
 }
 
 // packGradient packs the gradient of y with as much padding as the taps of the image's gradient
-// reach.
+// reach, and with zeros in between if there are strides: each of the image's pixels then meets all
+// taps.
 func (s convShape) packGradient() packSpec {
 	reachH, reachW := (s.R-1)*s.dilationH, (s.S-1)*s.dilationW
-	return packSpec{
+	k := packSpec{
 		planes: s.B, channels: s.K, planeStride: s.K * s.P * s.Q, channelStride: s.P * s.Q, height: s.P, width: s.Q, top: reachH - s.padH, left: reachW - s.padW,
 		rows: s.H + reachH, columns: s.W + reachW, blocksFirst: true,
 	}
+	if s.strideH > 1 || s.strideW > 1 {
+		k.spread = [2]int{s.strideH, s.strideW}
+	}
+	return k
 }
 
 // packGradientUnpadded packs the gradient of y without padding.
 func (s convShape) packGradientUnpadded() packSpec {
 	k := s.packGradient()
-	k.top, k.left, k.rows, k.columns = 0, 0, s.P, s.Q
+	k.top, k.left, k.rows, k.columns, k.spread = 0, 0, s.P, s.Q, [2]int{}
 	return k
 }
 

@@ -19,10 +19,13 @@ const (
 	depthwisePad  = 10
 )
 
+// depthwiseStem begins the names of all kernels of depthwise convolutions.
+const depthwiseStem = "depthwise_"
+
 // isDepthwiseFilter reports whether a call is the gradient of a depthwise convolution by its
 // filter.
 func isDepthwiseFilter(c tensor.Call) bool {
-	return strings.HasPrefix(c.Kernel, "depthwise_") && strings.HasSuffix(c.Kernel, "_bwd_filter_f32")
+	return strings.HasPrefix(c.Kernel, depthwiseStem) && strings.HasSuffix(c.Kernel, "_bwd_filter_f32")
 }
 
 // lowerDepthwiseFilter returns the calls of such a gradient. It goes through the gradient of its
@@ -40,9 +43,9 @@ func (p *planner) lowerDepthwiseFilter(c tensor.Call, g tensor.Blocks) []Call {
 	return append([]Call{s}, more...)
 }
 
-// depthwiseSeparately lowers, on its own, the launch of a bias gradient whose sums such a call makes
-// in a step. It makes the call of a filter of 3 x 3 for the gradient itself, and ignores the result:
-// the sums are the same for all filters and strides.
+// depthwiseSeparately lowers, on its own, the launch of a bias gradient whose sums such a call
+// makes in a step. It makes the call of a filter of 3 x 3 for the gradient itself, and ignores the
+// result: the sums are the same for all filters and strides.
 func (t *biasGradSum) depthwiseSeparately(c tensor.Call, g tensor.Blocks) lowering {
 	return func(p *planner, l *tensor.Launch) []Call {
 		p.biasGradSums = []*biasGradSum{t.forLaunch(l)}
@@ -52,6 +55,6 @@ func (t *biasGradSum) depthwiseSeparately(c tensor.Call, g tensor.Blocks) loweri
 		a[1], a[2] = l.Arguments[1], l.Arguments[1]
 		a[depthwiseH], a[depthwiseW] = a[depthwiseP], a[depthwiseQ]
 		a[depthwisePad], a[depthwisePad+1] = tensor.Int(1), tensor.Int(1)
-		return p.lowerDepthwiseFilter(tensor.Call{Kernel: "depthwise_3x3_stride1_bwd_filter_f32", Grid: g, Arguments: a}, g)
+		return p.lowerDepthwiseFilter(tensor.Call{Kernel: depthwiseStem + "3x3_stride1_bwd_filter_f32", Grid: g, Arguments: a}, g)
 	}
 }

@@ -107,10 +107,7 @@ func (g *product) lowerPacked(p *planner) []Call {
 		}
 		return nil
 	}
-	on, is := g.asPacked()
-	if !is {
-		return nil
-	}
+	on := g.asPacked()
 	_, least := on.cheapest(p, 1)
 	grouped := on.asWGMMA(p)
 	if grouped != nil && grouped.beats(p) {

@@ -90,7 +90,7 @@ func (m *gradMask) lower(p *planner, l *tensor.Launch) []Call {
 		return lower(p, l)
 	}
 	c := l.Calls[0]
-	if strings.HasPrefix(c.Kernel, "depthwise_") {
+	if strings.HasPrefix(c.Kernel, depthwiseStem) {
 		m.done = true
 		calls := lower(p, l)
 		a := calls[0].Arguments

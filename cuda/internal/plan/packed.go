@@ -88,24 +88,23 @@ type packedProduct struct {
 	pixelMap
 }
 
-// asPacked returns the product on packed copies, and whether there is a kernel for it: there is
-// none for the gradient of the image of a convolution with strides, where each pixel meets only
-// some of the taps.
-func (g *product) asPacked() (packedProduct, bool) {
+// asPacked returns the product on packed copies. The gradient by the image of a convolution with
+// strides is that of one without, of a gradient with zeros in between.
+func (g *product) asPacked() packedProduct {
 	s := convShapeOf(g)
 	if g.forward {
 		x := s.packImage()
 		return packedProduct{g, x, s.packFilter(), pixelMap{
 			packSpec: x, P: s.P, Q: s.Q, strideH: s.strideH, strideW: s.strideW, windows: g.epilogue&epiloguePool != 0, taps: s.taps(), tapColumns: s.S,
 			tapRowStride: s.dilationH * x.columns, tapColumnStride: s.dilationW, reach: (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW,
-		}}, true
+		}}
 	}
 	x := s.packGradient()
 	reach := (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW
 	return packedProduct{g, x, s.packFilterTransposed(), pixelMap{
 		packSpec: x, P: s.H, Q: s.W, strideH: 1, strideW: 1, taps: s.taps(), tapColumns: s.S,
 		tapBase: reach, tapRowStride: -s.dilationH * x.columns, tapColumnStride: -s.dilationW, reach: reach,
-	}}, s.strideH == 1 && s.strideW == 1
+	}}
 }
 
 func (t packedTile) blocks(g packedProduct) int {
@@ -168,8 +167,18 @@ func (g *product) costUnpacked(p *planner) float64 {
 	one.Chains = 1
 	tiles, _ := tilesOf(p, g.out.Buffer.DType)
 	g = g.tiled(p)
-	return g.cost(&one, g.split(&one, tiles), 1)
+	cost := g.cost(&one, g.split(&one, tiles), 1)
+	if !g.forward && !g.filterGrad && g.looksUp() {
+		if s := convShapeOf(g); s.strideH > 1 || s.strideW > 1 {
+			cost *= cyclesPerStridedTap
+		}
+	}
+	return cost
 }
+
+// cyclesPerStridedTap is how many times as long a gradient by the image takes that divides by
+// strides to look up each element: an H200 took 4 to 6 times the estimate for one without.
+const cyclesPerStridedTap = 4
 
 // packCost estimates the cycles of making the packed copies, for one chain.
 func (g packedProduct) packCost(p *planner) float64 { return g.image.cost(p, 1) + g.filter.cost(p, 1) }

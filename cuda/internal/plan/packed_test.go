@@ -62,7 +62,7 @@ func TestPackedIsChosen(t *testing.T) {
 			{"filter", "conv2d_bwd_filter", wide, 90, 227 << 10, true},
 			{"on sm_86", "conv2d_fwd", wide, 86, 99 << 10, true},
 			{"strides forward", "conv2d_fwd", strided, 90, 227 << 10, true},
-			{"strides input", "conv2d_bwd_input", strided, 90, 227 << 10, false},
+			{"strides input", "conv2d_bwd_input", strided, 90, 227 << 10, true},
 			{"a channel", "conv2d_fwd", few, 90, 227 << 10, false},
 			{"a channel's filter", "conv2d_bwd_filter", few, 90, 227 << 10, false},
 			{"before sm_80", "conv2d_fwd", wide, 75, 64 << 10, false},
@@ -160,7 +160,7 @@ func TestLines(t *testing.T) {
 			if windows {
 				g.epilogue |= epiloguePool
 			}
-			on, _ := g.asPacked()
+			on := g.asPacked()
 			most, mean := on.pixelMap.linesPerTile(64, on.reach)
 			got, sum, tiles := 0, 0, 0
 			for n := 0; n < on.count(); n += 64 {

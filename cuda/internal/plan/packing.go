@@ -27,12 +27,16 @@ func (p *planner) pack(from tensor.Argument, k packSpec) (*tensor.Buffer, []Call
 		planeTo, blockTo, lines, apart = 1, plane*groups, blocks*plane*groups, []int{groups, wgmmaRows}
 	}
 	to := p.workBuffer(tensor.Int32, lines*lineWords)
+	name := "nhwc_pack_"
+	if k.spread != [2]int{} {
+		name = "nhwc_pack_spread_"
+	}
 	c := Call{
-		Symbol: "nhwc_pack_" + ending, Blocks: [2]int{ceilDiv(plane, packedLines) * blocks * k.planes, 1}, Threads: GridStrideThreads,
+		Symbol: name + ending, Blocks: [2]int{ceilDiv(plane, packedLines) * blocks * k.planes, 1}, Threads: GridStrideThreads,
 		Arguments: []tensor.Argument{tensor.Out(to), from},
 	}
 	tiles, s := ceilDiv(plane, packedLines), p.unpoolGradOf(from.Buffer, k.channelStride)
-	if s != nil && (k.width != 2*s.width || k.height != 2*s.height) {
+	if s != nil && (k.width != 2*s.width || k.height != 2*s.height || k.spread != [2]int{}) {
 		s = nil
 	}
 	if s != nil {
@@ -58,6 +62,9 @@ func (p *planner) pack(from tensor.Argument, k packSpec) (*tensor.Buffer, []Call
 	}
 	if k.chunks != wholeLines {
 		c.Arguments = append(c.Arguments, tensor.Int(apart[0]), tensor.Int(apart[1]))
+	}
+	if k.spread != [2]int{} {
+		c.Arguments = append(c.Arguments, tensor.Int(k.spread[0]), tensor.Int(k.spread[1]))
 	}
 	if p.copies != nil {
 		p.copies[packKey{from.Buffer, k}] = to

@@ -34,11 +34,12 @@ func channelsPerLine(p Precision) int {
 // plane is an image; for filters it is a filter, with its taps as width.
 type packSpec struct {
 	planes, channels           int
-	planeStride, channelStride int  // in elements of what is copied
-	height, width              int  // of a channel
-	top, left                  int  // rows and columns of zeros before a plane's; if negative, rows and columns that are left out
-	rows, columns              int  // of lines in a plane, padding included
-	blocksFirst                bool // lines are ordered by block of channels, then plane; otherwise by plane, then block
+	planeStride, channelStride int    // in elements of what is copied
+	height, width              int    // of a channel
+	top, left                  int    // rows and columns of zeros before a plane's; if negative, rows and columns that are left out
+	rows, columns              int    // of lines in a plane, padding included
+	spread                     [2]int // if not 0: rows and columns are this far apart, with zeros in between, as for the image's gradient with strides
+	blocksFirst                bool   // lines are ordered by block of channels, then plane; otherwise by plane, then block
 	chunks                     lineLayout
 }
 
@@ -70,6 +71,7 @@ type packKey struct {
 // coversOnce reports whether the copy has every element of contiguous planes exactly once, so that
 // sums over it are sums over the original.
 func (k packSpec) coversOnce() bool {
-	inside := min(k.top, k.left) >= 0 && k.top+k.height <= k.rows && k.left+k.width <= k.columns
+	height, width := (k.height-1)*max(1, k.spread[0])+1, (k.width-1)*max(1, k.spread[1])+1
+	inside := min(k.top, k.left) >= 0 && k.top+height <= k.rows && k.left+width <= k.columns
 	return inside && k.channelStride == k.height*k.width && k.planeStride == k.channels*k.channelStride
 }

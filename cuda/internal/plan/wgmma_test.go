@@ -85,7 +85,7 @@ func TestStripLines(t *testing.T) {
 	for _, s := range []convShape{few, {4, 5, 19, 9, 4, 3, 2, 17, 8, 1, 1, 0, 0, 1, 1}, {2, 5, 8, 12, 4, 3, 3, 8, 12, 1, 1, 1, 1, 1, 1}} {
 		p := &planner{Target: Target{Precision: BF16, WGMMA: true}}
 		g := newProduct(convolutionLaunch("conv2d_fwd", s).Calls[0], tensor.Product{Rows: s.K, Images: true, Forward: true, Height: s.P, Width: s.Q})
-		on, _ := g.asPacked()
+		on := g.asPacked()
 		grouped := on.asWGMMA(p)
 		for _, tile := range tilesWGMMA {
 			most, sum, tiles, pixels := 0, 0, 0, 0

@@ -119,7 +119,7 @@ func (g *product) lowerWindowForward(p *planner) []Call {
 // without these kernels.
 func (g *product) forwardCostWithoutWindows(p *planner) float64 {
 	cost := g.costUnpacked(p)
-	if on, is := g.asPacked(); is && g.canPack(p) {
+	if on := g.asPacked(); g.canPack(p) {
 		_, least := on.cheapest(p, 1)
 		cost = min(cost, least+on.packCost(p))
 	}
