@@ -98,10 +98,12 @@ func add(name, command, scores string, dirs []string) error {
 		if err != nil {
 			return err
 		}
-		if one.Diagnostics, err = opened.Diagnostics(); err != nil {
+		if one.Diagnostics, err = opened.Diagnostics(); err != nil && !os.IsNotExist(errors.Cause(err)) {
 			return err
 		}
-		one.Diagnostics.Trace, one.Diagnostics.Weights, one.Diagnostics.Losses = nil, nil, nil
+		if d := one.Diagnostics; d != nil {
+			d.Trace, d.Weights, d.Losses = nil, nil, nil
+		}
 		r.Runs = append(r.Runs, one)
 	}
 	return r.write(name)

@@ -72,6 +72,9 @@ func TestRecordsAreCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, run := range r.Runs {
+			if run.Diagnostics == nil {
+				continue // of which only the scores were brought from another machine
+			}
 			d := json.NewDecoder(bytes.NewReader(run.Diagnostics))
 			d.DisallowUnknownFields()
 			if err := d.Decode(&pollen.Diagnostics{}); err != nil {

@@ -27,7 +27,7 @@ type Run struct {
 	Name        string              `json:"name"`
 	Manifest    json.RawMessage     `json:"manifest"`
 	Scores      map[string]float64  `json:"scores,omitempty"`
-	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace
+	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace; nil if the run had none
 }
 
 func (r Record) write(name string) error {

@@ -156,6 +156,9 @@ func (r *Record) printed(title string) (string, error) {
 func temperatures(r *Record) (string, error) {
 	var table *report.Table
 	for _, run := range r.Runs {
+		if run.Diagnostics == nil {
+			continue
+		}
 		list := run.Diagnostics.Temperatures
 		if len(list) < 2 || math.IsNaN(float64(list[0].Configurational)) {
 			continue
@@ -207,6 +210,9 @@ func orDash(format string, v pollen.Number) string {
 func verdicts(r *Record) string {
 	var lines strings.Builder
 	for _, run := range r.Runs {
+		if run.Diagnostics == nil {
+			continue
+		}
 		if verdict := run.Diagnostics.Verdict(1).Text; verdict != "" {
 			fmt.Fprintf(&lines, "%s: %s.\n", run.Name, verdict)
 		}
