@@ -253,6 +253,7 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
         }
         if (!last) {
           *(Some*)(memory + Shape::groups * Shape::memory + Shape::sumAt(y, x)) = sum[i];
+          opaque(0);  // otherwise clang makes one store of this and of the last one, to either memory
           continue;
         }
       }
