@@ -35,7 +35,12 @@ struct RoundedTile {
   static constexpr int rows = rows_, columns = columns_, stages = stages_, together = together_, blocks = blocks_;
   static constexpr int across = columns / 32, threads = rows / 32 * columns, warps = threads / 32;
   static constexpr int bytes = 2 * roundedDepth * (rows + columns);  // of a rounded stage
+  static constexpr int all = threads, groups = 1, passes = 1, passRows = rows;
   static_assert(stages % together == 0, "stages are used together");
+
+  // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
+  // write at once into different banks.
+  static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row % 4 * 8); }
 
   struct Sums {
     float v[2][4][4];
@@ -51,56 +56,17 @@ struct RoundedTile {
       for (int i = 0; i < 32; i++) v[i / 16][i / 4 % 4][i % 4] += other.v[i / 16][i / 4 % 4][i % 4];
     }
 
-    // at returns the sums of row 8 i and column 8 j, and those of the next column.
-    INLINE float* at(int i, int j) { return v[i / 2][j] + i % 2 * 2; }
-  };
-
-  // store applies the epilogue, and writes a warp's sums: four lanes write 32 bytes of a row.
-  static INLINE void store(Sums& sums, const Output<float>& out, int row, int column, int epilogue) {
-    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int m = row + warp / across * 32 + lane / 4, n = column + warp % across * 32 + lane % 4 * 2;
-    if (epilogue & withMask) {
+    INLINE void write(float* memory, int) const {
+      unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = warp / across * 32 + lane / 4, column = warp % across * 32 + lane % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 32; i++) {
-        int y = m + i / 8 * 8, x = n + i / 2 % 4 * 8 + i % 2;
-        float& sum = sums.at(i / 8, i / 2 % 4)[i % 2];
-        if (y < out.rows && x < out.columns) sum = masked(sum, epilogue, out.bias[y * out.columns + x]);
-      }
-    } else if (epilogue) {
-      bool byRow = epilogue & biasPerRow, byColumn = epilogue & biasPerColumn;
-      float ofRow[4], ofColumn[4][2];
+      for (int i = 0; i < 4; i++)
 #pragma unroll
-      for (int i = 0; i < 4; i++) {
-        ofRow[i] = loadIf(byRow && m + 8 * i < out.rows, out.bias + m + 8 * i);
-#pragma unroll
-        for (int j = 0; j < 2; j++) ofColumn[i][j] = loadIf(byColumn && n + 8 * i + j < out.columns, out.bias + n + 8 * i + j);
-      }
-#pragma unroll
-      for (int i = 0; i < 32; i++) {
-        float& sum = sums.at(i / 8, i / 2 % 4)[i % 2];
-        if (byColumn) sum += ofColumn[i / 2 % 4][i % 2];
-        if (byRow) sum += ofRow[i / 8];
-        sum = finish(sum, epilogue & ~(biasPerRow | biasPerColumn), out.bias, 0);
-      }
-    }
-    float* to = out.data + m * out.columns + n;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      if (m + 8 * i >= out.rows) break;
-#pragma unroll
-      for (int j = 0; j < 4; j++) {
-        const float* two = sums.at(i, j);
-        float* at = to + 8 * i * out.columns + 8 * j;
-        int left = out.columns - n - 8 * j;
-        if (out.columns % 2 == 0) {
-          if (left > 0) *(Vector<float, 2>*)at = {two[0], two[1]};
-        } else {
-          if (left > 0) at[0] = two[0];
-          if (left > 1) at[1] = two[1];
+        for (int j = 0; j < 4; j++) {
+          const float* two = v[i / 2][j] + i % 2 * 2;
+          *(Vector<float, 2>*)(memory + sumAt(row + 8 * i, column + 8 * j)) = {two[0], two[1]};
         }
-      }
     }
-  }
+  };
 
   // Fragments loads a warp's fragments of an operand, 16 rows or columns by 16 depths: four words,
   // of the first and the second eight of the side, at the first and the second eight depths. In
@@ -204,7 +170,7 @@ struct RoundedTile {
       }
     }
     if (open < perSlice) total.add(sums);
-    store(total, out, row, column, split ? 0 : out.epilogue);
+    storeSums<RoundedTile>(total, out, row, column, true, !split, (float*)memory);
   }
 };
 

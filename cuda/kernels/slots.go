@@ -106,7 +106,7 @@ var Loops = map[string]Loop{
 	"matmul_64x64x2_tf32":            {478, 0},
 	"matmul_128x128x2_bf16":          {695, 0},
 	"matmul_64x64x2_bf16":            {454, 0},
-	"matmul_rounded_128x128_bf16":    {282, 0},
+	"matmul_rounded_128x128_bf16":    {136, 0},
 	"matmul_rounded_128x64_bf16":     {153, 0},
 	"matmul_rounded_64x128_bf16":     {153, 0},
 	"conv2d_windows_filter_9_f32":    {67, 0},

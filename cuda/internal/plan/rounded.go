@@ -15,7 +15,7 @@ import (
 // The speeds for full multiprocessors are those of the layers of TestMeasureLayers on an H200, of
 // kernels with a fifth more instructions than today's.
 var tilesRounded = []tile{
-	{128, 128, 512, 32, 192 << 10, 1, speed{2.4, 2.4}, speed{}, 0, true},
+	{128, 128, 512, 32, 128 << 10, 1, speed{2.4, 2.4}, speed{}, 0, true},
 	{128, 64, 256, 32, 96 << 10, 2, speed{2.1, 1.6}, speed{}, 0, true},
 	{64, 128, 256, 32, 96 << 10, 2, speed{2.1, 1.6}, speed{}, 0, true},
 	{64, 64, 128, 32, 80 << 10, 2, speed{1.7, 1.3}, speed{}, 0, true},
@@ -23,7 +23,7 @@ var tilesRounded = []tile{
 
 // tilesOfImages are those of products of images in the data set (gathered.go), with four stages.
 var tilesOfImages = []tile{
-	{128, 128, 512, 32, 144 << 10, 1, speed{2.2, 2.2}, speed{}, 0, true},
+	{128, 128, 512, 32, 112 << 10, 1, speed{2.2, 2.2}, speed{}, 0, true},
 	{128, 64, 256, 32, 96 << 10, 2, speed{1.9, 1.5}, speed{}, 0, true},
 	{64, 128, 256, 32, 96 << 10, 2, speed{1.9, 1.5}, speed{}, 0, true},
 }
