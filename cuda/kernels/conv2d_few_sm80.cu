@@ -10,7 +10,7 @@ using Chunk = Vector<unsigned, 4>;
     DYNAMIC_SHARED(Chunk, memory);                                                                                                         \
     FewForward<channels, channels>::run(y.at(), x.at(), w.at(), bias.at(), B, height, width, rows, backwards, epilogue, (unsigned*)memory); \
   }                                                                                                                                        \
-  KERNEL(conv2d_few_filter_##channels##_bf16, (FewFilter<channels, channels>::threads), (FewFilter<channels, channels>::blocks))                                                                                     \
+  KERNEL(conv2d_few_filter_##channels##_bf16, (FewFilter<channels, channels>::threads), (FewFilter<channels, channels>::blocks))           \
   (Out<float> partial, In<float> dout, In<float> x, int B, int height, int width, int rows) {                                             \
     DYNAMIC_SHARED(Chunk, memory);                                                                                                         \
     FewFilter<channels, channels>::run(partial.at(), dout.at(), x.at(), B, height, width, rows, (unsigned*)memory);                        \

@@ -147,7 +147,8 @@ template <int channels, int filters>
 struct FewFilter {
   using Left = FewChannels<filters>;
   using Right = FewChannels<channels>;
-  static constexpr int units = filters / 16 * 3, parts = filters == 16 ? 4 : 1, threads = 32 * units * parts, blocks = filters == 16 ? 2 : 3, taps = 9, all = filters * channels * taps;
+  static constexpr int units = filters / 16 * 3, parts = filters == 16 ? 4 : 1, threads = 32 * units * parts;
+  static constexpr int blocks = filters == 16 ? 2 : 3, taps = 9, all = filters * channels * taps;
 
   static INLINE void run(float* partial, const float* dout, const float* x, int B, int height, int width, int rows, unsigned* memory) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, unit = warp / parts, part = warp % parts;

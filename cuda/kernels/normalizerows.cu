@@ -44,8 +44,9 @@ NORMALIZE_ROWS(float, f32, _short, 2, 8)
 NORMALIZE_ROWS(float, f32, _long, 8, 4)
 NORMALIZE_ROWS(double, f64, , 0, 4)
 
-#define GRADIENTS(T) \
-  In<T> dz, In<T> other, In<T> x, In<T> gamma, In<T> beta, In<T> tau, int rows, int channels, int width, int lanes, int sum, int threshold, int silu, int bias, T epsilon
+#define GRADIENTS(T)                                                                                                                     \
+  In<T> dz, In<T> other, In<T> x, In<T> gamma, In<T> beta, In<T> tau, int rows, int channels, int width, int lanes, int sum, int threshold, \
+      int silu, int bias, T epsilon
 #define GRADIENTS_OF dz, other, x, gamma, beta, tau, rows, channels, width, lanes, sum, threshold, silu, bias, epsilon
 
 template <int quads, bool residual, class T>
