@@ -51,7 +51,7 @@ func filterOfWindows() subject {
 // only the upper half of each word is read; and the argmaxes, as bits.
 func forwardOfWindows() subject {
 	const images, channels, height, width, filters, R, S, pad, each, together = 3, 2, 13, 12, 20, 4, 3, 1, 2, 1
-	const P, Q, taps, row, plane, line = height - 1, width, channels * R * S, 20, 304, 32
+	const P, Q, taps, row, plane, line, lanes = height - 1, width, channels * R * S, 20, 304, 32, 768
 	const rows, columns, top, left = P/2 + 3, Q/2 + 4, 1, 2
 	x, w, bias := someNumbers(images*channels*height*width, 14), someNumbers(filters*taps, 15), someNumbers(filters, 16)
 	var sums []float64
@@ -95,7 +95,7 @@ func forwardOfWindows() subject {
 			}
 			arguments := inBuffers(1, 1, 2, 3, order[0], order[2], order[1])
 			recording.Add(1, buffers, []Call{{
-				Symbol: symbol, Blocks: [2]int{2, 2}, Threads: 256, Shared: 4*(2*48+32*taps) + together*(32*P/2*Q/2+4*channels*plane),
+				Symbol: symbol, Blocks: [2]int{2, 2}, Threads: 256, Shared: 4*(2*48+32*taps+lanes) + together*(32*P/2*Q/2+4*channels*plane),
 				Arguments: append(arguments, integers(0, images, channels, height, width, filters, R, S, P, Q, 1, 1, pad, pad, 1, 1,
 					1, rows, columns, top, left, epilogue, each, together, row, plane)...),
 			}})
