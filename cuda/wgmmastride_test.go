@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestGroupedGradientsWithStrides: the image's gradient of a convolution with strides reads a packed
-// copy with zeros in between, also by wgmma.
+// TestGroupedGradientsWithStrides: the image's gradient of a convolution with strides reads a
+// packed copy with zeros in between, also by wgmma.
 func TestGroupedGradientsWithStrides(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	device, host := wgmmaGPU(t), tensor.NewHost(1)
