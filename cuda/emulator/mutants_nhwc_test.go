@@ -110,37 +110,49 @@ func (i image) convolved(x, w, bias []float64, place func(k, tap, c int) int) []
 func packedConvolution() subject {
 	const filters, columns, rows, stages = 40, 64, 32, 3
 	s := subject{file: "conv2d_nhwc_sm80.ptx", entry: "conv2d_nhwc_32x64_bf16", within: 1e-4}
-	images := []image{{2, 8, 9, 2, 3, 2}, {3, 6, 7, 1, 1, 2}}
+	const perRow, atLeast0, pool, which, mask, atMost6 = 2, 4, 8, 16, 64, 128 // the epilogues of product.cuh
+	images := []image{{2, 8, 9, 2, 3, 2}, {3, 6, 7, 1, 1, 2}, {2, 8, 9, 1, 3, 2}, {2, 6, 6, 1, 2, 2}, {2, 6, 6, 1, 2, 2}}
+	epilogues := []int{perRow, perRow | pool | which, mask | atMost6, mask, perRow | atLeast0 | atMost6}
 	var buffers [][]Buffer
 	for launch, i := range images {
 		channels := 64 * i.blocks
 		x, packedX := halved(i.lines()*channels, 7)
 		w, packedW := halved(filters*i.taps()*channels, 8)
-		bias := someNumbers(filters, 9)
-		want := i.convolved(x, w, bias, func(k, tap, c int) int { return ((k*i.blocks+c/64)*i.taps()+tap)*64 + c%64 })
-		if launch == 1 {
+		bias, added := someNumbers(filters, 9), make([]float64, filters)
+		if epilogues[launch]&mask == 0 {
+			added = bias
+		}
+		want := i.convolved(x, w, added, func(k, tap, c int) int { return ((k*i.blocks+c/64)*i.taps()+tap)*64 + c%64 })
+		switch epilogue := epilogues[launch]; {
+		case epilogue&pool != 0:
 			want = maxima(want, i.P(), i.Q())
+		case epilogue&mask != 0:
+			bias = someNumbers(len(want), 9)
+			for j, v := range bias {
+				if v <= 0 {
+					want[j] = 0
+				}
+			}
+		case epilogue&atMost6 != 0:
+			for j, v := range want {
+				want[j] = min(6, max(0, v))
+			}
 		}
 		s.want = append(s.want, want)
 		all := []Buffer{
 			{Bytes: 4 * len(want)}, {Bytes: len(packedX), Contents: packedX}, {Bytes: len(packedW), Contents: packedW},
-			{Bytes: 4 * filters, Contents: floats(bias)}, {Bytes: len(want)},
+			{Bytes: 4 * len(bias), Contents: floats(bias)}, {Bytes: len(want)},
 		}
 		buffers = append(buffers, all)
-		s.behind = append(s.behind, len(packedX)+len(packedW)+4*filters+len(want))
+		s.behind = append(s.behind, len(packedX)+len(packedW)+4*len(bias)+len(want))
 	}
 	s.record = func(recording *Recording, symbol string) {
 		for launch, i := range images {
-			const perRow, pool, which = 2, 8, 16
-			epilogue := perRow
-			if launch == 1 {
-				epilogue |= pool | which
-			}
 			arguments := append(integers(4), inBuffers(0, 4)...)
 			recording.Add(1, buffers[launch], []Call{{
 				Symbol: symbol, Blocks: [2]int{2 * ((i.pixels() + columns - 1) / columns), 1}, Threads: 64, Shared: apartBytes * (stages*rows + i.lines()),
 				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), 1, 1, i.blocks, i.taps(), i.S, 0, i.width, 1,
-					(i.R-1)*i.width+i.S-1, epilogue)...),
+					(i.R-1)*i.width+i.S-1, epilogues[launch])...),
 			}})
 		}
 	}
