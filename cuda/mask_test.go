@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maskCase is an activation and a convolution behind it, whose gradient by the image may also be
-// that of the activation.
+// maskCase is an activation that a convolution follows. The kernel of the convolution's gradient by
+// the image may also apply the activation's gradient.
 type maskCase struct {
 	name                                    string
 	activation                              graph.Op

@@ -8,7 +8,7 @@ import (
 
 // Combiner is an op that can also do the work of ops around it, in the same pass over memory. The
 // gradient of a normalization by its input, for example, reads what the gradients by its scale and
-// shift read, and can apply the gradient of the activation behind it while it reads.
+// shift read, and can apply the gradient of the activation that follows while it reads.
 type Combiner interface {
 	Op
 	// Combine returns what the op at a site becomes, or false.

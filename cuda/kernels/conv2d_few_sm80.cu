@@ -1,5 +1,5 @@
-// 3 x 3 convolutions of 16 and 32 channels with as many filters (fewchannels.cuh), forward and by the
-// image, and their filters' gradients.
+// 3 x 3 convolutions from 16 to 16 channels and from 32 to 32 (fewchannels.cuh): forward, the gradient
+// by the image, and the gradient by the filter.
 #include "fewchannels.cuh"
 
 using Chunk = Vector<unsigned, 4>;

@@ -21,7 +21,7 @@ INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int 
 }
 
 // The gradient recomputes the row's softmax instead of storing it in the forward pass. A warp has
-// several rows at once if there are few classes; lanes behind the last row repeat that.
+// several rows at once if there are few classes; lanes past the last row repeat it.
 template <class T>
 INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {
   double scale = (double)dout.at()[0] / batch;

@@ -1,6 +1,6 @@
-// 3 x 3 convolutions of images of 16 or 32 channels with as many filters, in bf16 (sm_80), which read
-// and write float32 planes once: what limits them is memory. A line of a packed copy (nhwc.cuh) would
-// be padded to 64 channels.
+// 3 x 3 convolutions from 16 to 16 channels or from 32 to 32, in bf16 (sm_80). They are limited by
+// memory, so these kernels read and write each float32 image once. Packed copies (nhwc.cuh) would be
+// padded to 64 channels.
 //
 // A block processes a band of an image's rows at a time. It rounds the band and the pixels around it
 // on their way to shared memory, channels last: a line is the channels of one pixel, 32 or 64 bytes.
@@ -36,7 +36,7 @@ struct FewChannels {
   static INLINE unsigned place(int line, int chunk) { return 4 * words * line + 16 * (chunk ^ (line / (8 / chunks) & (chunks - 1))); }
 
   // load rounds rows [first, last) of an image [channels height width] to lines, in each of which
-  // border lines come before and behind the image's. Rows outside of the image are 0.
+  // border lines come before and after the image's. Rows outside of the image are 0.
   static INLINE void load(unsigned* lines, const float* x, int height, int width, int first, int last, int border) {
     // A warp transposes 16 channels of 16 pixels. Lanes are 8 pairs of channels by 4 quads of pixels.
     int warp = threadIdx.x / 32, warps = blockDim.x / 32, pair = threadIdx.x % 8, quad = threadIdx.x % 32 / 8, across = (width + 15) / 16;

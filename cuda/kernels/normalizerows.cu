@@ -1,14 +1,15 @@
-// Filter response normalisation, with the threshold, the residual sum and the SiLU behind it, and all
-// gradients of these, each in one pass over memory. With s = 1/sqrt(mean of x^2 + epsilon) of a row,
+// Filter response normalisation with its threshold, residual sum and activation, and all gradients of
+// these, each in one pass over memory. With s = 1/sqrt(mean of x^2 + epsilon) of a row,
 // which is a channel of an image,
 //
 //	y = max(gamma[c] s x + beta[c], tau[c]),  z = silu(y + r)
 //	ds = dz silu'(y + r),  du = ds where y > tau[c], else 0
 //	dx = gamma[c] s du - x s^3 gamma[c] mean(du x)
 //
-// and, for each row, the terms of the gradients by gamma, beta and tau: the sums of s x du, du and
-// ds - du, and that of dx, the gradient by the bias of a convolution. Flags leave out what a network has not; activation is 1 for SiLU and 2 for ReLU. See
-// graph/op/normalize.go and normalizegradients.go.
+// and, for each row, the terms of the gradients by gamma, beta and tau (the sums of s x du, du and
+// ds - du) and by the bias of a convolution before it (the sum of dx). Flags leave out parts that a
+// network does not have; activation is 1 for SiLU and 2 for ReLU. See graph/op/normalize.go and
+// normalizegradients.go.
 #include "normalizerows.cuh"
 
 template <int quads, class T>

@@ -34,8 +34,8 @@ INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   return epilogue & atMost6 && sum > 6 ? T(6) : sum;
 }
 
-// masked returns a sum that passes a mask, or 0: the gradient of a ReLU, or of ReLU6, of which by is
-// the result.
+// masked applies the gradient of a ReLU or ReLU6, whose result is by: it returns sum, or 0 where the
+// activation is constant.
 template <class T>
 INLINE T masked(T sum, int epilogue, T by) {
   return by > 0 && (!(epilogue & atMost6) || by < 6) ? sum : T(0);
@@ -195,7 +195,7 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
 // threads of a warp write neighbouring columns, and each thread handles one vector of columns;
 // left-over threads handle none. It goes through several rows at a time, and first loads what these
 // need. With several groups of threads, their sums are added in order, and the running total stays
-// in shared memory behind the groups' until the last slices.
+// in shared memory after the groups' until the last slices.
 template <int width, class Shape, class T, bool pools>
 INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::all / across, together = Shape::groups > 1 ? 2 : 4;

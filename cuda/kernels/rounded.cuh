@@ -19,8 +19,8 @@
 // An operand may also be the step's images, which the kernel then reads from the data set, a byte a
 // pixel, instead of a copy in float32 that another kernel has gathered.
 //
-// Eight depths are in the order 0, 4, 1, 5, 2, 6, 3, 7, which is that of tensorcore.cuh, so that
-// the sums are, too.
+// Each eight depths are stored in the order 0, 4, 1, 5, 2, 6, 3, 7, as in tensorcore.cuh, so that
+// sums have the same order and the same bits.
 #pragma once
 
 #include "roundedoperands.cuh"
@@ -28,15 +28,13 @@
 namespace pollen {
 
 // RoundedTile is the output tile of a block: rows x columns sums, of which each warp has 32 x 32.
-// stages is the number of raw stages, and together the number of stages that are rounded between
-// two barriers. blocks is how many blocks a multiprocessor holds at once.
-template <int rows_, int columns_, int stages_, int together_, int blocks_>
+// stages is the number of raw stages, and blocks how many blocks a multiprocessor holds at once.
+template <int rows_, int columns_, int stages_, int blocks_>
 struct RoundedTile {
-  static constexpr int rows = rows_, columns = columns_, stages = stages_, together = together_, blocks = blocks_;
+  static constexpr int rows = rows_, columns = columns_, stages = stages_, blocks = blocks_;
   static constexpr int across = columns / 32, threads = rows / 32 * columns, warps = threads / 32;
   static constexpr int bytes = 2 * roundedDepth * (rows + columns);  // of a rounded stage
   static constexpr int all = threads, groups = 1, passes = 1, passRows = rows;
-  static_assert(stages % together == 0, "stages are used together");
 
   // sumAt returns the index of a sum in shared memory. The XOR puts the elements that four rows
   // write at once into different banks.
@@ -50,7 +48,7 @@ struct RoundedTile {
       for (int i = 0; i < 32; i++) v[i / 16][i / 4 % 4][i % 4] = 0;
     }
 
-    // add adds the sums of another slice behind these.
+    // add adds the sums of another slice to these.
     INLINE void add(const Sums& other) {
 #pragma unroll
       for (int i = 0; i < 32; i++) v[i / 16][i / 4 % 4][i % 4] += other.v[i / 16][i / 4 % 4][i % 4];
@@ -122,19 +120,19 @@ struct RoundedTile {
     if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
     int begin = split ? blockIdx.y * slices.each : 0, end = split ? minInt(begin + slices.each, slices.depth) : slices.depth;
     int rounds = (end - begin + roundedDepth - 1) / roundedDepth, perSlice = slices.each / roundedDepth;
-    auto copy = [&](int round, int slot, int t) INLINED {
+    auto copy = [&](int round, int slot) INLINED {
       if (round < rounds) {
         int k = begin + round * roundedDepth;
         char* raw = memory + slot * rawBytes;
-        a.copy(raw, k, t);
-        b.copy(raw + rawRows, k, t);
+        a.copy(raw, k);
+        b.copy(raw + rawRows, k);
       }
       copyAsyncCommit();
     };
     a.begin(row, begin, end);
     b.begin(column, begin, end);
 #pragma unroll
-    for (int s = 0; s < stages; s++) copy(s, s, s % together);
+    for (int s = 0; s < stages; s++) copy(s, s);
     char* rounded = memory + stages * rawBytes;
     unsigned warp = threadIdx.x / 32;
     Fragments<rows, A::transposed, false> left(warp / across * 32);
@@ -143,30 +141,21 @@ struct RoundedTile {
     sums.clear();
     total.clear();
     int slot = 0, open = perSlice;
-    for (int round = 0, half = 0; round < rounds; round += together, half ^= 1) {
-      copyAsyncWait<stages - together>();
+    for (int round = 0, half = 0; round < rounds; round++, half ^= 1) {
+      copyAsyncWait<stages - 1>();
       warpBarrier();  // all lanes' copies have arrived
-      char *raw = memory + slot * rawBytes, *stage = rounded + half * together * bytes;
-#pragma unroll
-      for (int t = 0; t < together; t++) {
-        if (t > 0 && round + t >= rounds) break;
-        int k = begin + (round + t) * roundedDepth;
-        a.round(raw + t * rawBytes, stage + t * bytes, k);
-        b.round(raw + t * rawBytes + rawRows, stage + t * bytes + 2 * roundedDepth * rows, k);
-      }
+      char *raw = memory + slot * rawBytes, *stage = rounded + half * bytes;
+      int k = begin + round * roundedDepth;
+      a.round(raw, stage, k);
+      b.round(raw + rawRows, stage + 2 * roundedDepth * rows, k);
       barrier();
-#pragma unroll
-      for (int t = 0; t < together; t++) copy(round + stages + t, slot + t, t);
-      slot = slot + together == stages ? 0 : slot + together;
-#pragma unroll
-      for (int t = 0; t < together; t++) {
-        if (t > 0 && round + t >= rounds) break;
-        multiply<A, B>(sums, left, right, stage + t * bytes);
-        if (--open == 0) {
-          total.add(sums);  // the slice ends
-          sums.clear();
-          open = perSlice;
-        }
+      copy(round + stages, slot);
+      slot = slot + 1 == stages ? 0 : slot + 1;
+      multiply<A, B>(sums, left, right, stage);
+      if (--open == 0) {
+        total.add(sums);  // the slice ends
+        sums.clear();
+        open = perSlice;
       }
     }
     if (open < perSlice) total.add(sums);
@@ -213,7 +202,7 @@ struct RoundedTile {
     Output<float> to = {out.at(), bias.at(), m, n, n, n, 0, epilogue};                                                                       \
     Slices of = {k, slices, each};                                                                                                           \
     if (transposeA)                                                                                                                          \
-      Tile::run(WideFloats<Tile::rows, Tile::warps>{other.at(), m, k}, WideImages<Tile::columns, Tile::warps, Tile::together>{pixels}, to, of,\
+      Tile::run(WideFloats<Tile::rows, Tile::warps>{other.at(), m, k}, WideImages<Tile::columns, Tile::warps>{pixels}, to, of,\
                 (char*)memory);                                                                                                              \
     else                                                                                                                                     \
       Tile::run(DeepImages<Tile::rows, Tile::warps>{pixels}, DeepFloats<Tile::columns, Tile::warps>{other.at(), n, k}, to, of,               \

@@ -15,12 +15,11 @@ INLINE unsigned swapped(unsigned r) { return r % 2 * 4 + r / 2; }
 // An operand is a type with
 //
 //     begin(first, k, end)     called first: of the tile's first row or column, and the depths
-//     copy(raw, k, t)          starts the copies of the stage at depth k, each 32 further on
+//     copy(raw, k)             starts the copies of the stage at depth k, each 32 further on
 //     round(raw, to, k)        rounds what the warp has copied
 //
-// side is the tile's number of rows or columns, and warps those of the block. A warp has count
-// items, warps apart. Stages are copied together at a time, t of which is this one. What follows
-// from the thread only is computed by begin.
+// side is the tile's number of rows or columns, and warps is the block's number of warps. A warp has
+// count items, warps apart. begin computes what only depends on the thread.
 
 // DeepFloats is an operand [extent, depth].
 template <int side, int warps>
@@ -49,7 +48,7 @@ struct DeepFloats {
     write = (8 * warp + row) * 64 + (eight ^ row / 2 % 4) * 16;
   }
 
-  INLINE void copy(char* raw, int k, int) {
+  INLINE void copy(char* raw, int k) {
 #pragma unroll
     for (int i = 0; i < 2 * count; i++)
       copyAsync16(raw + to + i / 2 * warps * itemBytes + i % 2 * 512, from + (i / 2 * 8 * warps + i % 2 * 4) * depth, k < limit[i]);
@@ -115,7 +114,7 @@ struct WideFloats {
     wide.begin();
   }
 
-  INLINE void copy(char* raw, int k, int) {
+  INLINE void copy(char* raw, int k) {
 #pragma unroll
     for (int i = 0; i < 2 * count; i++) {
       int d = i / 2 * warps * wide.depths + i % 2 * wide.down;
@@ -172,7 +171,7 @@ struct DeepImages {
     write = (8 * warp + row) * 64 + (lane % 4 ^ row / 2 % 4) * 16;
   }
 
-  INLINE void copy(char* raw, int k, int) {
+  INLINE void copy(char* raw, int k) {
 #pragma unroll
     for (int j = 0; j < count; j++) {
       char* to = raw + (threadIdx.x / 32 + j * warps) * itemBytes + threadIdx.x % 32 * 16;
@@ -196,13 +195,13 @@ struct DeepImages {
 };
 
 // WideImages is an operand [batch, pixels] whose depth is the batch.
-template <int side, int warps, int together>
+template <int side, int warps>
 struct WideImages {
   static constexpr bool transposed = true;
   static constexpr int itemBytes = 256, count = Wide<side, warps>::count, chunks = side / 16;
   Images images;
   int end, pixel;
-  int example[together][count];  // that the lane will copy next, or -1
+  int example[count];  // that the lane will copy next, or -1
   float scale, shift;
   Wide<side, warps> wide;
 
@@ -212,26 +211,25 @@ struct WideImages {
     scale = images.affine.scale(first + wide.x() * 4);
     shift = images.affine.shift(first + wide.x() * 4);
     wide.begin();
-#pragma unroll
-    for (int t = 0; t < together; t++) lookUp(k + t * roundedDepth, t);
+    lookUp(k);
   }
 
-  // lookUp looks up the examples at depth k, together stages ahead.
-  INLINE void lookUp(int k, int t) {
+  // lookUp looks up the examples at depth k, a stage ahead.
+  INLINE void lookUp(int k) {
 #pragma unroll
     for (int j = 0; j < count; j++) {
       int d = k + (threadIdx.x / 32 + j * warps) * wide.depths + threadIdx.x % 32 / chunks;
-      example[t][j] = images.copies() && pixel < images.pixels && d < end ? images.examples[d] : -1;
+      example[j] = images.copies() && pixel < images.pixels && d < end ? images.examples[d] : -1;
     }
   }
 
-  INLINE void copy(char* raw, int k, int t) {
+  INLINE void copy(char* raw, int k) {
 #pragma unroll
     for (int j = 0; j < count; j++) {
       char* to = raw + (threadIdx.x / 32 + j * warps) * itemBytes + threadIdx.x % 32 * 16;
-      if (images.copies()) copyAsync16(to, images.at(example[t][j], pixel), example[t][j] >= 0);
+      if (images.copies()) copyAsync16(to, images.at(example[j], pixel), example[j] >= 0);
     }
-    lookUp(k + together * roundedDepth, t);
+    lookUp(k + roundedDepth);
   }
 
   // The last depths of a slice may have no image: there the other operand is zero.

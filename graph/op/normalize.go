@@ -21,7 +21,7 @@ import (
 //
 // x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and
 // Krishnan, Filter response normalization layer (2020), equations 1 to 3. A Threshold that follows
-// is fused into it, and so are, behind that, the sum of a residual block and a SiLU or ReLU.
+// is fused into it. So are the sum of a residual block and a SiLU or ReLU that come next.
 type FilterResponseNorm struct {
 	Epsilon float64
 
@@ -56,8 +56,8 @@ type normalization struct {
 	groups     int
 	center     bool
 	threshold  bool       // y = max(..., tau), tau [C] being one more input
-	add        bool       // behind the threshold: y + r, r [B C H W] being one more input
-	activation activation // behind these
+	add        bool       // after the threshold: y + r, with one more input r [B C H W]
+	activation activation // after these
 	epsilon    float64
 }
 

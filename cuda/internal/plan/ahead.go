@@ -22,7 +22,7 @@ const nextHeader = "next_header"
 type Ahead struct {
 	Calls []bool // which calls of a step may be made ahead
 	Last  int    // the last of them; -1 if there is none
-	Next  Call   // the call that writes the next step's header; its place is behind call Last
+	Next  Call   // the call that writes the next step's header; its place is after call Last
 
 	header, next *tensor.Buffer
 }

@@ -212,8 +212,8 @@ func Sequential(calls int) [][]int {
 // PDLCalls returns which calls may begin before the one that they follow has ended, by programmatic
 // dependent launch: those that follow a single call and are the only one to follow it. Blocks that
 // wait for another kernel occupy multiprocessors, which other branches of a graph could use, so a
-// call at a fork or a join does not begin early, nor one that would wait while another large call
-// may run, one that comes after as many calls as the one that it follows.
+// call at a fork or a join does not begin early. Nor does a call whose predecessor may run next to
+// another large call, which is one at the same depth of the graph.
 func PDLCalls(follows [][]int, large []bool) []bool {
 	depth, followers, beside := make([]int, len(follows)), make([]int, len(follows)), make([]int, len(follows)+1)
 	for i, before := range follows {

@@ -6,10 +6,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fewChannels is a 3 x 3 convolution of 16 or 32 channels with as many filters, or a gradient of
-// one, by kernels that read and write planes of float32 once (kernels/fewchannels.cuh). A packed
-// copy would pad its lines to 64 channels, and kernels/im2col.cuh would look up each operand nine
-// times. Which kernel is chosen depends on the shape only, so that it does not change a chain's
+// fewChannels is a 3 x 3 convolution from 16 to 16 channels or from 32 to 32, or one of its
+// gradients. Its kernels (kernels/fewchannels.cuh) read and write the float32 images once, where
+// packed copies would be padded to 64 channels, and kernels/im2col.cuh would look up each operand
+// nine times. Which kernel is chosen depends on the shape only, so that it does not change a chain's
 // bits.
 type fewChannels struct {
 	*product

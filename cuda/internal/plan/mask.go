@@ -7,10 +7,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// gradMask is the gradient of a convolution by its image, and behind it the gradient of the ReLU or
-// ReLU6 that made the image. The convolution's kernel then writes the latter: it sets numbers to 0
-// where the image is not positive or, for ReLU6, not below 6. Depthwise convolutions and those of
-// one tap have kernels that do.
+// gradMask is the gradient of a convolution by its image, followed by the gradient of the ReLU or
+// ReLU6 that made the image. The kernel of the first does the work of both: it sets numbers to 0
+// where the image is not positive or, for ReLU6, not below 6. Kernels of depthwise and 1 x 1
+// convolutions can do that.
 type gradMask struct {
 	convolution, activation int             // indices of the launches
 	out, image              tensor.Argument // of the activation's gradient

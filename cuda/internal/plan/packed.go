@@ -88,8 +88,8 @@ type packedProduct struct {
 	pixelMap
 }
 
-// asPacked returns the product on packed copies. The gradient by the image of a convolution with
-// strides is that of one without, of a gradient with zeros in between.
+// asPacked returns the product on packed copies. For the gradient by the image, a convolution with
+// strides becomes one without: the packed copy has zeros between the output's gradients.
 func (g *product) asPacked() packedProduct {
 	s := convShapeOf(g)
 	if g.forward {
