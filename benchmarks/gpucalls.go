@@ -19,21 +19,8 @@ import (
 func (r *gpuRun) timeCalls(ctx context.Context) error {
 	for _, precision := range r.precisions {
 		err := r.eachStep(func(t training, chains int) error {
-			comparison := "calls of " + t.comparison(chains, precision)
-			if r.known(comparison, "step") || r.late(comparison) {
-				return nil
-			}
-			done, err := r.watch(comparison, "step", r.patience)
-			if err != nil {
-				return err
-			}
-			defer done()
-			m, err := r.model()
-			if err != nil {
-				return err
-			}
-			work := stepCalls{
-				comparison: comparison, precision: precision, chains: chains, images: chains * t.batch,
+			return r.timeCallsOf(ctx, stepCalls{
+				comparison: "calls of " + t.comparison(chains, precision), precision: precision, chains: chains, images: chains * t.batch,
 				load: func(device tensor.Device) (contestant, error) {
 					p, err := loadPollen(t, device, chains)
 					if err == nil {
@@ -41,9 +28,11 @@ func (r *gpuRun) timeCalls(ctx context.Context) error {
 					}
 					return p, err
 				},
-				predicted: func() (float64, error) { step, _, err := t.predicted(m, chains, precision); return step, err },
-			}
-			return r.failure(ctx, comparison, "step", r.timeCallsOf(ctx, work))
+				predicted: func(m cuda.Model) (float64, error) {
+					step, _, err := t.predicted(m, chains, precision)
+					return step, err
+				},
+			})
 		})
 		if err != nil {
 			return err
@@ -75,10 +64,23 @@ type stepCalls struct {
 	comparison, precision string
 	chains, images        int // images of all chains
 	load                  func(tensor.Device) (contestant, error)
-	predicted             func() (float64, error)
+	predicted             func(cuda.Model) (float64, error)
 }
 
-func (r *gpuRun) timeCallsOf(ctx context.Context, s stepCalls) (err error) {
+// timeCallsOf times the calls of a step, unless they are on record or it is too late.
+func (r *gpuRun) timeCallsOf(ctx context.Context, s stepCalls) error {
+	if r.known(s.comparison, "step") || r.late(s.comparison) {
+		return nil
+	}
+	done, err := r.watch(s.comparison, "step", r.patience)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return r.failure(ctx, s.comparison, "step", r.measureCalls(ctx, s))
+}
+
+func (r *gpuRun) measureCalls(ctx context.Context, s stepCalls) (err error) {
 	device := new(recorder)
 	does, err := r.openOwn(s.precision, func(opened tensor.Device) (contestant, error) {
 		device.Device = opened
@@ -105,7 +107,7 @@ func (r *gpuRun) timeCallsOf(ctx context.Context, s stepCalls) (err error) {
 	if err != nil {
 		return err
 	}
-	predicted, err := s.predicted()
+	predicted, err := s.predicted(m)
 	if err != nil {
 		return err
 	}

@@ -105,25 +105,14 @@ func (r *gpuRun) timeNetworks(ctx context.Context) error {
 }
 
 func (r *gpuRun) timeNetworkCalls(ctx context.Context, p pretrained, precision string) error {
-	comparison := "calls of " + p.comparison(precision)
-	if r.repetitions == 0 || r.known(comparison, "step") || r.late(comparison) {
+	if r.repetitions == 0 {
 		return nil
 	}
-	done, err := r.watch(comparison, "step", r.patience)
-	if err != nil {
-		return err
-	}
-	defer done()
-	m, err := r.model()
-	if err != nil {
-		return err
-	}
-	work := stepCalls{
-		comparison: comparison, precision: precision, chains: 1, images: p.batch,
+	return r.timeCallsOf(ctx, stepCalls{
+		comparison: "calls of " + p.comparison(precision), precision: precision, chains: 1, images: p.batch,
 		load:      func(device tensor.Device) (contestant, error) { return p.loadOn(device) },
-		predicted: func() (float64, error) { step, _, err := p.predicted(m, precision); return step, err },
-	}
-	return r.failure(ctx, comparison, "step", r.timeCallsOf(ctx, work))
+		predicted: func(m cuda.Model) (float64, error) { step, _, err := p.predicted(m, precision); return step, err },
+	})
 }
 
 // predicted returns the time that a GPU's model predicts for a step, and its calls.

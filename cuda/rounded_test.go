@@ -201,13 +201,7 @@ func TestMeasureLayers(t *testing.T) {
 func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul, chains int, images bool) float64 {
 	t.Helper()
 	b := graph.New(tensor.Float32)
-	left, right := []int{m, k}, []int{k, n}
-	if matmul.TransposeA {
-		left = []int{k, m}
-	}
-	if matmul.TransposeB {
-		right = []int{n, k}
-	}
+	left, right := operandsOf(matmul, m, k, n)
 	sizes := map[string]int{}
 	operand := func(name string, shape []int) *graph.Node {
 		if images && (name == "a") != matmul.TransposeA {

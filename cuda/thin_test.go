@@ -133,17 +133,23 @@ func TestThinBits(t *testing.T) {
 	}
 }
 
-// productOnce computes a product of normally distributed matrices.
-func productOnce(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul) []float32 {
-	t.Helper()
-	b := graph.New(tensor.Float32)
-	left, right := []int{m, k}, []int{k, n}
+// operandsOf returns the shapes of the operands of a product [m n] of depth k.
+func operandsOf(matmul op.MatMul, m, k, n int) (left, right []int) {
+	left, right = []int{m, k}, []int{k, n}
 	if matmul.TransposeA {
 		left = []int{k, m}
 	}
 	if matmul.TransposeB {
 		right = []int{n, k}
 	}
+	return left, right
+}
+
+// productOnce computes a product of normally distributed matrices.
+func productOnce(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul) []float32 {
+	t.Helper()
+	b := graph.New(tensor.Float32)
+	left, right := operandsOf(matmul, m, k, n)
 	b.Output("y", b.Apply(matmul, b.State("a", nil, left...), b.State("b", nil, right...)))
 	program, err := b.Compile()
 	if err != nil {

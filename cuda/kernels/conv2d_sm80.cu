@@ -1,20 +1,5 @@
-// Convolutions with cp.async: fp32 on the CUDA cores, tf32 and bf16 on the tensor cores.
+// Convolutions with cp.async.
 #include "conv2d.cuh"
-#include "tensorcore.cuh"
-#include "tile.cuh"
+#include "producttiles.cuh"
 
-// The tiles' arguments: Tile<T, rows, columns, depth of a stage, stages, rows and columns of a
-// thread>, TensorTile<number, rows, columns, stages, rows and columns of a warp>.
-CONV2D(128x128_fp32, float, Tile<float, 128, 128, 16, 3, 8, 8>)
-CONV2D(64x128_fp32, float, Tile<float, 64, 128, 16, 3, 8, 8>)
-CONV2D(32x32_fp32, float, Tile<float, 32, 32, 16, 4, 4, 4>)
-CONV2D(128x128_tf32, float, TensorTile<TF32, 128, 128, 4, 64, 64>)
-CONV2D(64x128_tf32, float, TensorTile<TF32, 64, 128, 4, 64, 32>)
-CONV2D(64x64_tf32, float, TensorTile<TF32, 64, 64, 4, 32, 32>)
-CONV2D(32x64_tf32, float, TensorTile<TF32, 32, 64, 4, 32, 32>)
-CONV2D(64x32_tf32, float, TensorTile<TF32, 64, 32, 4, 32, 32>)
-CONV2D(128x128_bf16, float, TensorTile<BF16, 128, 128, 4, 64, 64>)
-CONV2D(64x128_bf16, float, TensorTile<BF16, 64, 128, 4, 64, 32>)
-CONV2D(64x64_bf16, float, TensorTile<BF16, 64, 64, 4, 32, 32>)
-CONV2D(32x64_bf16, float, TensorTile<BF16, 32, 64, 4, 32, 32>)
-CONV2D(64x32_bf16, float, TensorTile<BF16, 64, 32, 4, 32, 32>)
+PRODUCT_TILES(CONV2D)

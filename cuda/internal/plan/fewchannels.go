@@ -9,8 +9,7 @@ import (
 // fewChannels is a 3 x 3 convolution from 16 to 16 channels or from 32 to 32, or one of its
 // gradients. Its kernels (kernels/fewchannels.cuh) read and write the float32 images once, where
 // packed copies would be padded to 64 channels, and kernels/im2col.cuh would look up each operand
-// nine times. Which kernel is chosen depends on the shape only, so that it does not change a chain's
-// bits.
+// nine times. The choice depends on the shape only, so that it does not change a chain's bits.
 type fewChannels struct {
 	*product
 	shape convShape
