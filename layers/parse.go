@@ -166,11 +166,12 @@ func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 	if value.Type() == sequentialType {
 		return r.sequential(attributes)
 	}
+	names := attributeNames(value.Type())
 	pairs, ok := pairsOf(attributes)
 	if !ok {
-		return nil, r.fail(tokenOf(attributes), "attributes must stand in braces, or further to the right on separate lines, got %s", describe(attributes))
+		return nil, r.fail(tokenOf(attributes), "attributes must be given by name%s, in braces or further to the right on separate lines, got %s",
+			example(names), describe(attributes))
 	}
-	names := attributeNames(value.Type())
 	places := map[string]ast.Node{}
 	for _, pair := range pairs {
 		text, _ := pair.Key.(*ast.StringNode)
@@ -193,6 +194,14 @@ func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 		places[names[field]] = pair.Value
 	}
 	return value.Interface(), r.limits(value.Interface(), key, places)
+}
+
+// example returns how the first of some attributes begins, for an error.
+func example(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", such as %s: ...", names[0])
 }
 
 // limits returns an error for an attribute outside its limits; places has the nodes of those that

@@ -55,8 +55,10 @@ func TestParseErrors(t *testing.T) {
 		{"- 3", "layer 1: the name of the layer must be one of " + layerNames + ", got 3\n   1 | - 3\n         ^"},
 		{"- conv2d:\n  filters: 3\n", "layer 1: there must be one layer, got 2 names; attributes stand in braces, or further to the right\n" +
 			"   1 | - conv2d:\n         ^"},
-		{"- relu:\n", "layer 1 (relu): attributes must stand in braces, or further to the right on separate lines, got nothing\n" +
+		{"- relu:\n", "layer 1 (relu): attributes must be given by name, in braces or further to the right on separate lines, got nothing\n" +
 			"   1 | - relu:\n              ^"},
+		{"- residual:\n  - relu\n", "layer 1 (residual): attributes must be given by name, such as body: ..., " +
+			"in braces or further to the right on separate lines, got a list\n   2 |   - relu\n         ^"},
 		{"- linear: {outputs: class}", "layer 1 (linear): outputs must be an integer or classes, got class\n" +
 			"   1 | - linear: {outputs: class}\n                           ^"},
 		{"- linear: {outputs: 1.5}", "layer 1 (linear): outputs must be an integer or classes, got 1.5\n" +
