@@ -107,7 +107,7 @@ const (
 // attach makes the loss of the mean the recorded one, which compares with other methods.
 func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits = in.network.Apply(b, in.x)
-	n, batch := t.data.Len(), op.Batch{Size: t.spec.Batch, Shuffled: true}
+	n, batch := t.data.Len(), op.Batch{Size: t.spec.Batch, Order: op.Shuffled}
 	means := b.Apply(op.GatherRows{Batch: batch}, b.Data(meansInput, tensor.Float32, n, t.data.Classes), b.Header())
 	precisions := b.Apply(op.GatherRows{Batch: batch}, b.Data(precisionsInput, tensor.Float32, n, 1), b.Header())
 	crossEntropy, squaredError := distillationLosses(b, logits, means, precisions)

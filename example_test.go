@@ -114,7 +114,7 @@ func Example() {
 	network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.ReLU{}, layers.Linear{Outputs: 2}}
 
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: 20, Shuffled: true}, tensor.Shape{200, 1, 8, 8}, []float64{0.5}, []float64{0.5})
+	x, y := op.Minibatch(b, op.Batch{Size: 20, Order: op.Shuffled}, tensor.Shape{200, 1, 8, 8}, []float64{0.5}, []float64{0.5})
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
 	posterior := langevin.Posterior{DataSize: 200, Prior: langevin.Gaussian(0.3)}
 	err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{posterior.StepSize(0.1)}, []float64{1})

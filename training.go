@@ -216,7 +216,15 @@ func (t *training) build(device tensor.Device) (*graph.Program, error) {
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
 	traits := t.kind.traits()
-	batch := op.Batch{Size: t.spec.Batch, Shuffled: !traits.exact && !traits.independent, Symmetric: t.spec.Symmetric, Independent: traits.independent}
+	batch := op.Batch{Size: t.spec.Batch, Order: op.Shuffled}
+	switch {
+	case traits.exact:
+		batch.Order = op.Sequential
+	case traits.independent:
+		batch.Order = op.Independent
+	case t.spec.Symmetric:
+		batch.Order = op.Symmetric
+	}
 	x := t.inputs.Input(b, batch, t.data.Len())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, t.data.Len()), b.Header())
 	in := inputs{network: t.trained, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}

@@ -43,7 +43,7 @@ func newFit(t testing.TB, v *approximate.BayesByBackprop, dtype tensor.DType) fi
 	f := fit{builder: graph.New(dtype)}
 	b := f.builder
 	images := tensor.Shape{trial.TrainingImages, trial.ImageChannels, trial.ImageHeight, trial.ImageWidth}
-	batch := op.Batch{Size: trial.TrainingImages / fitBatches, Shuffled: true}
+	batch := op.Batch{Size: trial.TrainingImages / fitBatches, Order: op.Shuffled}
 	x, labels := op.Minibatch(b, batch, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
 	if v == nil {
 		f.loss = b.Apply(op.CrossEntropy{}, layered(b, x), labels)

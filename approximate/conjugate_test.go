@@ -127,7 +127,7 @@ func fitRegression(t *testing.T, v approximate.BayesByBackprop) (mu, variance []
 	steps, chains := trial.StepsOf(t, 3000), trial.ChainsOf(t, 12)
 	b := graph.New(tensor.Float32)
 	images := b.Data("images", tensor.Uint8, regressionData, 1, 1, row)
-	batch := op.Batch{Size: regressionData / regressionBatches, Shuffled: true}
+	batch := op.Batch{Size: regressionData / regressionBatches, Order: op.Shuffled}
 	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Std: op.ChannelsOf(0.25)}, images, b.Header())
 	x = b.Apply(op.ViewAs(batch.Size, row), x)
 	features := b.Apply(op.MatMul{TransposeB: true}, x, b.Data("features", tensor.Float32, regressionFeatures, row))

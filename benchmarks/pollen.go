@@ -88,7 +88,7 @@ func (t training) compile() (*graph.Program, error) {
 	channels, side := t.images()
 	means, stds := t.moments()
 	shape := tensor.Shape{t.examples(), channels, side, side}
-	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, means, stds)
+	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Order: op.Shuffled}, shape, means, stds)
 	loss := b.Apply(op.CrossEntropy{}, model.Apply(b, x), labels)
 	switch t.sampler {
 	case "sgd":

@@ -18,7 +18,7 @@ func TestAhead(t *testing.T) {
 	needs(t, cuda.AheadVariable, cuda.OrderVariable, cuda.GraphsVariable)
 	const steps, chains = 37, 2
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: trainBatch, Shuffled: true}, tensor.Shape{trainImages, 1, 6, 6}, []float64{0.5}, []float64{0.5})
+	x, y := op.Minibatch(b, op.Batch{Size: trainBatch, Order: op.Shuffled}, tensor.Shape{trainImages, 1, 6, 6}, []float64{0.5}, []float64{0.5})
 	x = b.Apply(op.Augment{Flip: true, Shift: 1, Stream: 77}, x, b.Header())
 	network, err := layers.New("mlp-10", 10)
 	if err != nil {

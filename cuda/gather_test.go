@@ -27,7 +27,7 @@ func TestImagesAreTheHosts(t *testing.T) {
 			}
 			gathered := func(on tensor.Device) (all [][]float32) {
 				b := graph.New(tensor.Float32)
-				x, _ := op.Minibatch(b, op.Batch{Size: c.batch, Shuffled: true}, tensor.Shape{examples, 1, c.side, c.side}, []float64{0.5}, []float64{0.25})
+				x, _ := op.Minibatch(b, op.Batch{Size: c.batch, Order: op.Shuffled}, tensor.Shape{examples, 1, c.side, c.side}, []float64{0.5}, []float64{0.25})
 				b.Output("x", x)
 				s := load(t, b, on, c.chains)
 				for _, err := range []error{graph.Write(s, "images", 0, 0, images), s.Run(steps)} {

@@ -56,7 +56,7 @@ func TestOrderIsTheHosts(t *testing.T) {
 				rows[i] = float32(i)
 			}
 			b := graph.New(tensor.Float32)
-			o := op.GatherRows{Batch: op.Batch{Size: batch, Shuffled: true}}
+			o := op.GatherRows{Batch: op.Batch{Size: batch, Order: op.Shuffled}}
 			b.Output("y", b.Apply(o, b.Data("rows", tensor.Float32, size), b.Header()))
 			s := load(t, b, device, 2)
 			if err := graph.Write(s, "rows", 0, 0, rows); err != nil {

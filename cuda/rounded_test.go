@@ -86,7 +86,7 @@ func TestImagesFromDataSet(t *testing.T) {
 	}
 	train := func(t *testing.T, device tensor.Device, read bool) (weights []float32, symbols []string) {
 		b := graph.New(tensor.Float32)
-		x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, shape, []float64{0.5, 0.4}, []float64{0.25, 0.3})
+		x, y := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, shape, []float64{0.5, 0.4}, []float64{0.25, 0.3})
 		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 44}, layers.ReLU{}, layers.Linear{Outputs: 10}}
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
 		if err := trainings["sgd"](b, loss); err != nil {
@@ -205,7 +205,7 @@ func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.M
 	sizes := map[string]int{}
 	operand := func(name string, shape []int) *graph.Node {
 		if images && (name == "a") != matmul.TransposeA {
-			x, _ := op.Minibatch(b, op.Batch{Size: shape[0], Shuffled: true}, tensor.Shape{60000, 1, 1, shape[1]}, []float64{0.5}, []float64{0.5})
+			x, _ := op.Minibatch(b, op.Batch{Size: shape[0], Order: op.Shuffled}, tensor.Shape{60000, 1, 1, shape[1]}, []float64{0.5}, []float64{0.5})
 			return b.Apply(op.ViewAs(shape...), x)
 		}
 		sizes[name] = shape[0] * shape[1]

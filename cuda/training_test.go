@@ -84,7 +84,7 @@ func network(t testing.TB, name, rule string, images, batch int) *graph.Program 
 		t.Fatal(err)
 	}
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{images, 1, 28, 28}, []float64{0.5}, []float64{0.5})
+	x, y := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, tensor.Shape{images, 1, 28, 28}, []float64{0.5}, []float64{0.5})
 	loss := b.Apply(op.CrossEntropy{}, layer.Apply(b, x), y)
 	if err := trainings[rule](b, loss); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ const (
 func newCNN(dtype tensor.DType) *cnn {
 	b := graph.New(dtype)
 	m := &cnn{builder: b}
-	batch := op.Batch{Size: 8, Shuffled: true}
+	batch := op.Batch{Size: 8, Order: op.Shuffled}
 	gather := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Std: op.ChannelsOf(0.25)}
 	x := b.Apply(gather, b.Data("images", tensor.Uint8, cnnExamples, 2, 9, 9), b.Header())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, cnnExamples), b.Header())

@@ -22,10 +22,10 @@ type table struct {
 	batch         op.Batch
 }
 
-func newTable(rows, columns, size int, shuffled, logistic bool) table {
+func newTable(rows, columns, size int, order op.Order, logistic bool) table {
 	d := table{
 		rows: rows, columns: columns, x: trial.NormalDraws(rows*columns, 1), y: trial.NormalDraws(rows, 2), logistic: logistic,
-		batch: op.Batch{Size: size, Shuffled: shuffled},
+		batch: op.Batch{Size: size, Order: order},
 	}
 	for i := range d.y {
 		if logistic {
@@ -75,7 +75,7 @@ func (d table) minibatch(step int) []int {
 		position := uint64(step*d.batch.Size + i)
 		n := uint64(d.rows)
 		row := position % n
-		if d.batch.Shuffled {
+		if d.batch.Order == op.Shuffled {
 			row = random.Permute(row, n, trial.RunSeed, 0, position/n)
 		}
 		rows = append(rows, int(row))
@@ -153,9 +153,9 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 func TestControlVariatesEstimate(t *testing.T) {
 	prior := langevin.Gaussian(0.6)
 	for _, logistic := range []bool{false, true} {
-		for _, shuffled := range []bool{false, true} {
-			t.Run(fmt.Sprintf("logistic %v, shuffled %v", logistic, shuffled), func(t *testing.T) {
-				d := newTable(60, 3, 12, shuffled, logistic)
+		for name, order := range map[string]op.Order{"sequential": op.Sequential, "shuffled": op.Shuffled} {
+			t.Run(fmt.Sprintf("logistic %v, %s", logistic, name), func(t *testing.T) {
+				d := newTable(60, 3, 12, order, logistic)
 				anchor, variance := []float64{0.3, -0.2, 0.1}, map[float64]float64{}
 				for _, distance := range []float64{0.2, 0.1} {
 					w := []float64{0.3 + distance, -0.2 - distance, 0.1}
@@ -215,7 +215,7 @@ func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float6
 func TestControlVariatesMoments(t *testing.T) {
 	const burnIn, steps, h, temperature = 20, 40, 0.04, 0.02
 	chains := trial.ChainsOf(t, 300)
-	d := newTable(12, 1, 2, false, false)
+	d := newTable(12, 1, 2, op.Sequential, false)
 	prior := langevin.Gaussian(0.5)
 	for _, refresh := range []int{0, 1, 5, 17} {
 		b := graph.New(tensor.Float32)
@@ -296,7 +296,7 @@ func (d table) regressionMoments(anchored bool, refresh, burnIn, steps int, h, t
 
 // TestControlVariatesRefuse: combinations without a meaning are errors.
 func TestControlVariatesRefuse(t *testing.T) {
-	d := newTable(12, 2, 4, true, false)
+	d := newTable(12, 2, 4, op.Shuffled, false)
 	attach := func(c langevin.ControlVariates, change func(b *graph.Builder, loss *graph.Node) *graph.Node) error {
 		b := graph.New(tensor.Float32)
 		_, err := c.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, change(b, d.loss(b)), []float64{1e-3}, []float64{1})

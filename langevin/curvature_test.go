@@ -120,7 +120,7 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 	const distance = 0x1p-10
 	images := tensor.Shape{12, 2, 7, 6}
 	build := func(b *graph.Builder) *graph.Node {
-		x, labels := op.Minibatch(b, op.Batch{Size: 5, Shuffled: true}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
+		x, labels := op.Minibatch(b, op.Batch{Size: 5, Order: op.Shuffled}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
 		for _, layer := range []layers.Layer{
 			layers.Conv2D{Filters: 3, Kernel: 3, Padding: 1}, layers.FilterResponseNorm{}, layers.MaxPool{Window: 2},
 			layers.Dropout{Rate: 0.2}, layers.Flatten{}, layers.Linear{Outputs: 4},

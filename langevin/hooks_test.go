@@ -81,7 +81,7 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	images := tensor.Shape{trial.TrainingImages, trial.ImageChannels, trial.ImageHeight, trial.ImageWidth}
-	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
+	x, labels := op.Minibatch(b, op.Batch{Size: 15, Order: op.Shuffled}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
 	posterior := langevin.Posterior{DataSize: trial.TrainingImages, Prior: langevin.Gaussian(1)}
 	var hooks []langevin.Hook
 	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, trial.Network(b, x), labels)); i != nil {

@@ -20,7 +20,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 	const dataSize, batch, steps = 12, 4, 9
 	run := func(variates bool) []float64 {
 		b := graph.New(tensor.Float64)
-		x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{dataSize, 1, 3, 3}, []float64{0.5}, []float64{0.2})
+		x, labels := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, tensor.Shape{dataSize, 1, 3, 3}, []float64{0.5}, []float64{0.2})
 		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 5}, layers.ReLU{}, layers.Linear{Outputs: 3}}
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
 		posterior := langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(0.5)}

@@ -30,8 +30,8 @@ import (
 // is what the noise of B adds. This is the covariance-controlled friction of Shang, Zhu, Leimkuhler
 // and Storkey (2015) with the full covariance, which is never computed: each minibatch contributes
 // its outer product. The noise of a minibatch must be independent of the velocities, which those of
-// earlier steps made. So minibatches must be drawn independently at each step (op.Batch with
-// Independent), not in epochs. Runs do that.
+// earlier steps made. So minibatches must be drawn independently at each step (op.Independent), not
+// in epochs. Runs do that.
 //
 // It targets exp(-U/T), for any covariance of the noise, also one that depends on theta. On a
 // quadratic U the configurational temperature is T up to half of Friction, as a fraction, where the
@@ -122,7 +122,7 @@ type jointSampler interface {
 const NoiseShare = "noise share"
 
 // IndependentBatches may be implemented by samplers that need minibatches drawn independently at
-// each step, as op.Batch does with Independent, not in epochs.
+// each step, as op.Independent does, not in epochs.
 type IndependentBatches interface {
 	Sampler
 	// InBatches returns the sampler for minibatches of n examples.

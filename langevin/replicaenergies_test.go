@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
@@ -26,7 +27,7 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 		left     float64 // of the variance
 	}{{6, 0, first + 6, 1}, {3, size, epoch, 1 - 3*size/40.}, {5, size, epoch, 0}} {
 		t.Run(fmt.Sprint(c.n), func(t *testing.T) {
-			checkEnergies(t, newTable(rows, 2, size, true, true), c.n, c.batch, c.first, c.left)
+			checkEnergies(t, newTable(rows, 2, size, op.Shuffled, true), c.n, c.batch, c.first, c.left)
 		})
 	}
 }

@@ -26,8 +26,8 @@ import (
 // is below 4. For small a its variance is (1 - q/6)/(1 - q/4) times the target's, an excess of
 // q/12, where BAOAB has none. The samples are the theta at which gradients are computed; the
 // paper's samples, half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper
-// draws minibatches in epochs of which every second is the previous one backwards; op.Batch does so
-// if Symmetric. At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, up
+// draws minibatches in epochs of which every second is the previous one backwards, which is
+// op.Symmetric. At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, up
 // to rounding.
 type UBU struct {
 	Friction float64 // of one step, above 0

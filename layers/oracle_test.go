@@ -20,7 +20,7 @@ func TestTrainingEqualsInterpreter(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := graph.New(tensor.Float64)
-	x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{examples, 1, 28, 28}, []float64{0.5}, []float64{0.3})
+	x, labels := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, tensor.Shape{examples, 1, 28, 28}, []float64{0.5}, []float64{0.3})
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
 	parameters := b.Parameters()
 	optimizers.Update(b, optimizers.Momentum{Decay: 0.9}, parameters, b.Gradients(loss, parameters...), b.Table("rates", []float64{0.05, 0.02}))

@@ -146,7 +146,7 @@ func TestMALAOnMinibatch(t *testing.T) {
 	deviate := func(x []float64) float64 { return (x[0] - center) * (x[0] - center) }
 	mala := mcmc.MALA{Test: mcmc.AcceptanceMinibatch}
 
-	session, chains := loadMean(t, images, op.Batch{Size: examples, Shuffled: true}, mala, 0.02, trial.ChainsOf(t, 16))
+	session, chains := loadMean(t, images, op.Batch{Size: examples, Order: op.Shuffled}, mala, 0.02, trial.ChainsOf(t, 16))
 	traces := drawn(t, session, chains, trial.StepsOf(t, 600), 1)
 	checkExpected(t, "mean", traceOf(t, traces, "mean", 0), center)
 	checkExpected(t, "variance", functionTrace(t, traces, "mean", deviate, 0), 1/precision)

@@ -69,7 +69,7 @@ func model(b *graph.Builder, data []float64, batch int, c coordinates, dispersed
 	w = b.Parameter("w", c.start(dispersed), 2)
 	x := b.Table("data", data)
 	if batch < len(data) {
-		x = b.Apply(op.GatherRows{Batch: op.Batch{Size: batch, Shuffled: true}}, x, b.Header())
+		x = b.Apply(op.GatherRows{Batch: op.Batch{Size: batch, Order: op.Shuffled}}, x, b.Header())
 	}
 	return w, b.Apply(tiedMeans{c, len(data)}, x, w)
 }

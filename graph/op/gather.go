@@ -9,38 +9,35 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Batch selects the examples of a data set that a step sees. Example i of step t is at position p =
-// t*Size + i of an endless sequence of epochs, each of which visits every example once: in the
-// order of the data set or, if Shuffled, in a pseudorandom permutation keyed by (seed, chain,
-// epoch). If also Symmetric, every second epoch visits the examples of the one before in reverse,
-// as symmetric minibatch integrators need. A batch may straddle two epochs. If Independent, there
-// are no epochs: each step draws its examples from all, without replacement, by a permutation keyed
-// by (seed, chain, step), so that the loss of a minibatch is an unbiased estimate at parameters
-// that earlier steps have moved. No state is kept: a step number determines its examples, which
-// makes resuming exact.
+// Batch selects the Size examples of a data set that a step sees, in an Order. No state is kept: a
+// step number determines its examples, which makes resuming exact.
 type Batch struct {
-	Size                             int
-	Shuffled, Symmetric, Independent bool
+	Size  int
+	Order Order
 }
 
-// orderArgument encodes the order for kernels: 0, 1 if Shuffled, 2 if also Symmetric, 3 if
-// Independent.
-func (s Batch) orderArgument() tensor.Argument {
-	switch {
-	case s.Symmetric:
-		return tensor.Int(2)
-	case s.Independent:
-		return tensor.Int(3)
-	}
-	return tensor.Bool(s.Shuffled)
-}
+// Order is the order in which steps visit the examples of a data set. Except for Independent,
+// example i of step t is at position p = t*Size + i of an endless sequence of epochs, each of which
+// visits every example once. A batch may straddle two epochs.
+type Order int
+
+const (
+	// Sequential is the order of the data set, in every epoch.
+	Sequential Order = iota
+	// Shuffled is a pseudorandom permutation keyed by (seed, chain, epoch).
+	Shuffled
+	// Symmetric is Shuffled, except that every second epoch visits the examples of the one before
+	// in reverse, as symmetric minibatch integrators need.
+	Symmetric
+	// Independent has no epochs: each step draws its examples from all, without replacement, by a
+	// permutation keyed by (seed, chain, step), so that the loss of a minibatch is an unbiased
+	// estimate at parameters that earlier steps have moved.
+	Independent
+)
 
 func (s Batch) check(examples int) error {
-	if s.Symmetric && !s.Shuffled {
-		return errors.New("a Symmetric batch must be Shuffled, too")
-	}
-	if s.Independent && s.Shuffled {
-		return errors.New("an Independent batch must not be Shuffled: it has no epochs")
+	if s.Order < Sequential || s.Order > Independent {
+		return errors.Errorf("order must be %d to %d, got %d", Sequential, Independent, s.Order)
 	}
 	if s.Size < 1 || s.Size > examples {
 		return errors.Errorf("batch must be 1 to %d, the examples of the data set, got %d", examples, s.Size)
@@ -56,11 +53,11 @@ func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, exam
 	for i := lo; i < hi; i++ {
 		position := header[graph.HeaderStep]*uint64(s.Size) + uint64(i)
 		epoch, example := position/n, position%n
-		if s.Independent {
+		if s.Order == Independent {
 			epoch, example = header[graph.HeaderStep], uint64(i)
 		}
-		if s.Shuffled || s.Independent {
-			if s.Symmetric && epoch%2 == 1 {
+		if s.Order != Sequential {
+			if s.Order == Symmetric && epoch%2 == 1 {
 				epoch, example = epoch-1, n-1-example
 			}
 			if epoch != have {
@@ -161,7 +158,7 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, gatherImages[float32](g, examples), gatherImages[float64](g, examples))
 	arguments := []tensor.Argument{
 		l.Out(), l.In(0), l.In(1), tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels),
-		g.Batch.orderArgument(), tensor.Int(pixels / g.planes()),
+		tensor.Int(int(g.Batch.Order)), tensor.Int(pixels / g.planes()),
 	}
 	for channel := range MaxChannels {
 		scale, shift := g.affine(min(channel, g.planes()-1))
@@ -221,7 +218,7 @@ func (g GatherLabels) Lower(l *graph.Lowering) {
 		g.Batch.forEach(header, len(labels), 0, len(y), func(i, example int) { y[i] = labels[example] })
 	}
 	l.Emit("gather_labels", tensor.Threads(g.Batch.Size), tensor.Single(run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), g.Batch.orderArgument())
+		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), tensor.Int(int(g.Batch.Order)))
 }
 
 // StoreRows copies the rows computed for a step's examples into a state with a row for each
@@ -245,9 +242,9 @@ func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := checkRanks(in, 2, 2, 1); err != nil {
 		return nil, err
 	}
-	if s.Batch.Shuffled || in[0][0] != s.Batch.Size || in[0][1] != in[1][1] {
-		return nil, errors.Errorf("rows must be [%d K] of a batch that is not shuffled (shuffled: %v), and the store [N K], got shapes %v and %v",
-			s.Batch.Size, s.Batch.Shuffled, in[0], in[1])
+	if s.Batch.Order != Sequential || in[0][0] != s.Batch.Size || in[0][1] != in[1][1] {
+		return nil, errors.Errorf("rows must be [%d K] of a Sequential batch, and the store [N K], got order %d and shapes %v and %v",
+			s.Batch.Size, s.Batch.Order, in[0], in[1])
 	}
 	return tensor.Shape{}, s.Batch.check(in[1][0])
 }

@@ -36,7 +36,7 @@ func (g GatherRows) Lower(l *graph.Lowering) {
 	width := l.Shape.Elements() / g.Batch.Size
 	run := graph.Pick(l, gatherRows[float32](g, examples, width), gatherRows[float64](g, examples, width))
 	l.Emit("gather_rows", tensor.Threads(g.Batch.Size*width), tensor.Rows(g.Batch.Size, width, run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(width), g.Batch.orderArgument())
+		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(width), tensor.Int(int(g.Batch.Order)))
 }
 
 func gatherRows[T float32 | float64](g GatherRows, examples, width int) func(a *tensor.Args, lo, hi int) {

@@ -14,13 +14,13 @@ func examples(batch op.Batch, size int, header []float64) []int {
 	for i := range batch.Size {
 		position := int(header[graph.HeaderStep])*batch.Size + i
 		epoch, example := position/size, position%size
-		if batch.Symmetric && epoch%2 == 1 {
+		if batch.Order == op.Symmetric && epoch%2 == 1 {
 			epoch, example = epoch-1, size-1-example
 		}
-		if batch.Independent {
+		if batch.Order == op.Independent {
 			epoch, example = int(header[graph.HeaderStep]), i
 		}
-		if batch.Shuffled || batch.Independent {
+		if batch.Order != op.Sequential {
 			example = int(random.Permute(uint64(example), uint64(size),
 				uint64(header[graph.HeaderSeed]), uint32(header[graph.HeaderChain]), uint64(epoch)))
 		}
@@ -63,7 +63,7 @@ func naiveRows(batch op.Batch, size, width int) func(in [][]float64) []float64 {
 }
 
 // orders are the orders of examples.
-var orders = []op.Batch{{}, {Shuffled: true}, {Shuffled: true, Symmetric: true}, {Independent: true}}
+var orders = []op.Batch{{}, {Order: op.Shuffled}, {Order: op.Symmetric}, {Order: op.Independent}}
 
 // gatherRowsCases tests batches that straddle two epochs, batches of a whole epoch, and rows of one
 // number, of several, and of two axes.
@@ -105,7 +105,7 @@ func gatherCases() []Case {
 			})
 		}
 	}
-	batch := op.Batch{Size: 100, Shuffled: true}
+	batch := op.Batch{Size: 100, Order: op.Shuffled}
 	images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307), Std: op.ChannelsOf(0.3081)}
 	colour := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.4, 0.5, 0.6, 0.7), Std: op.ChannelsOf(0.1, 0.2, 0.3, 0.4)}
 	cases = append(cases, Case{

@@ -31,7 +31,7 @@ func network(dtype tensor.DType) (*graph.Program, error) {
 			}
 		}
 	}
-	batch := op.Batch{Size: 9, Shuffled: true}
+	batch := op.Batch{Size: 9, Order: op.Shuffled}
 	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Std: op.ChannelsOf(0.25)},
 		b.Data("images", tensor.Uint8, networkExamples, 2, 11, 11), b.Header())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, networkExamples), b.Header())

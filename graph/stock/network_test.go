@@ -68,7 +68,7 @@ func sampling(t testing.TB, device tensor.Device, network layers.Layer, batch, s
 	t.Helper()
 	const examples = 12
 	b := graph.New(tensor.Float32)
-	x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{examples, 1, side, side}, []float64{0.5}, []float64{0.3})
+	x, labels := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, tensor.Shape{examples, 1, side, side}, []float64{0.5}, []float64{0.3})
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
 	posterior := langevin.Posterior{DataSize: examples, Prior: langevin.Gaussian(0.3)}
 	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{1e-4}, []float64{1}); err != nil {

@@ -67,7 +67,7 @@ func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, ch
 // gradient at a state, by parameter.
 func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (map[string][]float64, error) {
 	images, labels := evenlySpaced(s, noiseBatches*s.Batch)
-	session, err := lossGradients(device, s, images, labels, op.Batch{Size: s.Batch, Shuffled: true})
+	session, err := lossGradients(device, s, images, labels, op.Batch{Size: s.Batch, Order: op.Shuffled})
 	if err != nil {
 		return nil, err
 	}

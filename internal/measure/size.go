@@ -25,7 +25,7 @@ func TracesSize(chains, images int) int {
 // NoiseSize returns what GradientNoise takes.
 func NoiseSize(device tensor.Device, s Subject) (Bytes, error) {
 	n := min(noiseBatches*s.Batch, len(s.Labels))
-	program, err := lossProgram(s, n, op.Batch{Size: s.Batch, Shuffled: true})
+	program, err := lossProgram(s, n, op.Batch{Size: s.Batch, Order: op.Shuffled})
 	if err != nil {
 		return Bytes{}, err
 	}

@@ -27,7 +27,7 @@ const (
 // smaller steps.
 func (m Model) curvature(device tensor.Device, seed uint64) (float64, error) {
 	b := graph.New(tensor.Float32)
-	losses := m.losses(b, op.Batch{Size: min(m.DataSize, curvatureBatch), Shuffled: true})
+	losses := m.losses(b, op.Batch{Size: min(m.DataSize, curvatureBatch), Order: op.Shuffled})
 	loss := b.Apply(op.Mean{}, losses)
 	parameters := b.Parameters()
 	for i, gradient := range b.Gradients(loss, parameters...) {

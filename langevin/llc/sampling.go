@@ -51,7 +51,10 @@ func record(b *graph.Builder, metric string, nodes []*graph.Node) {
 func (e *estimation) build(sampler langevin.Sampler, stepSizes, temperatures []float64) (*graph.Builder, error) {
 	m, o := e.model, e.options
 	b := graph.New(tensor.Float32)
-	batch := op.Batch{Size: o.Batch, Independent: o.Batch < m.DataSize}
+	batch := op.Batch{Size: o.Batch}
+	if o.Batch < m.DataSize {
+		batch.Order = op.Independent
+	}
 	losses := m.losses(b, batch)
 	baseline := b.Apply(op.GatherRows{Batch: batch}, b.Data(baselineInput, tensor.Float32, m.DataSize), b.Header())
 	excess := b.Apply(op.Mean{}, b.Apply(op.Subtract{}, losses, baseline))

@@ -88,7 +88,7 @@ func Classifier(t *testing.T, sampler langevin.Sampler, o graph.LoadOptions, thr
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	images := tensor.Shape{TrainingImages, ImageChannels, ImageHeight, ImageWidth}
-	x, labels := op.Minibatch(b, op.Batch{Size: 16, Shuffled: true}, images, []float64{ImageMean}, []float64{ImageSpread})
+	x, labels := op.Minibatch(b, op.Batch{Size: 16, Order: op.Shuffled}, images, []float64{ImageMean}, []float64{ImageSpread})
 	loss := b.Apply(op.CrossEntropy{}, Network(b, x), labels)
 	posterior := langevin.Posterior{
 		DataSize: TrainingImages, Prior: langevin.Gaussian(1),
