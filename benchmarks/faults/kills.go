@@ -27,13 +27,13 @@ type victim struct {
 const victimFlags = "fit --data notmnist --validation 0.2 --chains 2 "
 
 var victims = []victim{
-	{"sghmc", "--model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
-	{"sgnht", "--model mlp-32 --method sgnht --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
-	{"keep", "--model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 80 --keep 7", false},
+	{"sghmc", "--model mlp-8 --method sghmc --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
+	{"sgnht", "--model mlp-8 --method sgnht --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
+	{"keep", "--model mlp-8 --method sghmc --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 80 --keep 7", false},
 	{"replicas", "--model mlp-4 --method sgld --schedule constant:0.02 --temperatures 1,1.02 --batch 10 --epochs 40 --burn-in 10 --samples 20", false},
-	{"cyclical", "--model mlp-32 --method sghmc --cycles 4 --schedule cyclical:0.02,4 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
+	{"cyclical", "--model mlp-8 --method sghmc --cycles 4 --schedule cyclical:0.02,4 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
 	{"variates", "--model mlp-8 --method sgld --schedule constant:0.02 --anchor 2 --batch 10 --epochs 40 --burn-in 10 --samples 20", false},
-	{"swag", "--model mlp-32 --method swag:rank=5 --batch 10 --epochs 100 --burn-in 10 --samples 10", false},
+	{"swag", "--model mlp-8 --method swag:rank=5 --batch 10 --epochs 100 --burn-in 10 --samples 10", false},
 	{"laplace", "--model mlp-8 --method laplace --batch 10 --epochs 30 --samples 10", false},
 	{"bbb", "--model mlp-8 --method bbb --batch 10 --epochs 30 --samples 10", false},
 	{"hmc", "--model mlp-8 --method hmc:leapfrog-steps=5 --subset 40 --batch 40 --epochs 600 --burn-in 100 --samples 20", false},

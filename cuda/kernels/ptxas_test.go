@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -32,6 +33,48 @@ func assembler(t *testing.T) string {
 	return ptxas
 }
 
+// cubin is what NVIDIA's assembler generates for a file.
+type cubin struct {
+	code []byte
+	said string // its report, or its complaint if err is set
+	err  error
+}
+
+// cubins are those of this process, by file and architecture: TestSlots reads what TestAssemble has
+// assembled.
+var cubins sync.Map
+
+// assembled returns the machine code of a file for an architecture.
+func assembled(ptxas, architecture string, f File) cubin {
+	type key struct{ text, architecture string }
+	made, _ := cubins.LoadOrStore(key{f.Text, architecture}, sync.OnceValue(func() (c cubin) {
+		var dir string
+		if dir, c.err = os.MkdirTemp("", "ptxas"); c.err != nil {
+			return c
+		}
+		defer os.RemoveAll(dir)
+		source, to := filepath.Join(dir, f.Name), filepath.Join(dir, "out")
+		if c.err = os.WriteFile(source, []byte(f.Text), 0o644); c.err != nil {
+			return c
+		}
+		var said []byte
+		said, c.err = exec.Command(ptxas, "-v", "-arch="+architecture, source, "-o", to).CombinedOutput()
+		if c.said = string(said); c.err == nil {
+			c.code, c.err = os.ReadFile(to)
+		}
+		return c
+	}))
+	return made.(func() cubin)()
+}
+
+// architecture returns the assembler's name for a compute capability.
+func (f File) architecture(capability int) string {
+	if f.Exact {
+		return fmt.Sprintf("sm_%da", capability)
+	}
+	return fmt.Sprintf("sm_%d", capability)
+}
+
 // TestAssemble has NVIDIA's assembler, if it is installed, compile all PTX for the GPUs that may
 // run it. With -v it reports each file's registers and spills.
 func TestAssemble(t *testing.T) {
@@ -41,10 +84,7 @@ func TestAssemble(t *testing.T) {
 			if f.Exact && f.Capability != capability || f.Capability > capability {
 				continue
 			}
-			architecture := fmt.Sprintf("sm_%d", capability)
-			if f.Exact {
-				architecture += "a"
-			}
+			architecture := f.architecture(capability)
 			if capability <= DependentCapability {
 				t.Run(f.Name+"/"+architecture, func(t *testing.T) {
 					t.Parallel()
@@ -65,22 +105,18 @@ func TestAssemble(t *testing.T) {
 
 // assemble reports the registers and spills of a file's kernels.
 func assemble(t *testing.T, ptxas, architecture string, f File) {
-	file := filepath.Join(t.TempDir(), f.Name)
-	if err := os.WriteFile(file, []byte(f.Text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	text, err := exec.Command(ptxas, "-v", "-arch="+architecture, file, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
-	if strings.Contains(string(text), "is not defined for option 'gpu-name'") {
+	c := assembled(ptxas, architecture, f)
+	if strings.Contains(c.said, "is not defined for option 'gpu-name'") {
 		t.Skipf("this assembler knows no %s", architecture) // CUDA 13's none before sm_75
 	}
-	if err != nil {
-		t.Fatalf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
+	if c.err != nil {
+		t.Fatalf("%s for %s: %v\n%s", f.Name, architecture, c.err, c.said[:min(len(c.said), 2000)])
 	}
-	if strings.Contains(string(text), "serialized") {
-		t.Errorf("%s for %s: wgmma waits for one product after the other:\n%s", f.Name, architecture, text[:min(len(text), 2000)])
+	if strings.Contains(c.said, "serialized") {
+		t.Errorf("%s for %s: wgmma waits for one product after the other:\n%s", f.Name, architecture, c.said[:min(len(c.said), 2000)])
 	}
 	most, spilling := 0, 0
-	for _, line := range strings.Split(string(text), "\n") {
+	for _, line := range strings.Split(c.said, "\n") {
 		if found := registersLine.FindStringSubmatch(line); found != nil {
 			most = max(most, number(found[1]))
 		}

@@ -5,9 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,24 +150,14 @@ func (m machine) slots(symbol string) (int, error) {
 	return 0, fmt.Errorf("%s has no known loop", symbol)
 }
 
-// assembled returns what NVIDIA's assembler generates for an entry for sm_90.
-func assembled(t *testing.T, ptxas string, f File, e Entry) machine {
+// machineCode returns the code that NVIDIA's assembler generates for an entry for sm_90.
+func machineCode(t *testing.T, ptxas string, f File, e Entry) machine {
 	t.Helper()
-	source, to := filepath.Join(t.TempDir(), e.Name+".ptx"), filepath.Join(t.TempDir(), e.Name+".cubin")
-	if err := os.WriteFile(source, []byte(f.Head+e.Body), 0o644); err != nil {
-		t.Fatal(err)
+	c := assembled(ptxas, f.architecture(90), f)
+	if c.err != nil {
+		t.Fatalf("%s: %v: %s", f.Name, c.err, c.said)
 	}
-	arch := "-arch=sm_90"
-	if strings.Contains(f.Head, "sm_90a") {
-		arch += "a"
-	}
-	if out, err := exec.Command(ptxas, arch, source, "-o", to).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", e.Name, err, out)
-	}
-	content, err := os.ReadFile(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := slices.Clone(c.code)
 	const fileVersion = 20 // where ELF has its own version, and NVIDIA's files another number
 	content[fileVersion] = 1
 	assembly, err := elf.NewFile(bytes.NewReader(content))
@@ -207,7 +195,7 @@ func TestSlots(t *testing.T) {
 				continue
 			}
 			delete(left, e.Name)
-			got, err := assembled(t, ptxas, f, e).slots(e.Name)
+			got, err := machineCode(t, ptxas, f, e).slots(e.Name)
 			if err != nil || got != want.Slots {
 				t.Errorf("\t%q: {%d, %d}, // not %d: %v", e.Name, got, want.Items, want.Slots, err)
 			}
