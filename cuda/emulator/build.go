@@ -374,8 +374,10 @@ func objects(tasks []func() (string, error)) ([]string, error) {
 	return made, nil
 }
 
-// sources returns tasks that compile C++ files.
+// sources returns tasks that compile the emulator's own files. All kernels spend their time in
+// them, so they are optimised more than kernels are.
 func (c *toolchain) sources(include, paths, flags []string) ([]func() (string, error), error) {
+	flags = append([]string{"-O2"}, flags...)
 	return c.tasks(include, paths, flags, func(path string) (string, error) {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -374,8 +374,9 @@ func (s subject) findMistakes(t *testing.T, replay *Replay) (tried []string) {
 	count, found := map[string]int{}, map[string]int{}
 	for _, m := range mutants {
 		count[m.mistake]++
-		got, err := s.run(t, program, m.symbol, 2)
-		if err != nil || fmt.Sprint(got) != fmt.Sprint(right) {
+		recording := &Recording{Early: true}
+		s.record(recording, m.symbol)
+		if same, err := program.Repeats(t, recording, right, 2); err != nil || !same {
 			found[m.mistake]++
 		} else {
 			t.Logf("not found: %s in %q", m.mistake, m.line)

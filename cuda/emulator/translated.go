@@ -118,17 +118,41 @@ type Program string
 // all buffers, one after the other, each chain by chain. An error includes the process's output.
 func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, error) {
 	t.Helper()
-	dir := t.TempDir()
-	recorded, results := filepath.Join(dir, "recording"), filepath.Join(dir, "results")
-	if err := os.WriteFile(recorded, recording.out.Bytes(), 0o644); err != nil {
-		return nil, errors.Wrap(err, "emulator")
-	}
-	command := exec.Command("sh", "-c", `ulimit -t "$0" && exec "$@"`, strconv.Itoa(seconds), string(p), recorded, results)
-	if said, err := command.CombinedOutput(); err != nil {
-		return nil, errors.Wrap(err, string(said))
+	results := filepath.Join(t.TempDir(), "results")
+	if err := p.replay(t, recording, seconds, results); err != nil {
+		return nil, err
 	}
 	memory, err := os.ReadFile(results)
 	return memory, errors.Wrap(err, "emulator")
+}
+
+// Repeats reports whether the first buffer of each launch has the given contents in the end. It
+// does not run the launches after one whose buffer has others. An error is as Run's.
+func (p Program) Repeats(t testing.TB, recording *Recording, contents [][]byte, seconds int) (bool, error) {
+	t.Helper()
+	expected := filepath.Join(t.TempDir(), "expected")
+	if err := os.WriteFile(expected, bytes.Join(contents, nil), 0o644); err != nil {
+		return false, errors.Wrap(err, "emulator")
+	}
+	err := p.replay(t, recording, seconds, "", expected)
+	const differs = 3 // replay.cpp's exit code
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() == differs {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// replay runs the program on a recording, and on more files.
+func (p Program) replay(t testing.TB, recording *Recording, seconds int, files ...string) error {
+	t.Helper()
+	recorded := filepath.Join(t.TempDir(), "recording")
+	if err := os.WriteFile(recorded, recording.out.Bytes(), 0o644); err != nil {
+		return errors.Wrap(err, "emulator")
+	}
+	arguments := append([]string{"-c", `ulimit -t "$0" && exec "$@"`, strconv.Itoa(seconds), string(p), recorded}, files...)
+	said, err := exec.Command("sh", arguments...).CombinedOutput()
+	return errors.Wrap(err, string(said))
 }
 
 // contents returns the concatenation of a directory's files.

@@ -223,7 +223,10 @@ Exchanged* Block::exchange(Wait kind, const void* mine, size_t bytes) {
   int me = current;
   Warp& w = warp[me / 32];
   auto& exchanged = w.exchanged[threads[me].round++ % 2];
-  memcpy(exchanged[me % 32], mine, bytes);
+  if (bytes == 4)
+    memcpy(exchanged[me % 32], mine, 4);  // a shuffle, without a call
+  else
+    memcpy(exchanged[me % 32], mine, bytes);
   wait(kind);
   return (Exchanged*)exchanged;
 }
@@ -286,8 +289,6 @@ Exchanged* exchange(Wait kind, const void* mine, size_t bytes) {
   SanitizerIgnore ignore;
   return block->exchange(kind, mine, bytes);
 }
-
-int laneNumber() { return (here.thread.x + here.threads.x * (here.thread.y + here.threads.y * here.thread.z)) % 32; }
 
 void* shared(const void* place, size_t bytes) {
   SanitizerIgnore ignore;

@@ -40,7 +40,7 @@ typedef const char Exchanged[laneBytes];
 Exchanged* exchange(Wait kind, const void* mine, size_t bytes);
 
 // laneNumber returns the running thread's lane in its warp.
-int laneNumber();
+inline int laneNumber() { return here.time % 32; }
 
 // shared returns the block's array for a place in the source. It is NaN in every type until
 // something is stored.

@@ -53,6 +53,8 @@ void fiberReset(Fiber* f, void (*entry)()) {
 asm(R"(
 .text
 .p2align 4
+.globl pollenSwitchStack
+.hidden pollenSwitchStack
 pollenSwitchStack:
   pushq %rbp
   pushq %rbx
@@ -70,10 +72,6 @@ pollenSwitchStack:
   popq %rbp
   ret
 )");
-extern "C" void pollenSwitchStack(void** save, void* next) __attribute__((visibility("hidden")));
-
-void fiberSwitch(Fiber* from, Fiber* to) { pollenSwitchStack(&from->stack, to->stack); }
-
 #else
 
 void fiberReset(Fiber* f, void (*entry)()) {

@@ -22,6 +22,11 @@ void fiberDestroy(Fiber* f);
 void fiberReset(Fiber* f, void (*entry)());
 
 // fiberSwitch switches from the running fiber to another.
+#if defined(__x86_64__)
+extern "C" void pollenSwitchStack(void** save, void* next) __attribute__((visibility("hidden")));
+inline void fiberSwitch(Fiber* from, Fiber* to) { pollenSwitchStack(&from->stack, to->stack); }
+#else
 void fiberSwitch(Fiber* from, Fiber* to);
+#endif
 
 }  // namespace pollen

@@ -16,9 +16,10 @@ static inline void aligned(U64 at, int line) {
 }
 
 // global checks an address in global memory, which is the machine's: the addresses of other spaces
-// are far below these.
+// are far below these. It is not inlined: with its checks in thousands of places, kernels take a
+// third longer to compile, and run no faster.
 template <U64 bytes>
-static inline void* global(U64 at, int line) {
+__attribute__((noinline)) static void* global(U64 at, int line) {
   aligned<bytes>(at, line);
   if (at < 1ull << 32 || at >= 1ull << 47) complain("outside global memory", at, bytes, line);
   if (here.early) complain("before the wait for the launch that the kernel follows", at, bytes, line);

@@ -56,6 +56,14 @@ struct Memory {
     for (uint64_t c = 0; c < chains; c++)
       if (fwrite(all + address.stride * c, 1, bytes, to) != bytes) die("cannot write the results");
   }
+  bool equals(FILE* other) const {
+    std::vector<char> wanted(bytes);
+    for (uint64_t c = 0; c < chains; c++) {
+      if (fread(wanted.data(), 1, bytes, other) != bytes) die("the expected results end too early");
+      if (memcmp(wanted.data(), all + address.stride * c, bytes)) return false;
+    }
+    return true;
+  }
   void free() {
     __asan_unpoison_memory_region(all, ((bytes + 255) / 256 * 256 + 256) * chains);
     ::free(all);
@@ -112,12 +120,17 @@ static void call(std::vector<Memory>& memory, unsigned chains) {
   if (!wrong.empty()) die(wrong);
 }
 
-// If a second name is given, the buffers' contents after the calls are written to that file.
+// If a second name is given, the buffers' contents after the calls are written to that file, unless
+// it is empty. If a third is given, that file has the expected contents of each launch's first
+// buffer: the program ends with exit code 3 after the first launch whose buffer has others.
 int main(int count, char** names) {
   file = fopen(names[1], "rb");
   if (!file) die(std::string("cannot read ") + names[1]);
-  FILE* results = count > 2 ? fopen(names[2], "wb") : nullptr;
-  if (count > 2 && !results) die(std::string("cannot write ") + names[2]);
+  bool writes = count > 2 && *names[2];
+  FILE* results = writes ? fopen(names[2], "wb") : nullptr;
+  if (writes && !results) die(std::string("cannot write ") + names[2]);
+  FILE* expected = count > 3 ? fopen(names[3], "rb") : nullptr;
+  if (count > 3 && !expected) die(std::string("cannot read ") + names[3]);
   setMachineThreads(1);
   for (;;) {
     uint32_t chains;
@@ -129,6 +142,7 @@ int main(int count, char** names) {
       if (filled) memory.back().fill();
     }
     for (uint32_t calls = read<uint32_t>(); calls > 0; calls--) call(memory, chains);
+    if (expected && !memory[0].equals(expected)) return 3;
     for (Memory& m : memory) {
       if (results) m.write(results);
       m.free();
