@@ -7257,6 +7257,116 @@ loop:
 	VZEROUPPER
 	RET
 
+// func widenAVX2(to *float64, from *float32, n int)
+// Requires: AVX
+TEXT ·widenAVX2(SB), NOSPLIT, $0-24
+	MOVQ to+0(FP), AX
+	MOVQ from+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+
+loop:
+	VCVTPS2PD (CX)(BX*4), Y0
+	VMOVUPD   Y0, (AX)(BX*8)
+	VCVTPS2PD 16(CX)(BX*4), Y0
+	VMOVUPD   Y0, 32(AX)(BX*8)
+	ADDQ      $0x08, BX
+	CMPQ      BX, DX
+	JLT       loop
+	VZEROUPPER
+	RET
+
+// func gramTileAVX2(products *float64, a *float64, b *float64, stride int, columns int)
+// Requires: AVX, FMA3
+TEXT ·gramTileAVX2(SB), NOSPLIT, $0-40
+	MOVQ   stride+24(FP), AX
+	SHLQ   $0x03, AX
+	MOVQ   a+8(FP), CX
+	LEAQ   (CX)(AX*1), DX
+	MOVQ   b+16(FP), BX
+	LEAQ   (BX)(AX*1), SI
+	LEAQ   (SI)(AX*1), AX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ   columns+32(FP), DI
+	XORQ   R8, R8
+
+loop:
+	VMOVUPD      (CX)(R8*8), Y12
+	VMOVUPD      (DX)(R8*8), Y13
+	VMOVUPD      (BX)(R8*8), Y14
+	VFMADD231PD  Y12, Y14, Y0
+	VFMADD231PD  Y13, Y14, Y6
+	VMOVUPD      (SI)(R8*8), Y14
+	VFMADD231PD  Y12, Y14, Y2
+	VFMADD231PD  Y13, Y14, Y8
+	VMOVUPD      (AX)(R8*8), Y14
+	VFMADD231PD  Y12, Y14, Y4
+	VFMADD231PD  Y13, Y14, Y10
+	VMOVUPD      32(CX)(R8*8), Y12
+	VMOVUPD      32(DX)(R8*8), Y13
+	VMOVUPD      32(BX)(R8*8), Y14
+	VFMADD231PD  Y12, Y14, Y1
+	VFMADD231PD  Y13, Y14, Y7
+	VMOVUPD      32(SI)(R8*8), Y14
+	VFMADD231PD  Y12, Y14, Y3
+	VFMADD231PD  Y13, Y14, Y9
+	VMOVUPD      32(AX)(R8*8), Y14
+	VFMADD231PD  Y12, Y14, Y5
+	VFMADD231PD  Y13, Y14, Y11
+	ADDQ         $0x08, R8
+	CMPQ         R8, DI
+	JLT          loop
+	MOVQ         products+0(FP), AX
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X0
+	VMOVSD       X0, (AX)
+	VADDPD       Y3, Y2, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X0
+	VMOVSD       X0, 8(AX)
+	VADDPD       Y5, Y4, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X0
+	VMOVSD       X0, 16(AX)
+	VADDPD       Y7, Y6, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X0
+	VMOVSD       X0, 24(AX)
+	VADDPD       Y9, Y8, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X0
+	VMOVSD       X0, 32(AX)
+	VADDPD       Y11, Y10, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X0
+	VMOVSD       X0, 40(AX)
+	VZEROUPPER
+	RET
+
 // func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
 // Requires: AVX
 TEXT ·transpose(SB), NOSPLIT, $0-40

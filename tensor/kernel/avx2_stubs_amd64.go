@@ -272,6 +272,16 @@ func tapProductsOfAVX2(sums *float32, line *float32, blocks int, from *float32, 
 // multiplyAddsAVX2 executes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX2(loops int)
 
+// widenAVX2 converts a multiple of eight elements.
+//
+//go:noescape
+func widenAVX2(to *float64, from *float32, n int)
+
+// gramTileAVX2 multiplies rows that start at a by rows that start at b, of a multiple of eight columns.
+//
+//go:noescape
+func gramTileAVX2(products *float64, a *float64, b *float64, stride int, columns int)
+
 // transpose is packColumns for eight columns, which start at offsets. Rows are distance elements apart and
 // written in order; depth is a positive multiple of eight.
 //

@@ -272,6 +272,16 @@ func tapProductsOfAVX512(sums *float32, line *float32, blocks int, from *float32
 // multiplyAddsAVX512 executes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX512(loops int)
 
+// widenAVX512 converts a multiple of eight elements.
+//
+//go:noescape
+func widenAVX512(to *float64, from *float32, n int)
+
+// gramTileAVX512 multiplies rows that start at a by rows that start at b, of a multiple of eight columns.
+//
+//go:noescape
+func gramTileAVX512(products *float64, a *float64, b *float64, stride int, columns int)
+
 // multiplyPairAVX512 is multiplyTilesAVX512 for two panels, the second panel elements after the first.
 //
 //go:noescape

@@ -1,8 +1,9 @@
 // Package kernel holds the heavy loops of the host device as pure functions over slices: matrix
-// multiplication, two-dimensional convolution in its three directions, pooling, and elementwise
-// passes. Passes go once over slices of equal length: the updates of samplers and optimizers
-// ([SGLD], [Adam] and others), activations ([Raise], [PassAbove], [SiLU]), arithmetic, and the
-// parts of normalizations ([WideSquaresPlanes], [WideAffinePlanes]).
+// multiplication, two-dimensional convolution in its three directions, pooling, inner products in
+// float64 ([WideGram]), and elementwise passes. Passes go once over slices of equal length: the
+// updates of samplers and optimizers ([SGLD], [Adam] and others), activations ([Raise],
+// [PassAbove], [SiLU]), arithmetic, and the parts of normalizations ([WideSquaresPlanes],
+// [WideAffinePlanes]).
 //
 // # Descriptions, routines, tiles
 //

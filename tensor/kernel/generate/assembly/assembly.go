@@ -60,4 +60,6 @@ func all(t target) {
 	tapSums(t)
 	tapProducts(t, map[int]int{vector: 6, panelColumns: 9}[t.lanes])
 	peak(t)
+	widen(t)
+	gram(t)
 }
