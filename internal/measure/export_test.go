@@ -3,8 +3,6 @@ package measure
 import (
 	"context"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -53,15 +51,16 @@ func (f Field) DeterminedAt(ctx context.Context, sample samples.Sample) ([][]flo
 	return f.determinedAt(ctx, sample, here)
 }
 
-// Solve returns (P + tau + R R')^-1 g, for the rows R' and one parameter of the prior's precision.
-func Solve(rows *mat.Dense, precision, tau float64, g []float64) ([]float64, error) {
-	rank, weights := rows.Dims()
-	d := &determination{precisions: []float64{precision}, starts: []int{0}, weights: weights, rank: rank, tau: tau}
-	solved, err := d.solve(rows, [][]float64{g})
-	if err != nil {
-		return nil, err
+// Solve returns (P + tau + R R')^-1 g, for the columns of R, one after another, and one precision
+// of the prior for each parameter.
+func Solve(columns []float32, scale float64, precisions []float64, tau float64, g [][]float64) ([][]float64, error) {
+	d := &determination{precisions: precisions, tau: tau, columns: columns, scale: scale}
+	for _, values := range g {
+		d.starts = append(d.starts, d.weights)
+		d.weights += len(values)
 	}
-	return solved[0], nil
+	d.starts, d.rank = append(d.starts, d.weights), len(columns)/d.weights
+	return d.solve(g)
 }
 
 func (f Field) GradientAt(ctx context.Context, sample samples.Sample) ([][]float64, error) {

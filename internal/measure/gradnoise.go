@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -76,13 +77,18 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 		return nil, err
 	}
 	sums, squares := zeros(state), zeros(state)
+	var buffer []float32
 	for range noiseBatches {
 		if err := session.Run(1); err != nil {
 			return nil, err
 		}
-		err := readGradients(session, state, func(p, i int, g float64) {
-			sums[p][i] += g
-			squares[p][i] += g * g
+		err := readGradients(session, state, &buffer, func(p int, gradient []float32) {
+			sum, square := sums[p], squares[p]
+			for i, v := range gradient {
+				g := float64(v)
+				sum[i] += g
+				square[i] += g * g
+			}
 		})
 		if err != nil {
 			return nil, err
@@ -193,18 +199,23 @@ func gradients(b *graph.Builder, of *graph.Node) (*graph.Program, error) {
 	return b.Compile()
 }
 
-// readGradients passes on each element of each parameter's gradient that a step has computed.
-func readGradients(s *graph.Session, sample samples.Sample, use func(p, i int, g float64)) error {
+// readGradients passes on each parameter's gradient that a step has computed. They are in a buffer,
+// which grows if it has to.
+func readGradients(s *graph.Session, sample samples.Sample, buffer *[]float32, use func(p int, gradient []float32)) error {
 	for p, parameter := range sample.Parameters {
-		gradient := make([]float32, len(parameter.Values))
-		if err := s.ReadFloats("gradient "+parameter.Name, 0, gradient); err != nil {
+		n := len(parameter.Values)
+		*buffer = slices.Grow((*buffer)[:0], n)[:n]
+		if err := readGradient(s, parameter, *buffer); err != nil {
 			return err
 		}
-		for i, g := range gradient {
-			use(p, i, float64(g))
-		}
+		use(p, *buffer)
 	}
 	return nil
+}
+
+// readGradient reads a parameter's gradient that a step has computed.
+func readGradient(s *graph.Session, parameter samples.Parameter, gradient []float32) error {
+	return s.ReadFloats("gradient "+parameter.Name, 0, gradient)
 }
 
 // zeros returns a number for each element of each parameter.

@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // The divergence of the field gL is the trace of the likelihood's curvature, which has two parts.
@@ -72,6 +73,7 @@ type field struct {
 	random         *rand.Rand
 	loss, prior    *graph.Session
 	determination  *determination
+	buffer         []float32 // a parameter's gradient
 }
 
 func newField(device tensor.Device, s Subject) (f *field, err error) {
@@ -196,7 +198,7 @@ func (f *field) priorAt(sample samples.Sample) ([][]float64, error) {
 		return nil, err
 	}
 	gradient := zeros(sample)
-	return gradient, readGradients(f.prior, sample, func(p, i int, g float64) { gradient[p][i] = g })
+	return gradient, readGradients(f.prior, sample, &f.buffer, func(p int, g []float32) { addScaled(gradient[p], 1, g) })
 }
 
 // slope is the likelihood around a sample: gL, and the logits of all images.
@@ -217,9 +219,16 @@ func (f *field) slopeAt(ctx context.Context, sample samples.Sample) (slope, erro
 		if err := f.loss.ReadFloats("logits", 0, here.logits[n:]); err != nil {
 			return err
 		}
-		return readGradients(f.loss, sample, func(p, i int, g float64) { here.gradient[p][i] += f.examples / steps * g })
+		return readGradients(f.loss, sample, &f.buffer, func(p int, g []float32) { addScaled(here.gradient[p], f.examples/steps, g) })
 	})
 	return here, err
+}
+
+// addScaled adds scale times x to sums.
+func addScaled(sums []float64, scale float64, x []float32) {
+	for i, v := range x[:len(sums)] {
+		sums[i] += scale * float64(v)
+	}
 }
 
 // drawLabels returns a label for each image, drawn from the network's own predictions.
@@ -235,7 +244,11 @@ func (f *field) drawLabels(here slope) []int32 {
 func (f *field) fisher(ctx context.Context, sample samples.Sample, here slope) (trace float64, err error) {
 	scale := f.examples * float64(f.batch*f.batch) / float64(len(f.labels))
 	err = f.pass(ctx, f.drawLabels(here), func() error {
-		return readGradients(f.loss, sample, func(_, _ int, g float64) { trace += scale * g * g })
+		return readGradients(f.loss, sample, &f.buffer, func(_ int, g []float32) {
+			var square [1]float64
+			kernel.WideSquaresPlanes(square[:], g, []float64{0})
+			trace += scale * square[0]
+		})
 	})
 	return trace, err
 }

@@ -175,10 +175,13 @@ func TestPriorGradients(t *testing.T) {
 	defer session.Close()
 	must(t, sample.Put(session, 0))
 	must(t, session.Run(1))
-	must(t, measure.ReadGradients(session, sample, func(p, i int, g float64) {
-		want := float64(1-p) * float64(sample.Parameters[p].Values[i]) / (0.1 * 0.1)
-		if !(math.Abs(g-want) <= 1e-6*math.Abs(want)) {
-			t.Errorf("parameter %d, element %d: %v, want %v", p, i, g, want)
+	var buffer []float32
+	must(t, measure.ReadGradients(session, sample, &buffer, func(p int, gradient []float32) {
+		for i, g := range gradient {
+			want := float64(1-p) * float64(sample.Parameters[p].Values[i]) / (0.1 * 0.1)
+			if !(math.Abs(float64(g)-want) <= 1e-6*math.Abs(want)) {
+				t.Errorf("parameter %d, element %d: %v, want %v", p, i, g, want)
+			}
 		}
 	}))
 }
@@ -240,23 +243,33 @@ func TestCurvedLogits(t *testing.T) {
 	}
 }
 
-// TestSolve compares the field by determination with a dense inverse, for fewer and for more
-// weights than are multiplied at a time.
+// TestSolve compares the field by determination with a dense inverse, for two parameters of fewer
+// and of more weights than are multiplied at a time, and few or many columns.
 func TestSolve(t *testing.T) {
-	const rank, precision, tau = 3, 2.0, 0.5
-	for _, weights := range []int{7, 600} {
+	const scale, tau = 1.5, 0.5
+	precisions := []float64{2, 0.7}
+	for _, c := range []struct{ rank, first, weights int }{{3, 2, 7}, {3, 13, 600}, {9, 560, 620}} {
+		rank, weights := c.rank, c.weights
 		z := trial.NormalDraws(rank*weights+weights, 4)
-		rows, g := mat.NewDense(rank, weights, z[:rank*weights]), z[rank*weights:]
+		columns, rows, g := make([]float32, rank*weights), mat.NewDense(rank, weights, nil), z[rank*weights:]
+		for i := range columns {
+			columns[i] = float32(z[i])
+			rows.Set(i/weights, i%weights, scale*float64(columns[i]))
+		}
 		var dense mat.Dense
 		dense.Mul(rows.T(), rows)
 		for i := range weights {
+			precision := precisions[0]
+			if i >= c.first {
+				precision = precisions[1]
+			}
 			dense.Set(i, i, dense.At(i, i)+precision+tau)
 		}
 		var want mat.VecDense
 		must(t, want.SolveVec(&dense, mat.NewVecDense(weights, g)))
-		got, err := measure.Solve(rows, precision, tau, g)
+		got, err := measure.Solve(columns, scale, precisions, tau, [][]float64{g[:c.first], g[c.first:]})
 		must(t, err)
-		for i, v := range got {
+		for i, v := range slices.Concat(got...) {
 			if !(math.Abs(v-want.AtVec(i)) < 1e-12) {
 				t.Errorf("%d weights: element %d is %v, want %v", weights, i, v, want.AtVec(i))
 			}

@@ -4,6 +4,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Bytes is memory that a measurement takes: of sessions, and of Go's heap.
@@ -61,9 +62,9 @@ func PredictionSize(device tensor.Device, s Subject) (Bytes, error) {
 	weights, largest := sizes(loss.Parameters())
 	b.Heap += 2*4*steps*batch*s.Classes + (4+4+4+8+8)*weights + 4*largest
 	b.Heap += 8 * weights // the prior's gradient, in float64
-	// By determination: the columns of R, two squares of them; both fields and a vector in float64.
+	// By determination: the columns of R, three squares of them, a block in float64; both fields.
 	if rank := rankOf(weights, steps); rank > 0 {
-		b.Heap += 8*rank*weights + 2*8*rank*rank + 3*8*weights
+		b.Heap += 4*rank*weights + 3*8*rank*rank + 8*kernel.GramScratch(rank) + 2*8*weights
 	}
 	return b, nil
 }
