@@ -187,7 +187,7 @@ type candidate struct {
 	lost string        // remark on what is lost by it; "" if nothing is
 }
 
-func (c candidate) minEpochs() int { return (c.minSteps*c.spec.Batch + c.examples - 1) / c.examples }
+func (c candidate) minEpochs() int { return epochsOf(c.minSteps, c.spec.Batch, c.examples) }
 
 // text returns the time that the steps take, "" if it was not measured.
 func (c candidate) text() string {

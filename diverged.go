@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -15,7 +16,7 @@ import (
 // prediction was NaN or infinite. It is within an UnfinishedError. The samples that were kept
 // before are finite and can be used. Resume would repeat the same steps, and fail in the same one.
 type DivergedError struct {
-	// Method is the name of the method.
+	// Method is the name of the method, or of the optimizer of its warm start.
 	Method string
 	// Advice is what may help.
 	Advice string
@@ -41,6 +42,13 @@ func isNotFinite(err error) bool {
 func (t *training) diverged(err error) error {
 	if !isNotFinite(err) {
 		return err
+	}
+	if t.warmUp != nil && !t.warmUp.done {
+		advice := "another warm-start or network"
+		if optimizers.UsesRates(t.spec.WarmStart) {
+			advice = "smaller learning rates of the warm start (warm-schedule)"
+		}
+		return &DivergedError{MethodName(t.spec.WarmStart), advice, err}
 	}
 	advice := "another network or method"
 	if t.kind.traits().rated {

@@ -62,7 +62,9 @@ func (w fullBatchKind) traits() kindTraits {
 }
 
 func (fullBatchKind) applies(setting string) bool {
-	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples", "keep", "warm-start", "warm-epochs", "warm-patience"}, setting)
+	return slices.Contains([]string{
+		"prior", "priors", "temperature", "burn-in", "samples", "keep", "warm-start", "warm-schedule", "warm-epochs", "warm-patience",
+	}, setting)
 }
 
 func (w fullBatchKind) check(s *Spec) error {

@@ -151,7 +151,7 @@ func (s minibatchKind) traits() kindTraits {
 func (s minibatchKind) applies(setting string) bool {
 	switch setting {
 	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles",
-		"warm-start", "warm-epochs", "warm-patience":
+		"warm-start", "warm-schedule", "warm-epochs", "warm-patience":
 		return true
 	case "anchor", "order": // which need epochs
 		return !s.traits().independent

@@ -9,17 +9,24 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// The method of a specification without one: chains that each make one cycle from weights that an
-// optimizer found. Many short chains predict better than a few long ones: docs/defaults.md has the
+// The method of a specification without one: chains that each make one short cycle from weights
+// that an optimizer found at a high rate, which finds solutions that hold for other images better
+// than a low one. Many short chains predict better than a few long ones: docs/defaults.md has the
 // measurements that these numbers were chosen by.
 const (
 	minRecommendedChains  = 4
-	maxRecommendedChains  = 16
-	minRecommendedSteps   = 250  // of a chain, and of its warm start, on few data
-	recommendedBurnIn     = 0.9  // of a cycle
-	recommendedRate       = 0.75 // of the customary one of cycles
-	recommendedSamples    = 32   // of all chains
-	minRecommendedSamples = 4    // of a chain: the fewest with a split R-hat
+	maxRecommendedChains  = 12
+	recommendedEpochs     = 5 // of a chain, and at most of its warm start, on many data
+	minRecommendedSteps   = 100
+	recommendedPatience   = 200 // steps
+	recommendedBurnIn     = 0.9 // of a cycle
+	recommendedSamples    = 32  // of all chains
+	minRecommendedSamples = 4   // of a chain: the fewest with a split R-hat
+
+	// Learning rates of warm starts, from which those of cycles fall to 0. Deep networks do not
+	// learn at the rate of defaultNetwork, see wideFraction.
+	recommendedRate     = 0.06
+	recommendedWideRate = 0.03
 
 	// Of pretrained networks, which a high rate would make forget what they learned.
 	pretrainedCycles = 4
@@ -51,7 +58,7 @@ func (s Spec) recommended(warm bool, examples int) Spec {
 		examples = min(s.Subset, examples)
 	}
 	if warm && s.WarmStart == nil && s.Start == "" {
-		s.WarmStart = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+		s.fillRecommendedWarmStart(max(1, examples))
 	}
 	if s.Weights == "" {
 		s.Weights = Equal
@@ -70,28 +77,58 @@ func (s Spec) recommended(warm bool, examples int) Spec {
 	return s
 }
 
-// fillShortChains sets what many short chains of a number of examples have. All chains together
-// make as many epochs as minRecommendedChains of the customary length.
+// fillRecommendedWarmStart sets a warm start: momentum, which at T = 0 is SGHMC, at a high rate,
+// until it improves no more; of pretrained networks Adam, at its customary rate for them.
+func (s *Spec) fillRecommendedWarmStart(examples int) {
+	if s.isPretrained() {
+		s.WarmStart = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+		return
+	}
+	s.WarmStart = optimizers.Momentum{Decay: 0.9}
+	batch := s.warmBatch(examples)
+	if s.WarmEpochs == 0 {
+		s.WarmEpochs = max(recommendedEpochs, epochsOf(minSteps, batch, examples))
+	}
+	if s.WarmPatience == 0 {
+		s.WarmPatience = min(s.WarmEpochs, epochsOf(recommendedPatience, batch, examples))
+	}
+	if s.WarmSchedule == nil {
+		s.WarmSchedule = optimizers.Constant{Rate: s.recommendedRate()}
+		// A warm-up must be shorter than the warm start, whose epochs lack the images held out.
+		if steps := s.WarmEpochs * examples / batch; steps > 2*risingSteps {
+			s.WarmSchedule = optimizers.WarmUp{Steps: risingSteps, Then: s.WarmSchedule}
+		}
+	}
+}
+
+// recommendedRate returns the learning rate of a warm start, and that which a cycle begins with.
+func (s *Spec) recommendedRate() float64 {
+	if s.Network != defaultNetwork {
+		return recommendedWideRate
+	}
+	return recommendedRate
+}
+
+// epochsOf returns the number of epochs that have a number of steps, rounded up.
+func epochsOf(steps, batch, examples int) int { return (steps*batch + examples - 1) / examples }
+
+// fillShortChains sets what many short chains of a number of examples have. The more epochs a
+// chain takes to make enough steps, the more chains there are.
 func (s *Spec) fillShortChains(examples int) {
 	batch := cmp.Or(s.Batch, customaryBatch(examples))
-	epochsOf := func(steps int) int { return (steps*batch + examples - 1) / examples }
-	short := max(standardEpochs, epochsOf(minRecommendedSteps))
 	if s.Chains == 0 {
-		s.Chains = min(maxRecommendedChains, max(minRecommendedChains, minRecommendedChains*customaryEpochs(batch, examples)/short))
+		s.Chains = min(maxRecommendedChains, minRecommendedChains*customaryEpochs(batch, examples)/standardEpochs)
 	}
-	s.Epochs = cmp.Or(s.Epochs, short)
+	s.Epochs = cmp.Or(s.Epochs, max(recommendedEpochs, epochsOf(minRecommendedSteps, batch, examples)))
 	s.Cycles = cmp.Or(s.Cycles, 1)
-	if s.WarmStart != nil && s.WarmEpochs == 0 {
-		s.WarmEpochs = max(minWarmEpochs, epochsOf(minRecommendedSteps))
-	}
-	if s.Schedule == nil && s.Cycles == 1 {
-		s.Schedule = s.shortSchedule()
+	if _, ok := s.Method.(langevin.SGHMC); ok && s.Schedule == nil && s.Cycles == 1 {
+		s.Schedule = optimizers.Cyclical{Initial: s.recommendedRate(), Cycles: 1}
 	}
 	if length := s.cycleEpochs(); s.BurnIn == nil && s.BurnInSteps == 0 && length > 0 {
 		s.BurnIn = new(min(int(recommendedBurnIn*float64(length)), length-1))
 	}
 	if s.Samples == 0 && s.Thinning == 0 {
-		s.Samples = max(minRecommendedSamples, recommendedSamples/max(1, s.Chains), s.Cycles)
+		s.Samples = max(minRecommendedSamples, recommendedSamples/s.Chains, s.Cycles)
 		if s.BurnIn != nil && s.Cycles == 1 { // a step has at most one
 			s.Samples = max(1, min(s.Samples, (s.Epochs-*s.BurnIn)*examples/batch))
 		}
@@ -99,22 +136,6 @@ func (s *Spec) fillShortChains(examples int) {
 	if s.Prior == nil {
 		s.Prior = new(recommendedPrior)
 	}
-}
-
-// shortSchedule returns the schedule of a single cycle. Most of it explores at temperature 0, as an
-// optimizer does, whose rate does not depend on the number of examples. Where it samples, rates
-// fall to 0. At a third more, some chains leave the steep valleys that the optimizer ended in, and
-// do not recover.
-func (s *Spec) shortSchedule() optimizers.Schedule {
-	c, err := kindOf(s.Method)
-	if err != nil {
-		return nil
-	}
-	schedule := s.customarySchedule(c, manyExamples)
-	if cycle, ok := schedule.(optimizers.Cyclical); ok {
-		return optimizers.Cyclical{Initial: twoDigits(recommendedRate * cycle.Initial), Cycles: 1}
-	}
-	return schedule
 }
 
 // fewest returns the smallest of n and those limits that are given, which are positive.

@@ -24,6 +24,12 @@ const (
 // at its own rate Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
 const tuningFraction = 0.1
 
+// Rates from steepRate on rise for risingSteps, or the first tenth of a shorter run.
+const (
+	steepRate   = 0.05
+	risingSteps = 50
+)
+
 // customaryPrior is the default prior, and that of weights which start at random where others have
 // a prior around their starting values.
 var customaryPrior = langevin.Gaussian(0.316)
@@ -191,12 +197,27 @@ func customaryBatch(examples int) int {
 // customaryEpochs returns the default number of epochs: 8, or as many as minSteps steps are.
 // minSteps*batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
 func customaryEpochs(batch, examples int) int {
-	return max(standardEpochs, (minSteps*batch+examples-1)/examples)
+	return max(standardEpochs, epochsOf(minSteps, batch, examples))
 }
 
 // customarySchedule returns the method's schedule for the network, the number of examples and the
-// cycles, each of which begins at twice the constant rate.
+// cycles. The rate of plain descent rises at first for other networks than defaultNetwork, some of
+// which do not learn or diverge if they begin with it.
 func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
+	schedule := s.customaryRates(c, examples)
+	if c.traits().tempered || s.Network == defaultNetwork || s.isPretrained() || schedule == nil {
+		return schedule
+	}
+	rising := min(risingSteps, s.Epochs*examples/s.Batch/10)
+	if rates, err := schedule.Rates(2); err != nil || rates[0] < steepRate || rising < 1 {
+		return schedule
+	}
+	return optimizers.WarmUp{Steps: rising, Then: schedule}
+}
+
+// customaryRates returns the method's schedule without a warm-up. Cycles begin at twice the
+// constant rate.
+func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
 		return scheduleOf(s.Method)
@@ -247,11 +268,8 @@ func (s Spec) validate(c methodKind) error {
 		return invalid("first-chain must be 0 to %d, got %d: a run has at most %d chains", most-s.Chains, s.FirstChain, most)
 	}
 	if s.Schedule != nil {
-		if err := checkNil("schedule", s.Schedule); err != nil {
+		if err := checkSchedule("schedule", s.Schedule); err != nil {
 			return err
-		}
-		if err := s.Schedule.Validate(); err != nil {
-			return InvalidError{err}
 		}
 	} else if c.traits().rated {
 		return invalid("schedule must be given, here or in Register: %s has no customary one", MethodName(s.Method))
@@ -305,6 +323,17 @@ func (s Spec) validate(c methodKind) error {
 	}
 	if err := c.check(&s); err != nil {
 		return InvalidError{err}
+	}
+	return nil
+}
+
+// checkSchedule refuses a schedule with a number that no run can use.
+func checkSchedule(what string, schedule optimizers.Schedule) error {
+	if err := checkNil(what, schedule); err != nil {
+		return err
+	}
+	if err := schedule.Validate(); err != nil {
+		return InvalidError{errors.WithMessage(err, what)}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ var settings = []Setting{
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
 	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n" +
-		"(default: sghmc with 4 to 16 chains, a cycle and a warm start by adam, as far as the other flags\n" +
+		"(default: sghmc with 4 to 12 chains, a cycle and a warm start by momentum, as far as the other flags\n" +
 		"allow; auto with a frozen ONNX file)", true,
 		func(s *Spec) any {
 			if s.Method == nil {
@@ -66,18 +66,12 @@ var settings = []Setting{
 			return MethodText(s.Method)
 		},
 		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
-	{"schedule", "string", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
-		func(s *Spec) any {
-			if s.Schedule == nil {
-				return nil
-			}
-			return s.Schedule.String()
-		},
-		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
+	schedule("schedule", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
+		func(s *Spec) *optimizers.Schedule { return &s.Schedule }),
 	number("batch", "minibatch size (default 100, or a tenth of a data set of fewer than 1000; full-batch samplers use all data)", true,
 		func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
-		"data are few, 250 without --method; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
+		"data are few, 5 or 100 steps without --method; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
 	{"budget", "string", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
 		func(s *Spec) any {
@@ -97,7 +91,7 @@ var settings = []Setting{
 	{teacherSetting, "string", "for distil: directory of the run whose predictions are learned", false,
 		func(s *Spec) any { return orNil(s.Teacher) }, func(s *Spec, text string) error { s.Teacher = text; return nil }},
 	{"warm-start", "string", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n" +
-		"which are held out from it, and sampling begins from its best weights (default: adam without\n--method, else none)", false,
+		"which are held out from it, and sampling begins from its best weights (default: momentum without\n--method, else none)", false,
 		func(s *Spec) any {
 			if s.WarmStart == nil {
 				return nil
@@ -105,10 +99,12 @@ var settings = []Setting{
 			return MethodText(s.WarmStart)
 		},
 		func(s *Spec, text string) (err error) { s.WarmStart, err = parseWarmStart(text); return err }},
-	number("warm-epochs", "maximum number of epochs of the warm start (default 2, or enough for 1000 steps if the data are few,\n"+
-		"250 without --method)", false,
+	schedule("warm-schedule", "learning-rate schedule of the warm start (default: by optimizer and network)", false,
+		func(s *Spec) *optimizers.Schedule { return &s.WarmSchedule }),
+	number("warm-epochs", "maximum number of epochs of the warm start (default 2, 5 without --method, or enough for 1000 steps if\nthe data are few)", false,
 		func(s *Spec) *int { return &s.WarmEpochs }),
-	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs)", false,
+	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs,\n"+
+		"or enough for 200 steps without --method)", false,
 		func(s *Spec) *int { return &s.WarmPatience }),
 	{"augment", "string", "augment training images at random, with any of " + augmentForm + ";\n" +
 		"samples then follow a distribution other than the posterior, see pollen.Augment (default: none)", true,
@@ -156,7 +152,7 @@ var settings = []Setting{
 			s.Symmetric = text == symmetric
 			return nil
 		}},
-	number("chains", "number of Markov chains, started from different initial values (default 4 to 16 without --method, else 1)", true,
+	number("chains", "number of Markov chains, started from different initial values (default 4 to 12 without --method, else 1)", true,
 		func(s *Spec) *int { return &s.Chains }),
 	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
 		func(s *Spec) any {
@@ -218,6 +214,18 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 			}
 			return err
 		}}
+}
+
+// schedule returns a setting that is a schedule of learning rates.
+func schedule(name, usage string, everywhere bool, field func(s *Spec) *optimizers.Schedule) Setting {
+	return Setting{name, "string", usage, everywhere,
+		func(s *Spec) any {
+			if *field(s) == nil {
+				return nil
+			}
+			return (*field(s)).String()
+		},
+		func(s *Spec, text string) (err error) { *field(s), err = optimizers.ParseSchedule(text); return err }}
 }
 
 // Settings returns the fields of a Spec as text.

@@ -50,12 +50,11 @@ type Spec struct {
 	Input string
 
 	// Method is an optimizer, a sampler or an approximation. Without one, chains of langevin.SGHMC
-	// sample at the end of one cycle from a warm start: Chains is then 4 to 16, Cycles 1, WarmStart
-	// optimizers.Adam, Prior langevin.Gaussian(0.6) and Weights Equal, unless they are given or do
-	// not fit with what is given. For example, there is no cycle with a Schedule, a BurnIn or Keep.
-	// Fewer images give more and shorter chains: each has 8 epochs, or enough for 250 steps, and
-	// together they have as many as 4 chains of 1000 steps. For the head of a frozen ONNX network
-	// the method is Auto.
+	// sample at the end of one cycle from a warm start: Chains is then 4 to 12, more if the images
+	// are few, Epochs 5, or enough for 100 steps, Cycles 1, WarmStart optimizers.Momentum at a high
+	// rate, Prior langevin.Gaussian(0.6) and Weights Equal, unless they are given or do not fit
+	// with what is given. For example, there is no cycle with a Schedule, a BurnIn or Keep. For the
+	// head of a frozen ONNX network the method is Auto.
 	Method Method
 
 	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
@@ -77,8 +76,8 @@ type Spec struct {
 	Budget time.Duration
 
 	// Chains is the number of Markov chains, which run in parallel from different initial values.
-	// The default is 1, and 4 without a Method. Several are needed to see whether chains agree, and
-	// by Ensemble.
+	// The default is 1, and 4 to 12 without a Method. Several are needed to see whether chains
+	// agree, and by Ensemble.
 	Chains int
 
 	// Seed determines all random numbers: initial values, the order of minibatches, noise.
@@ -100,16 +99,18 @@ type Spec struct {
 	// predict well, instead of from initial values, which saves much of the burn-in and lets chains
 	// begin in modes that differ. It applies to samplers. The optimizer minimizes the mean loss,
 	// without the prior, on four fifths of the training images, or all but about 1000, with the
-	// Augment of the run, minibatches and the optimizer's customary schedule. After each epoch a
-	// chain is scored on the rest of the training images, and sampling begins from the chain's best
-	// weights. Sampling uses all training images, so that the posterior is the same as without a
-	// warm start; samplers forget where they began, as far as they mix. By default there is none if
-	// Method is given.
+	// Augment of the run and minibatches. After each epoch a chain is scored on the rest of the
+	// training images, and sampling begins from the chain's best weights. Sampling uses all
+	// training images, so that the posterior is the same as without a warm start; samplers forget
+	// where they began, as far as they mix. By default there is none if Method is given.
 	//
-	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or more for
-	// 1000 steps, 250 without a Method. WarmPatience is the number of epochs without a better score
-	// after which a chain stops, by default a fifth of WarmEpochs.
+	// WarmSchedule is the optimizer's learning rate by step, by default its customary one.
+	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or 5
+	// without a Method, or more for 1000 steps. WarmPatience is the number of epochs without a
+	// better score after which a chain stops, by default a fifth of WarmEpochs, or those of 200
+	// steps without a Method.
 	WarmStart                optimizers.Optimizer
+	WarmSchedule             optimizers.Schedule
 	WarmEpochs, WarmPatience int
 
 	// Augment changes training images at random, which also changes the posterior.

@@ -344,8 +344,8 @@ func TestInvalidSpecs(t *testing.T) {
 		"temperature must be finite and at least 0, got NaN":             {Temperature: new(math.NaN())},
 		"at least 0, got -1":                                             {Temperature: new(-1.0)},
 		"at least 0, got +Inf":                                           {Temperature: new(math.Inf(1))},
-		"cycles must be 1 to 8, the number of epochs, got 9":             {Cycles: 9},
-		"cycles must be 1 to 8, the number of epochs, got -1":            {Cycles: -1},
+		"cycles must be 1 to 5, the number of epochs, got 9":             {Cycles: 9},
+		"cycles must be 1 to 5, the number of epochs, got -1":            {Cycles: -1},
 		"anchor must be 1 to 8, the number of epochs, got 9":             {Anchor: 9},
 		"burn-in is 8 of 8 epochs":                                       {Epochs: 8, BurnIn: new(8)},
 		"burn-in is -1 of 8 epochs":                                      {BurnIn: new(-1)},
@@ -491,8 +491,9 @@ func TestCustomarySchedules(t *testing.T) {
 	}{
 		{"lenet-small", "sgld", "constant:0.2", 0}, {"mnist-64-64-256", "sgld", "constant:0.05", 0},
 		{"mlp-400-400", "psgld", "constant:0.0005", 0}, {"lenet", "ksgld", "constant:0.0125", 0},
-		{"resnet20-frn", "baoab:0.2", "constant:0.005", 0}, {"lenet", "sgd", "constant:0.1", 0},
-		{"lenet", "swag", "constant:0.05", 0}, {"lenet", "mc-dropout", "cosine:0.1,0", 0},
+		{"resnet20-frn", "baoab:0.2", "constant:0.005", 0}, {"lenet", "sgd", "warmup:50,constant:0.1", 0},
+		{"lenet", "swag", "warmup:50,constant:0.05", 0}, {"lenet", "mc-dropout", "warmup:50,cosine:0.1,0", 0},
+		{"lenet", "momentum", "constant:0.01", 0}, {"lenet-small", "mc-dropout", "cosine:0.1,0", 0},
 		{"lenet", "sgld", "cyclical:0.1,2", 2}, {"lenet-small", "sghmc", "cyclical:0.04,4", 4},
 	} {
 		s, err := Spec{Network: c.network, Method: methodOf(t, c.method), Cycles: c.cycles}.Resolve()

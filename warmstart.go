@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/measure"
@@ -46,8 +48,8 @@ const warmPatience = 5
 // validate.
 func (s Spec) checkWarmStart() error {
 	switch {
-	case s.WarmStart == nil && (s.WarmEpochs != 0 || s.WarmPatience != 0):
-		return invalid("warm-epochs and warm-patience apply to a warm-start, such as adam, and none is given")
+	case s.WarmStart == nil && (s.WarmSchedule != nil || s.WarmEpochs != 0 || s.WarmPatience != 0):
+		return invalid("warm-schedule, warm-epochs and warm-patience apply to a warm-start, such as adam, and none is given")
 	case s.WarmStart == nil:
 		return nil
 	case s.Start != "":
@@ -59,7 +61,13 @@ func (s Spec) checkWarmStart() error {
 	if err := s.WarmStart.Validate(); err != nil {
 		return InvalidError{err}
 	}
-	return nil
+	switch {
+	case s.WarmSchedule == nil:
+		return nil
+	case !optimizers.UsesRates(s.WarmStart):
+		return invalid("warm-schedule does not apply to %s, which finds its own step size", MethodName(s.WarmStart))
+	}
+	return checkSchedule("warm-schedule", s.WarmSchedule)
 }
 
 // parseWarmStart reads an optimizer, as ParseMethod reads it.
@@ -82,22 +90,30 @@ func (s *Spec) fillWarmStart(examples int) {
 		return
 	}
 	if s.WarmEpochs == 0 {
-		s.WarmEpochs = max(minWarmEpochs, (minSteps*customaryBatch(examples)+examples-1)/examples)
+		s.WarmEpochs = max(minWarmEpochs, epochsOf(minSteps, s.warmBatch(examples), examples))
 	}
 	if s.WarmPatience == 0 {
 		s.WarmPatience = (s.WarmEpochs + warmPatience - 1) / warmPatience
 	}
+	if c, err := kindOf(s.WarmStart); err == nil && s.WarmSchedule == nil { // an error fails in checkWarmStart
+		s.WarmSchedule = s.warmSpec(examples).customarySchedule(c, examples)
+	}
+}
+
+// warmBatch returns the batch of a warm start: that of the run, or fewer.
+func (s Spec) warmBatch(examples int) int {
+	batch := customaryBatch(examples)
+	if s.Batch > 0 {
+		batch = min(batch, s.Batch)
+	}
+	return batch
 }
 
 // warmSpec is the specification of the optimizer's part of a run.
 func (s Spec) warmSpec(examples int) Spec {
-	batch := customaryBatch(examples)
-	if s.Batch > 0 && s.Batch < batch {
-		batch = s.Batch
-	}
 	return Spec{
 		Network: s.Network, Layers: s.Layers, Cut: s.Cut, Head: s.Head, Freeze: s.Freeze, Input: s.Input, file: s.file,
-		Method: s.WarmStart, Batch: batch, Epochs: s.WarmEpochs,
+		Method: s.WarmStart, Schedule: s.WarmSchedule, Batch: s.warmBatch(examples), Epochs: s.WarmEpochs,
 		Chains: s.Chains, FirstChain: s.FirstChain, Seed: s.Seed, Augment: s.Augment, ClassWeights: s.ClassWeights,
 	}
 }
@@ -207,7 +223,28 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 		}
 	}
 	t.remark(w.result().String())
+	if failed := w.failed(); failed > 0 {
+		t.remark(fmt.Sprintf("warm start: %d of %d chains predict the images held out no better than the frequencies of their classes: "+
+			"try a lower rate (warm-schedule), more epochs (warm-epochs) or another warm-start", failed, len(w.chains)))
+	}
 	return t.saveNow()
+}
+
+// failed returns the number of chains that learned nothing that holds for the images held out: the
+// best loss is no lower than the entropy of their classes.
+func (w *warmUp) failed() int {
+	counts := make([]float64, w.heldOut.Classes)
+	for _, label := range w.heldOut.Labels {
+		counts[label]++
+	}
+	floats.Scale(1/float64(w.heldOut.Len()), counts)
+	entropy, failed := stat.Entropy(counts), 0
+	for _, c := range w.chains {
+		if c.loss >= entropy {
+			failed++
+		}
+	}
+	return failed
 }
 
 // run makes the epochs, each of which is followed by scores and, unless one is still being written,
@@ -289,7 +326,7 @@ func (w *warmUp) score(epoch int) error {
 		if err != nil {
 			return err
 		}
-		if epoch > 0 && loss >= c.loss {
+		if epoch > 0 && !(loss < c.loss) { // NaN is not better
 			continue
 		}
 		c.epoch, c.loss, c.accuracy, c.best = epoch, loss, accuracy, nil

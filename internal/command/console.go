@@ -176,7 +176,10 @@ func (c *console) progress(name string, done, total int) *progress.Line {
 
 // counted returns "1 sample", "2 samples".
 func counted(n int, what string) string {
-	if n != 1 {
+	switch {
+	case n != 1 && strings.HasSuffix(what, "s"):
+		what += "es"
+	case n != 1:
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)

@@ -328,7 +328,8 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 			return err
 		}
 	}
-	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
+	c.remark("%s, %s of %dx%dx%d in %s%s", data.Name, counted(data.Len(), "image"), data.Channels, data.Height, data.Width,
+		counted(data.Classes, "class"), first)
 	if err := printClasses(&used, c); err != nil {
 		return err
 	}
@@ -441,6 +442,10 @@ func (p prepared) estimate(ctx context.Context, c *console, more ...pollen.Optio
 		cost += each * time.Duration(images)
 		text += fmt.Sprintf(" and predictions of the teacher for %d images, %.2f ms each", images, float64(each)/float64(time.Millisecond))
 	}
-	fmt.Fprintf(c.out, "%s: about %s, plus predictions\n", text, cost.Round(time.Second))
+	about := "about"
+	if p.spec.WarmStart != nil {
+		text, about = "up to "+text+", as the warm start ends when it no longer improves", "at most about"
+	}
+	fmt.Fprintf(c.out, "%s: %s %s, plus predictions\n", text, about, cost.Round(time.Second))
 	return nil
 }

@@ -2,6 +2,7 @@ package runtest
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,15 +71,17 @@ func TestWarmStart(t *testing.T) {
 }
 
 // TestWarmStartKeepsTheBest: a chain begins with the best of all epochs, not the last: one that an
-// optimizer only spoils stays at its initial values.
+// optimizer only spoils stays at its initial values. There is a remark on a chain that learned
+// nothing.
 func TestWarmStartKeepsTheBest(t *testing.T) {
 	data := trainOn(squares(t, 60, 3, 1))
 	spoiling := pollen.Spec{
 		Network: "mlp-5", Method: langevin.SGLD{}, Temperature: new(0.0), Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, BurnIn: new(0),
 		Samples: 1, WarmStart: optimizers.Momentum{Decay: 0.9999}, WarmEpochs: 60, WarmPatience: 60,
 	}
-	remarks := ""
-	run := fit(t, spoiling, data, with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	remarks, nothing := "", "warm start: 1 of 1 chains predict the images held out no better than the frequencies of their classes"
+	remarking := pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" })
+	run := fit(t, spoiling, data, with(t, 1), remarking)
 	d, err := run.Diagnostics()
 	must(t, err)
 	if w := d.WarmStart; w.Epochs != 60 || w.Epoch[0] == 60 {
@@ -87,15 +90,42 @@ func TestWarmStartKeepsTheBest(t *testing.T) {
 	if !strings.Contains(remarks, "warm start: the chains begin where 60 epochs of the optimizer were best, after epoch") {
 		t.Errorf("remarks %q, want one on the warm start", remarks)
 	}
+	if strings.Contains(remarks, nothing) {
+		t.Errorf("remarks %q on a chain that learned", remarks)
+	}
+
+	spoiling.WarmSchedule, spoiling.WarmEpochs, spoiling.WarmPatience = optimizers.Constant{Rate: 1e-30}, 2, 2
+	fit(t, spoiling, data, with(t, 1), remarking)
+	if !strings.Contains(remarks, nothing) {
+		t.Errorf("remarks %q, want one on a chain that learned nothing", remarks)
+	}
+}
+
+// TestWarmStartDiverges: a warm start whose weights become NaN or infinite fails with its own name
+// and advice.
+func TestWarmStartDiverges(t *testing.T) {
+	spec := pollen.Spec{
+		Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 1, BurnIn: new(0), Samples: 1,
+		WarmStart: optimizers.Momentum{Decay: 0.9}, WarmSchedule: optimizers.Constant{Rate: 1e30}, WarmEpochs: 5,
+	}
+	_, err := pollen.Fit(context.Background(), spec, trainOn(squares(t, 60, 3, 1)), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	var diverged *pollen.DivergedError
+	if !errors.As(err, &diverged) || diverged.Method != "momentum" || !strings.Contains(diverged.Advice, "warm-schedule") {
+		t.Errorf("error %v, want one of the warm start's optimizer", err)
+	}
 }
 
 // TestWarmStartRefused are settings that do not fit.
 func TestWarmStartRefused(t *testing.T) {
+	adadelta := optimizers.Adadelta{Decay: 0.95, Epsilon: 1e-6}
 	for want, spec := range map[string]pollen.Spec{
 		"apply to a warm-start":                         {Method: langevin.SGLD{}, WarmEpochs: 3},
 		"only one of them may be given":                 {Method: langevin.SGLD{}, WarmStart: adam(), Start: "run"},
 		"warm-start applies to sgld":                    {Method: optimizers.SGD{}, WarmStart: adam()},
 		"Beta1 must be":                                 {Method: langevin.SGLD{}, WarmStart: optimizers.Adam{Beta1: 2}},
+		"apply to a warm-start, such":                   {Method: langevin.SGLD{}, WarmSchedule: optimizers.Constant{Rate: 1}},
+		"warm-schedule does not apply to adadelta":      {Method: langevin.SGLD{}, WarmStart: adadelta, WarmSchedule: optimizers.Constant{Rate: 1}},
+		"warm-schedule: optimizers: schedule constant":  {Method: langevin.SGLD{}, WarmStart: adam(), WarmSchedule: optimizers.Constant{Rate: -1}},
 		"warm-patience must be at least 1, got -1":      {Method: langevin.SGLD{}, WarmStart: adam(), WarmPatience: -1},
 		"warm-start must not be a nil *optimizers.Adam": {Method: langevin.SGLD{}, WarmStart: (*optimizers.Adam)(nil)},
 	} {
