@@ -3,7 +3,6 @@ module github.com/pollen-ml/pollen
 go 1.26
 
 require (
-	git.sr.ht/~sbinet/gg v0.7.0
 	github.com/chewxy/hm v1.0.0
 	github.com/ebitengine/purego v0.10.0
 	github.com/goccy/go-yaml v1.19.2
@@ -35,6 +34,7 @@ require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
+	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/acarl005/stripansi v0.0.0-20180116102854-5a71ef0e047d // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect

@@ -3,12 +3,11 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"image"
 	"image/color"
+	"image/png"
 	"path/filepath"
 	"strings"
 
-	"git.sr.ht/~sbinet/gg"
 	"github.com/pkg/errors"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -38,19 +37,16 @@ type Figure struct {
 
 func (f *Figure) drawOn(c draw.Canvas) { f.draw(draw.Crop(c, marginX, -marginX, marginY, -marginY)) }
 
-// PNG returns the figure as a PNG file with 200 dots per inch.
+// PNG returns the figure as a PNG file with 200 dots per inch. Compression is fast: half of the
+// time of a figure is for its file, which gets 5 % smaller with twice the effort.
 func (f *Figure) PNG() ([]byte, error) {
-	pixels := func(length vg.Length) int { return int(length/vg.Inch*dotsPerInch + 0.5) }
-	img := image.NewRGBA(image.Rect(0, 0, pixels(f.width), pixels(f.height)))
-	context := gg.NewContextForRGBA(img)
-	context.SetLineCapButt()
-	context.InvertY()
-	// A canvas made of a size copies its image, and one made of an image is of whole pixels, which
-	// moves its text. This one is made of both.
-	sized, onImage := vgimg.UseWH(f.width, f.height), vgimg.UseImageWithContext(img, context)
-	canvas := vgimg.NewWith(vgimg.UseDPI(dotsPerInch), func(c *vgimg.Canvas) uint32 { return sized(c) | onImage(c) })
+	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch), vgimg.UseBackgroundColor(color.White))
 	f.drawOn(draw.New(canvas))
-	return encodePNG(img)
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, canvas.Image()); err != nil {
+		return nil, errors.Wrap(err, "report: PNG")
+	}
+	return b.Bytes(), nil
 }
 
 // SVG returns the figure as an SVG file. Text remains text, in Liberation Sans or, if that is
