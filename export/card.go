@@ -15,6 +15,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 )
 
 // Card writes a new directory with a run in all formats and a README.md, a model card: training
@@ -191,13 +192,11 @@ func (p *predicted) scores(answers []pollen.Answer, classes []string) []score {
 	return all
 }
 
-// fraction is a fraction with Wilson's interval.
+// fraction is a fraction with its interval.
 func fraction(title string, count, n int) score {
-	p, z2 := float64(count)/float64(n), normal95*normal95
-	total := float64(n)
-	centre := (p + z2/(2*total)) / (1 + z2/total)
-	half := normal95 / (1 + z2/total) * math.Sqrt(p*(1-p)/total+z2/(4*total*total))
-	return score{title, p, max(0, centre-half), min(1, centre+half)}
+	share := float64(count) / float64(n)
+	low, high := evaluate.FractionInterval(share, n)
+	return score{title, share, low, high}
 }
 
 // mean is a mean with the interval of its standard error.

@@ -66,19 +66,6 @@ func TestConfidenceHistogramRefuses(t *testing.T) {
 	}
 }
 
-// The values of Wilson's interval from tables.
-func TestWilson(t *testing.T) {
-	for _, c := range []struct {
-		share     float64
-		count     int
-		low, high float64
-	}{{0, 10, 0, 0.2775}, {1, 10, 0.7225, 1}, {0.5, 10, 0.2366, 0.7634}, {0.9, 1000, 0.8798, 0.9171}} {
-		low, high := wilson(c.share, c.count)
-		near(t, "low", low, c.low, 1e-4)
-		near(t, "high", high, c.high, 1e-4)
-	}
-}
-
 // The axes hold the whole of a bar: of 1 of 2 right, it begins at 0.09.
 func TestReliabilityLowest(t *testing.T) {
 	lowest, err := reliabilityLowest(diagram{"a", []evaluate.Bin{{}, {Count: 2, Confidence: 0.6, Accuracy: 0.5}, {Count: 9, Confidence: 0.9, Accuracy: 1}}})

@@ -54,7 +54,7 @@ func reliability(methods []diagram) (*Figure, error) {
 				few = append(few, point)
 			}
 			if b.Count > 0 {
-				low, high := wilson(b.Accuracy, b.Count)
+				low, high := evaluate.FractionInterval(b.Accuracy, b.Count)
 				p.Add(line(plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}},
 					draw.LineStyle{Color: translucent(methodColor(i), 0.55), Width: 1.2}))
 			}
@@ -90,7 +90,7 @@ func reliabilityLowest(m diagram) (float64, error) {
 				m.Method, i, b.Count, b.Confidence, b.Accuracy)
 		}
 		if b.Count > 0 {
-			low, _ := wilson(b.Accuracy, b.Count) // below the accuracy
+			low, _ := evaluate.FractionInterval(b.Accuracy, b.Count) // below the accuracy
 			lowest = min(lowest, b.Confidence, low)
 		}
 	}
@@ -98,15 +98,6 @@ func reliabilityLowest(m diagram) (float64, error) {
 		return 0, errors.Errorf("report: reliability: %s: must have at least 1 bin with an example, got %d empty bins", m.Method, len(m.Bins))
 	}
 	return lowest, nil
-}
-
-// wilson returns the 95 % interval of a fraction measured on count examples.
-func wilson(share float64, count int) (low, high float64) {
-	const z = 1.96
-	n := float64(count)
-	centre := (share + z*z/(2*n)) / (1 + z*z/n)
-	half := z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
-	return centre - half, centre + half
 }
 
 var reliabilityRow = FigureRow{

@@ -31,19 +31,19 @@ type judgement struct {
 // judge judges a run by its scores on test images and its chains. d is nil without diagnostics.
 func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *pollen.Diagnostics) judgement {
 	m := run.Manifest()
-	accuracy, n := a.Values["accuracy"], float64(test.Len())
-	most := slices.Max(test.Counts())
-	half := 1.96 * math.Sqrt(accuracy*(1-accuracy)/n)
+	accuracy := a.Values["accuracy"]
+	largest := float64(slices.Max(test.Counts())) / float64(test.Len()) // class, as a fraction
+	low, high := evaluate.FractionInterval(accuracy, test.Len())
 	right := fmt.Sprintf("right on %.1f %% of %d test images (95 %% interval %.1f to %.1f %%)", 100*accuracy, test.Len(),
-		100*max(0, accuracy-half), 100*min(1, accuracy+half))
+		100*low, 100*high)
 	rHat := math.NaN()
 	if d != nil && d.Predicted != nil {
 		rHat = float64(d.Predicted.RHat)
 	}
 	var j judgement
 	switch ece := a.Values["ece"]; {
-	case accuracy-half <= float64(most)/n:
-		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*float64(most)/n)
+	case low <= largest:
+		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*largest)
 	case ece > maxAdviceECE:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
 	case rHat > pollen.MixedRHat:

@@ -195,7 +195,7 @@ func (d *determination) solve(gradient [][]float64) ([][]float64, error) {
 	return field, nil
 }
 
-// dot returns the inner product of y and as many elements of x, in float64.
+// dot returns the inner product of y and the first len(y) elements of x. It sums in float64.
 func dot(x []float32, y []float64) float64 {
 	const lanes = 4
 	var s0, s1, s2, s3 float64 // to add them in turn would take as long as four additions
