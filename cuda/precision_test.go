@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/datasets"
@@ -75,15 +75,15 @@ func learn(t *testing.T, device tensor.Device, data *datasets.Splits, seed uint6
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := pollen.Spec{
+	spec := bayes.Spec{
 		Layers: network, Method: optimizers.Momentum{Decay: 0.9}, Schedule: optimizers.Cosine{First: 0.02},
 		Subset: 200, Batch: 20, Epochs: 4, Seed: seed,
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := pollen.Fit(context.Background(), spec, data, dir, pollen.WithDevice(device)); err != nil {
+	if _, err := bayes.Fit(context.Background(), spec, data, dir, bayes.WithDevice(device)); err != nil {
 		t.Fatal(err)
 	}
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/kernels"
@@ -90,8 +90,8 @@ func updates() []update {
 	}
 	all = append(all, sampler("ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.6, Coupling: 1e-3}, langevin.Gaussian(1), 1, 1e-5))
 	all = append(all, sampler("smile", langevin.SMILE{Friction: 0.1}, langevin.Gaussian(1), 1, 1e-5))
-	for _, name := range pollen.MethodNames() {
-		method, err := pollen.ParseMethod(name)
+	for _, name := range bayes.MethodNames() {
+		method, err := bayes.ParseMethod(name)
 		if err != nil {
 			panic(err) // of the table itself
 		}

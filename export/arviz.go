@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -46,7 +46,7 @@ const (
 // The last three are those of the images, and need them; images may be nil, and the last two need
 // labels. Attributes of all groups are the settings of the run, its digest and its manifest. Runs
 // without draws, which are distilled or have Monte Carlo dropout, are an InvalidError.
-func ArviZ(ctx context.Context, run *pollen.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
+func ArviZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
 	if m := run.Manifest(); m.Teacher != nil {
 		return nil, invalid("arviz: %s is one network, distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
 	}
@@ -76,8 +76,8 @@ func ArviZ(ctx context.Context, run *pollen.Run, images *datasets.Dataset, dir s
 
 // arviz writes the groups of a run.
 type arviz struct {
-	run       *pollen.Run
-	draws     *pollen.Draws
+	run       *bayes.Run
+	draws     *bayes.Draws
 	predicted *predicted // nil without images
 	chains    [][]int    // the positions of the draws of each chain, equally many
 	zarr      zarr

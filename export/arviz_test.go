@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/npz"
@@ -19,7 +19,7 @@ import (
 )
 
 // traces returns the values of an element of a parameter, by chain.
-func traces(t *testing.T, run *pollen.Run, name string, element int) [][]float64 {
+func traces(t *testing.T, run *bayes.Run, name string, element int) [][]float64 {
 	t.Helper()
 	draws, err := run.Draws()
 	if err != nil {
@@ -113,12 +113,12 @@ func TestArviZDraws(t *testing.T) {
 		"nuts": {"acceptance_rate", "diverging", "lp", "n_steps"}, "hmc": {"acceptance_rate", "lp"}, "mclmc": {"energy_error", "lp"},
 	} {
 		t.Run(text, func(t *testing.T) {
-			method, err := pollen.ParseMethod(text)
+			method, err := bayes.ParseMethod(text)
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec := pollen.Spec{Network: "mlp-4", Method: method, Epochs: 60, Chains: 2, Samples: 5, Prior: new(langevin.Gaussian(0.5))}
-			run, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "run"))
+			spec := bayes.Spec{Network: "mlp-4", Method: method, Epochs: 60, Chains: 2, Samples: 5, Prior: new(langevin.Gaussian(0.5))}
+			run, err := bayes.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "run"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestArviZDraws(t *testing.T) {
 
 // logDensities returns the logarithm of the posterior's density at each sample, up to the evidence,
 // for the prior of TestArviZDraws.
-func logDensities(t *testing.T, run *pollen.Run, train *datasets.Dataset) (all []float64) {
+func logDensities(t *testing.T, run *bayes.Run, train *datasets.Dataset) (all []float64) {
 	t.Helper()
 	draws, err := run.Draws()
 	if err != nil {
@@ -253,11 +253,11 @@ func TestGathered(t *testing.T) {
 	m := first.Manifest()
 	spec := m.Spec
 	spec.Seed++
-	second, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "second"))
+	second, err := bayes.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "second"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := pollen.Gather(filepath.Join(t.TempDir(), "gathered"), []string{first.Dir(), second.Dir()}, false)
+	run, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{first.Dir(), second.Dir()}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 )
@@ -22,7 +22,7 @@ import (
 // data, method, scores on test images with 95 % intervals, and limits of use. It returns remarks. A
 // distilled run has no draws, and so no groups for ArviZ.
 // test must have labels. at is the time of TensorBoard's events.
-func Card(ctx context.Context, run *pollen.Run, test *datasets.Dataset, dir string, o ONNXOptions, at time.Time) (remarks []string, err error) {
+func Card(ctx context.Context, run *bayes.Run, test *datasets.Dataset, dir string, o ONNXOptions, at time.Time) (remarks []string, err error) {
 	p, err := predict(ctx, run, test)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func Card(ctx context.Context, run *pollen.Run, test *datasets.Dataset, dir stri
 }
 
 // card returns the text of a model card.
-func (p *predicted) card(run *pollen.Run, answers []pollen.Answer, remarks []string) (string, error) {
+func (p *predicted) card(run *bayes.Run, answers []bayes.Answer, remarks []string) (string, error) {
 	m := run.Manifest()
 	digest, err := p.draws.Digest()
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *predicted) card(run *pollen.Run, answers []pollen.Answer, remarks []str
 }
 
 // limits returns the section about the limits of use.
-func (p *predicted) limits(run *pollen.Run, answers []pollen.Answer, remarks []string) string {
+func (p *predicted) limits(run *bayes.Run, answers []bayes.Answer, remarks []string) string {
 	var text strings.Builder
 	say := func(format string, arguments ...any) { fmt.Fprintf(&text, format+"\n", arguments...) }
 	say("## Limits of use\n")
@@ -158,7 +158,7 @@ type score struct {
 const normal95 = 1.959964
 
 // scores returns the scores of the averaged predictions.
-func (p *predicted) scores(answers []pollen.Answer, classes []string) []score {
+func (p *predicted) scores(answers []bayes.Answer, classes []string) []score {
 	_, n, k := p.size()
 	correct, covered, inside := 0, 0, 0
 	likelihood, brier, size := make([]float64, n), make([]float64, n), make([]float64, n)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/langevin"
@@ -41,13 +41,13 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 
 // fitted is a small calibrated run with two chains, and its data. The network distilled stands for
 // a run that learns from such a run; frozen and partly frozen are networks of an ONNX file.
-func fitted(t testing.TB, network string, channels, samples int) (*pollen.Run, *datasets.Splits) {
+func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *datasets.Splits) {
 	t.Helper()
 	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
-	spec := pollen.Spec{Network: network, Method: langevin.SGLD{}, Batch: 30, Epochs: 8, Chains: 2, Samples: samples}
+	spec := bayes.Spec{Network: network, Method: langevin.SGLD{}, Batch: 30, Epochs: 8, Chains: 2, Samples: samples}
 	if network == "distilled" {
 		teacher, _ := fitted(t, "lenet-small", channels, samples)
-		spec = pollen.Spec{Network: "lenet-small", Method: pollen.Distillation{PrecisionWeight: 0.1, Copies: 2}, Teacher: teacher.Dir(), Batch: 30, Epochs: 8}
+		spec = bayes.Spec{Network: "lenet-small", Method: bayes.Distillation{PrecisionWeight: 0.1, Copies: 2}, Teacher: teacher.Dir(), Batch: 30, Epochs: 8}
 	}
 	if strings.HasSuffix(network, "frozen") {
 		spec.Network = onnxtest.Backbone{Channels: channels, Side: side, Filters: 12}.Write(t)
@@ -59,7 +59,7 @@ func fitted(t testing.TB, network string, channels, samples int) (*pollen.Run, *
 			spec.Input = "caffe"
 		}
 	}
-	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "patterns"))
+	run, err := bayes.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "patterns"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package export
 import (
 	"context"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/npz"
 )
@@ -23,7 +23,7 @@ import (
 //	labels               int64 [N], if they are known
 //
 // The levels of the last two decisions are those of the run's options.
-func NPZ(ctx context.Context, run *pollen.Run, images *datasets.Dataset, path string) error {
+func NPZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, path string) error {
 	p, err := predict(ctx, run, images)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func NPZ(ctx context.Context, run *pollen.Run, images *datasets.Dataset, path st
 }
 
 // arrays returns the arrays of an archive.
-func (p *predicted) arrays(answers []pollen.Answer, classes []string) []npz.Array {
+func (p *predicted) arrays(answers []bayes.Answer, classes []string) []npz.Array {
 	s, n, k := p.size()
 	chains, draws, steps := make([]int64, s), make([]int64, s), make([]int64, s)
 	for i := range s {
@@ -85,7 +85,7 @@ func (p *predicted) arrays(answers []pollen.Answer, classes []string) []npz.Arra
 }
 
 // setMembers returns for each answer and class whether the prediction set has the class.
-func setMembers(answers []pollen.Answer, classes []string) []bool {
+func setMembers(answers []bayes.Answer, classes []string) []bool {
 	places := map[string]int{}
 	for i, name := range classes {
 		places[name] = i

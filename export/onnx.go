@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
@@ -58,9 +58,9 @@ const (
 //	prediction_set      bool  [batch K]  the classes of the conformal prediction set
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
-// The last two are there if the run is calibrated for them. The error is pollen.InvalidError for
+// The last two are there if the run is calibrated for them. The error is bayes.InvalidError for
 // options out of range, and for a run with Monte Carlo dropout, whose masks are random.
-func ONNX(ctx context.Context, run *pollen.Run, path string, o ONNXOptions) (remarks []string, err error) {
+func ONNX(ctx context.Context, run *bayes.Run, path string, o ONNXOptions) (remarks []string, err error) {
 	w, remarks, err := newONNX(ctx, run, o)
 	if err != nil {
 		return nil, err
@@ -77,15 +77,15 @@ func ONNX(ctx context.Context, run *pollen.Run, path string, o ONNXOptions) (rem
 }
 
 func invalid(format string, arguments ...any) error {
-	return pollen.NewInvalidError(errors.Errorf("export: "+format, arguments...))
+	return bayes.NewInvalidError(errors.Errorf("export: "+format, arguments...))
 }
 
 // predictive builds the model of a posterior predictive.
 type predictive struct {
 	w        *onnx.Writer
 	o        ONNXOptions
-	m        pollen.Manifest
-	draws    *pollen.Draws
+	m        bayes.Manifest
+	draws    *bayes.Draws
 	chosen   []int // the positions of the samples
 	weights  []float32
 	detector *detector.Detector // nil if there is no in_distribution
@@ -102,7 +102,7 @@ type stage struct {
 	input, output *graph.Node
 }
 
-func newONNX(ctx context.Context, run *pollen.Run, o ONNXOptions) (*onnx.Writer, []string, error) {
+func newONNX(ctx context.Context, run *bayes.Run, o ONNXOptions) (*onnx.Writer, []string, error) {
 	p := &predictive{w: &onnx.Writer{Producer: "pollen"}, o: o, m: run.Manifest()}
 	if err := p.choose(run); err != nil {
 		return nil, nil, err
@@ -142,7 +142,7 @@ func (p *predictive) remark(format string, arguments ...any) {
 }
 
 // choose lists the samples of the run, and those that the file has.
-func (p *predictive) choose(run *pollen.Run) (err error) {
+func (p *predictive) choose(run *bayes.Run) (err error) {
 	switch {
 	case p.o.Samples < 0:
 		return invalid("samples must be at least 1, got %d", p.o.Samples)
@@ -157,7 +157,7 @@ func (p *predictive) choose(run *pollen.Run) (err error) {
 		return invalid("onnx: randomized prediction sets depend on a hash of the probabilities, which an ONNX file cannot compute")
 	}
 	if err := p.o.Sets.Validate(); err != nil {
-		return pollen.NewInvalidError(err)
+		return bayes.NewInvalidError(err)
 	}
 	if p.draws, err = run.Draws(); err != nil {
 		return err
@@ -223,7 +223,7 @@ func newGraph() *graph.Builder {
 
 // calibrate returns the calibration for prediction sets by the samples of the file, and the one for
 // in-distribution decisions; nil if there is none.
-func (p *predictive) calibrate(ctx context.Context, run *pollen.Run) (sets, decisions *evaluate.Calibration, err error) {
+func (p *predictive) calibrate(ctx context.Context, run *bayes.Run) (sets, decisions *evaluate.Calibration, err error) {
 	all, err := p.draws.Calibration()
 	if err != nil {
 		return nil, nil, err
@@ -252,7 +252,7 @@ func (p *predictive) calibrate(ctx context.Context, run *pollen.Run) (sets, deci
 }
 
 // calibrateChosen calibrates the average of the samples of the file.
-func (p *predictive) calibrateChosen(ctx context.Context, run *pollen.Run) (*evaluate.Calibration, error) {
+func (p *predictive) calibrateChosen(ctx context.Context, run *bayes.Run) (*evaluate.Calibration, error) {
 	average, err := evaluate.NewPredictive(p.o.HeldOut.Len(), p.m.Data.Classes())
 	if err != nil {
 		return nil, err
@@ -463,7 +463,7 @@ func (p *predictive) describe(hasSets bool) error {
 	for _, entry := range [][2]string{
 		{"classes", string(classes)}, {"input", input}, {"run_digest", digest},
 		{"samples", strconv.Itoa(len(p.chosen))}, {"samples_of_run", strconv.Itoa(p.draws.Len())},
-		{"method", pollen.MethodName(p.m.Spec.Method)}, {"network", p.m.Spec.NetworkName()}, {"training_data", p.m.Data.Name},
+		{"method", bayes.MethodName(p.m.Spec.Method)}, {"network", p.m.Spec.NetworkName()}, {"training_data", p.m.Data.Name},
 	} {
 		p.w.Metadata(entry[0], entry[1])
 	}

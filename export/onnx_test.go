@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
@@ -92,7 +92,7 @@ func TestONNXSets(t *testing.T) {
 				if _, err := ONNX(t.Context(), run, path, ONNXOptions{Sets: rule, Level: 0.7}); err != nil {
 					t.Fatal(err)
 				}
-				answers, err := run.With(pollen.WithSetRule(rule), pollen.WithLevel(0.7)).Predict(t.Context(), images)
+				answers, err := run.With(bayes.WithSetRule(rule), bayes.WithLevel(0.7)).Predict(t.Context(), images)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +107,7 @@ func TestONNXSets(t *testing.T) {
 }
 
 // answersOf returns answers as the arrays that an ONNX file computes.
-func answersOf(answers []pollen.Answer, images *datasets.Dataset) []npz.Array {
+func answersOf(answers []bayes.Answer, images *datasets.Dataset) []npz.Array {
 	var probabilities, entropy, mutual []float64
 	var set, inside []bool
 	for _, a := range answers {
@@ -175,10 +175,10 @@ func checkReadBack(t *testing.T, network string) {
 			m.Metadata["level"] != "0.9" || m.Opset != onnx.WrittenOpset {
 			t.Errorf("metadata are %v", m.Metadata)
 		}
-		for output, of := range map[string]func(a pollen.Answer) []float64{
-			"probabilities":      func(a pollen.Answer) []float64 { return a.Probabilities },
-			"entropy":            func(a pollen.Answer) []float64 { return []float64{a.Entropy} },
-			"mutual_information": func(a pollen.Answer) []float64 { return []float64{a.MutualInformation} },
+		for output, of := range map[string]func(a bayes.Answer) []float64{
+			"probabilities":      func(a bayes.Answer) []float64 { return a.Probabilities },
+			"entropy":            func(a bayes.Answer) []float64 { return []float64{a.Entropy} },
+			"mutual_information": func(a bayes.Answer) []float64 { return []float64{a.MutualInformation} },
 		} {
 			var want []float64
 			for _, a := range answers {
@@ -254,7 +254,7 @@ func TestONNXRefuses(t *testing.T) {
 		"randomized prediction sets depend on a hash": {Sets: evaluate.SetRule{Score: evaluate.AdaptiveSets, Randomized: true}},
 		"Lambda and KReg apply to raps, not to ":      {Sets: evaluate.SetRule{KReg: 3}},
 	} {
-		if _, err := ONNX(t.Context(), run, path, o); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(pollen.InvalidError)) {
+		if _, err := ONNX(t.Context(), run, path, o); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(bayes.InvalidError)) {
 			t.Errorf("%+v: error %v, want %s", o, err, want)
 		}
 	}

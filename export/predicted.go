@@ -3,7 +3,7 @@ package export
 import (
 	"context"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 )
@@ -11,7 +11,7 @@ import (
 // predicted has what a run predicts for images, by sample.
 type predicted struct {
 	images *datasets.Dataset
-	draws  *pollen.Draws
+	draws  *bayes.Draws
 	passes int
 	// probabilities are [S N K] of S predictions: each pass of each sample.
 	probabilities []float32
@@ -21,7 +21,7 @@ type predicted struct {
 
 // predict returns what a run predicts for images, with the labels as numbers of the run's classes,
 // if there are any.
-func predict(ctx context.Context, run *pollen.Run, images *datasets.Dataset) (p *predicted, err error) {
+func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *predicted, err error) {
 	if images == nil || images.Len() == 0 {
 		return nil, invalid("no images to predict")
 	}

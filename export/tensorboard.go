@@ -18,7 +18,7 @@ import (
 	"github.com/pkg/errors"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
@@ -27,7 +27,7 @@ import (
 // sample, and the figures in the run's directory, such as those of its report. Those of a gathered
 // run's parts and of several chains have the number of the part or the chain in their tags. at is
 // the time that all events get, since runs do not record times.
-func TensorBoard(run *pollen.Run, dir string, at time.Time) error {
+func TensorBoard(run *bayes.Run, dir string, at time.Time) error {
 	return intoNew(dir, func(dir string) error {
 		to, err := os.Create(filepath.Join(dir, eventFile(at)))
 		if err != nil {
@@ -152,7 +152,7 @@ func (w *events) image(step int, tag string, content []byte) error {
 }
 
 // run writes all events of a run.
-func (w *events) run(run *pollen.Run) error {
+func (w *events) run(run *bayes.Run) error {
 	parts, err := run.Parts()
 	if err != nil {
 		return err
@@ -238,9 +238,9 @@ func NewLive(dir string, now func() time.Time) (*Live, error) {
 	return &Live{file: file, now: now, w: newEvents(file, now())}, nil
 }
 
-// Observe writes the scalars of a window of steps: it is a pollen.Observer. A write that fails
+// Observe writes the scalars of a window of steps: it is a bayes.Observer. A write that fails
 // makes it do nothing from then on, and is the error of Close.
-func (l *Live) Observe(e pollen.Event) {
+func (l *Live) Observe(e bayes.Event) {
 	if e.Task != "fit" || e.Remark != "" {
 		return
 	}

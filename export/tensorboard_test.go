@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // records returns the records of an event file, whose checksums it checks.
@@ -88,8 +88,8 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live.Observe(pollen.Event{Task: "fit", Done: 7, Loss: 0.5, Accuracy: 0.75, Temperature: math.NaN(), RHat: math.NaN()})
-	live.Observe(pollen.Event{Task: "predict", Done: 1})
+	live.Observe(bayes.Event{Task: "fit", Done: 7, Loss: 0.5, Accuracy: 0.75, Temperature: math.NaN(), RHat: math.NaN()})
+	live.Observe(bayes.Event{Task: "predict", Done: 1})
 	if err := live.Close(); err != nil {
 		t.Fatal(err)
 	}

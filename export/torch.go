@@ -8,7 +8,7 @@ import (
 	"github.com/maruel/safetensors"
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -19,7 +19,7 @@ import (
 // of sample i. The metadata are sample_weights, mean and std, which normalise pixels from 0 to 1,
 // separated by blanks, and the run's network, classes (one a line), digest and output: "logits", or
 // "log_concentrations" of a Dirichlet distribution for a distilled run.
-func Torch(run *pollen.Run, path string) error {
+func Torch(run *bayes.Run, path string) error {
 	draws, err := run.Draws()
 	if err != nil {
 		return err

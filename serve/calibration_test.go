@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -25,10 +25,10 @@ func TestReloadTakesACalibration(t *testing.T) {
 		return d
 	}
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "run")
-	spec := pollen.Spec{Network: "mlp-2", Method: optimizers.SGD{}, Batch: 5, Epochs: 1}
-	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: data("train", 40, 0)}, dir)
+	spec := bayes.Spec{Network: "mlp-2", Method: optimizers.SGD{}, Batch: 5, Epochs: 1}
+	run, err := bayes.Fit(ctx, spec, &datasets.Splits{Train: data("train", 40, 0)}, dir)
 	check(err)
-	run = run.With(pollen.WithRisk(0.9, 0.8), pollen.WithSetRule(evaluate.SetRule{PerClass: true}))
+	run = run.With(bayes.WithRisk(0.9, 0.8), bayes.WithSetRule(evaluate.SetRule{PerClass: true}))
 	s, err := New([]Model{{Run: run}}, Options{})
 	check(err)
 	defer s.Close()

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // pythonVariable is the environment variable for the Python that has the clients' packages.
@@ -97,8 +97,8 @@ func TestGeneratedClient(t *testing.T) {
 	}
 	const images = 8
 	results := struct {
-		JSON, Form []pollen.Answer
-		One        []pollen.Answer `json:"one file"`
+		JSON, Form []bayes.Answer
+		One        []bayes.Answer `json:"one file"`
 		Tensor     map[string][]any
 	}{}
 	runPython(t, &results, interpreter, "testdata/generated.py", "http://"+address, testToken, writeImages(t, images), dir)

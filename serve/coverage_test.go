@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
@@ -26,7 +26,7 @@ func TestOpenAPIComplete(t *testing.T) {
 	check(closed.Close())
 	stuck, _ := newFake(t, quiet, ones)
 	stuck.watchdog.stuck.Add(1)
-	failing, _ := newFake(t, quiet, func([]byte) ([]pollen.Answer, error) { return nil, errors.New("failing") })
+	failing, _ := newFake(t, quiet, func([]byte) ([]bayes.Answer, error) { return nil, errors.New("failing") })
 	broken, _ := newFake(t, Options{Report: func(error) {}}, ones)
 	broken.models.all = []*model{nil} // every use of it panics
 	defer func() { broken.models.all = nil }()
@@ -70,7 +70,7 @@ func TestOpenAPIComplete(t *testing.T) {
 	for _, rule := range []evaluate.SetRule{
 		{Score: evaluate.RegularizedSets, Lambda: 0.1, KReg: 1, Randomized: true, AllowEmpty: true}, {PerClass: true},
 	} {
-		run := theRun.With(pollen.WithSetRule(rule), pollen.WithRisk(0.1, 0.9), pollen.WithLevel(0.98))
+		run := theRun.With(bayes.WithSetRule(rule), bayes.WithRisk(0.1, 0.9), bayes.WithLevel(0.98))
 		s, err := New([]Model{{Run: run}}, quiet)
 		check(err)
 		r := httptest.NewRequest("GET", "/run", nil)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -37,7 +37,7 @@ type decodePool struct {
 	timeout      time.Duration
 	maxPixels    int
 	watchdog     *watchdog
-	decode       func(ctx context.Context, content []byte, d *pollen.Data) ([]byte, error)
+	decode       func(ctx context.Context, content []byte, d *bayes.Data) ([]byte, error)
 }
 
 func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
@@ -45,7 +45,7 @@ func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
 		workers: m.workers, memory: m.large, timeout: options.DecodeTimeout, maxPixels: options.MaxPixels, watchdog: w,
 	}
 	p.small.free, p.large.free = p.workers, p.memory
-	p.decode = func(ctx context.Context, content []byte, d *pollen.Data) ([]byte, error) {
+	p.decode = func(ctx context.Context, content []byte, d *bayes.Data) ([]byte, error) {
 		if d.Crop {
 			return datasets.DecodeCropped(ctx, content, d.Channels, d.Height, d.Width)
 		}
@@ -75,7 +75,7 @@ func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err
 // run decodes an image for a network that was trained on some data. Its error is about the image,
 // unless ctx has ended. A decoder that has not stopped when run returns keeps its worker, its
 // memory and the request's.
-func (p *decodePool) run(ctx context.Context, content []byte, d *pollen.Data, h *reservation) ([]byte, error) {
+func (p *decodePool) run(ctx context.Context, content []byte, d *bayes.Data, h *reservation) ([]byte, error) {
 	lane, units, cost, err := p.lane(content)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (p *decodePool) run(ctx context.Context, content []byte, d *pollen.Data, h 
 }
 
 // guarded decodes, and turns a panic into an error: outside of a request it would end the program.
-func (p *decodePool) guarded(ctx context.Context, content []byte, d *pollen.Data) (pixels []byte, err error) {
+func (p *decodePool) guarded(ctx context.Context, content []byte, d *bayes.Data) (pixels []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			err = errors.Errorf("the decoder failed: %v", reason)

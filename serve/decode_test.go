@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // idle reports whether no decoder has a worker or memory.
@@ -45,7 +45,7 @@ func TestBatchErrors(t *testing.T) {
 		t.Helper()
 		var got struct {
 			Error   string
-			Answers []pollen.Answer
+			Answers []bayes.Answer
 		}
 		if err := json.Unmarshal([]byte(body), &got); err != nil || code != 200 || len(got.Answers) != 4 || got.Error != "" {
 			t.Fatalf("%d %s, %v", code, body, err)
@@ -97,7 +97,7 @@ func TestBatchErrors(t *testing.T) {
 // A JPEG image of thousands of scans is refused before it is decoded.
 func TestScans(t *testing.T) {
 	s, _ := newFake(t, Options{}, ones)
-	s.pool.decode = func(context.Context, []byte, *pollen.Data) ([]byte, error) { panic("decoded") }
+	s.pool.decode = func(context.Context, []byte, *bayes.Data) ([]byte, error) { panic("decoded") }
 	jpeg := []byte("\xff\xd8\xff\xc2\x00\x0b\x08\x13\x88\x13\x88\x01\x01\x11\x00")
 	jpeg = append(jpeg, bytes.Repeat([]byte("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x12\x34"), 2000)...)
 	code, _, body := post(s, "/predict", "", bytes.NewReader(jpeg))
@@ -113,7 +113,7 @@ func TestScans(t *testing.T) {
 func TestDecodeDeadline(t *testing.T) {
 	s, _ := newFake(t, Options{DecodeTimeout: 10 * time.Millisecond}, ones)
 	started := make(chan bool, 1)
-	s.pool.decode = func(ctx context.Context, _ []byte, _ *pollen.Data) ([]byte, error) {
+	s.pool.decode = func(ctx context.Context, _ []byte, _ *bayes.Data) ([]byte, error) {
 		started <- true
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -148,7 +148,7 @@ func TestStuckDecoders(t *testing.T) {
 	var reports atomic.Int64
 	s, _ := newFake(t, Options{DecodeTimeout: 200 * time.Millisecond, Report: func(error) { reports.Add(1) }}, ones)
 	decode, release := s.pool.decode, make(chan bool)
-	s.pool.decode = func(ctx context.Context, content []byte, d *pollen.Data) ([]byte, error) {
+	s.pool.decode = func(ctx context.Context, content []byte, d *bayes.Data) ([]byte, error) {
 		if len(content) == len(large) {
 			<-release
 			return make([]byte, side*side), nil
@@ -209,7 +209,7 @@ func TestStuckDecoders(t *testing.T) {
 // only.
 func TestStuckPrediction(t *testing.T) {
 	started, release := make(chan bool), make(chan bool)
-	s, f := newFake(t, Options{Timeout: 200 * time.Millisecond, DecodeTimeout: time.Minute}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, f := newFake(t, Options{Timeout: 200 * time.Millisecond, DecodeTimeout: time.Minute}, func(pixels []byte) ([]bayes.Answer, error) {
 		started <- true
 		<-release
 		return ones(pixels)

@@ -7,7 +7,7 @@
 // request.
 //
 //	POST /predict   body: an image, a form with files, or {"images": ["base64", ...]}
-//	                answer: {"answers": [...]}, for each image, in order, a pollen.Answer, or
+//	                answer: {"answers": [...]}, for each image, in order, a bayes.Answer, or
 //	                {"file": "...", "error": "..."} if it cannot be decoded
 //	GET  /          a web page for dropping images on
 //	GET  /run       the network, its training data, number of samples and digest
@@ -22,7 +22,7 @@
 //
 // An answer has "predictionSet" if the run is calibrated on enough images for the level,
 // "inDistribution" if on enough for that rate, and "refer", whether a person should look at the
-// image, if pollen.WithRisk asks for it. In /run, "level" and "inDistributionRate" are absent if
+// image, if bayes.WithRisk asks for it. In /run, "level" and "inDistributionRate" are absent if
 // the answers lack these, and "calibrated" is true if they have both. "setRule" is how sets are
 // formed, "classThresholds" has the thresholds of class-conditional sets, "risk" the certified
 // threshold of "refer", and "calibration" what the run was calibrated on. "selfTest" has how many
@@ -35,7 +35,7 @@
 // text/csv. Answers have the probabilities of all classes only on request:
 // /predict?probabilities=true, or "probabilities": true in JSON. Other parameters and members are
 // errors, as levels are options of the server. Every answer to POST /predict has the digest of the
-// run that gave it, see pollen.Run.Digest, as "runDigest" and in the header X-Run-Digest. Every
+// run that gave it, see bayes.Run.Digest, as "runDigest" and in the header X-Run-Digest. Every
 // response has the X-Request-Id of its request, or a new one.
 //
 // Base64 may use either alphabet, with or without padding and line breaks, and be a data URI. As
@@ -49,7 +49,7 @@
 // of any size, in base64 if they are in JSON. Values beyond these ranges are errors: they are not
 // scaled by a guess. Its outputs are probabilities, class, index, confidence, entropy,
 // mutual_information, prediction_set (whether each class is in it), in_distribution and p_value,
-// the last three if the run is calibrated, and refer with pollen.WithRisk. Tensors of requests and
+// the last three if the run is calibrated, and refer with bayes.WithRisk. Tensors of requests and
 // responses may be bytes after the JSON (the extension binary_tensor_data). One image that cannot
 // be decoded is the error of its request. Parameters, members and outputs that the server does not
 // have are errors.

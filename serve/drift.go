@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // maxClassLabels is how many classes have a time series of their own in GET /metrics; those after
@@ -47,7 +47,7 @@ func newDrift(classNames []string) *drift {
 	return d
 }
 
-func (d *drift) add(answers []pollen.Answer) {
+func (d *drift) add(answers []bayes.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range answers {

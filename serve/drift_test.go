@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // TestDrift: metrics count predicted classes and decisions; labels are escaped, and few.
 func TestDrift(t *testing.T) {
 	in, out := true, false
 	d := newDrift([]string{"rose", "a \"b\"\\c\nd", "rose"})
-	d.add([]pollen.Answer{{Index: 0, InDistribution: &in}, {Index: 1, InDistribution: &out}, {Index: 1, InDistribution: &out}, {Index: 2}})
+	d.add([]bayes.Answer{{Index: 0, InDistribution: &in}, {Index: 1, InDistribution: &out}, {Index: 1, InDistribution: &out}, {Index: 2}})
 	var text strings.Builder
 	write := func() {
 		m := &model{name: "a \"model\"", version: "1", drift: d, queue: &queue{}}
@@ -40,7 +40,7 @@ func TestDrift(t *testing.T) {
 	}
 	d = newDrift(names)
 	for i := range names {
-		d.add([]pollen.Answer{{Index: i}})
+		d.add([]bayes.Answer{{Index: i}})
 	}
 	text.Reset()
 	write()

@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/serve"
 )
 
@@ -24,7 +24,7 @@ func Example() {
 }
 
 func answer(ctx context.Context, dir, address string) error {
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // Limits of lists in requests, whose elements take more memory than their text.
@@ -290,7 +290,7 @@ func (m *model) writeInfer(w http.ResponseWriter, q *inferRequest, wanted []want
 
 // absent reports whether answers lack what an output is made of, which happens if the run is
 // replaced by one that is not calibrated.
-func (o *output) absent(answers []pollen.Answer) bool {
+func (o *output) absent(answers []bayes.Answer) bool {
 	for i := range answers {
 		switch o.name {
 		case "prediction_set":

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // tensorRequest is the JSON of a request for predictions.
@@ -107,7 +107,7 @@ func tensorsOf(t testing.TB, w *httptest.ResponseRecorder) map[string][]any {
 }
 
 // sameTensors compares outputs with answers, to the bit of a float32.
-func sameTensors(t testing.TB, what string, got map[string][]any, want []pollen.Answer, names ...string) {
+func sameTensors(t testing.TB, what string, got map[string][]any, want []bayes.Answer, names ...string) {
 	t.Helper()
 	if len(got) != len(names) {
 		t.Errorf("%s: outputs %v, want %v", what, got, names)

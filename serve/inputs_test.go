@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // Base64 of every common kind is the same image.
@@ -124,7 +124,7 @@ func TestCompressedBodies(t *testing.T) {
 				if w.Code != 200 {
 					t.Fatalf("%d %s", w.Code, w.Body)
 				}
-				same(t, name, answersOf(t, w.Body.String()), []pollen.Answer{want[0]})
+				same(t, name, answersOf(t, w.Body.String()), []bayes.Answer{want[0]})
 				return
 			}
 			refused(t, name, w.Code, w.Body.String(), c.code, c.words)

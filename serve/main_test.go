@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -25,7 +25,7 @@ const side = 28
 
 // theRun is a run on patterns, calibrated, and its test images.
 var (
-	theRun  *pollen.Run
+	theRun  *bayes.Run
 	theTest *datasets.Dataset
 )
 
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	check(err)
 	data := &datasets.Splits{Train: patterns(300, 1), Validation: patterns(100, 2), Test: patterns(64, 3)}
 	theTest = data.Test
-	spec := pollen.Spec{Network: "lenet-small", Method: langevin.SGLD{}, Batch: 30, Epochs: 4, Chains: 2, Samples: 3}
-	theRun, err = pollen.Fit(context.Background(), spec, data, filepath.Join(dir, "patterns"))
+	spec := bayes.Spec{Network: "lenet-small", Method: langevin.SGLD{}, Batch: 30, Epochs: 4, Chains: 2, Samples: 3}
+	theRun, err = bayes.Fit(context.Background(), spec, data, filepath.Join(dir, "patterns"))
 	check(err)
 	code := m.Run()
 	check(os.RemoveAll(dir))
@@ -75,9 +75,9 @@ func pngOf(pixels []byte) []byte {
 
 // expected is what Run.Predict answers for the test images, as many at a time as the server's
 // network sees.
-func expected(t testing.TB, batch int) []pollen.Answer {
+func expected(t testing.TB, batch int) []bayes.Answer {
 	t.Helper()
-	var all []pollen.Answer
+	var all []bayes.Answer
 	for from := 0; from < theTest.Len(); from += batch {
 		part, err := theTest.Slice(from, from+batch)
 		check(err)
@@ -109,17 +109,17 @@ func newTest(t testing.TB, options Options) *Server {
 
 // fake is a predictor that does as it is told.
 type fake struct {
-	answer func(pixels []byte) ([]pollen.Answer, error)
+	answer func(pixels []byte) ([]bayes.Answer, error)
 	closed bool
 }
 
-func (f *fake) Answer(_ context.Context, pixels []byte) ([]pollen.Answer, error) {
+func (f *fake) Answer(_ context.Context, pixels []byte) ([]bayes.Answer, error) {
 	return f.answer(pixels)
 }
 func (f *fake) Room() int    { return 16 }
 func (f *fake) Close() error { f.closed = true; return nil }
 
-func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]pollen.Answer, error)) (*Server, *fake) {
+func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]bayes.Answer, error)) (*Server, *fake) {
 	t.Helper()
 	options, err := options.resolve()
 	if err != nil {
@@ -137,10 +137,10 @@ func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]pollen
 func (s *Server) first() *model { return s.models.list()[0] }
 
 // ones answers with the first class.
-func ones(pixels []byte) ([]pollen.Answer, error) {
-	answers := make([]pollen.Answer, len(pixels)/(side*side))
+func ones(pixels []byte) ([]bayes.Answer, error) {
+	answers := make([]bayes.Answer, len(pixels)/(side*side))
 	for i := range answers {
-		answers[i] = pollen.Answer{Class: "across", Confidence: 1, Probabilities: []float64{1, 0, 0}}
+		answers[i] = bayes.Answer{Class: "across", Confidence: 1, Probabilities: []float64{1, 0, 0}}
 	}
 	return answers, nil
 }
@@ -160,9 +160,9 @@ func get(s *Server, target string) (int, http.Header, string) {
 	return w.Code, w.Result().Header, w.Body.String()
 }
 
-func answersOf(t testing.TB, content string) []pollen.Answer {
+func answersOf(t testing.TB, content string) []bayes.Answer {
 	t.Helper()
-	var got struct{ Answers []pollen.Answer }
+	var got struct{ Answers []bayes.Answer }
 	if err := json.Unmarshal([]byte(content), &got); err != nil {
 		t.Fatalf("%v in %s", err, content)
 	}
@@ -170,7 +170,7 @@ func answersOf(t testing.TB, content string) []pollen.Answer {
 }
 
 // same compares answers by their JSON, which has all bits of a float64.
-func same(t testing.TB, what string, got, want []pollen.Answer) {
+func same(t testing.TB, what string, got, want []bayes.Answer) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d answers, want %d", what, len(got), len(want))

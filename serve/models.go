@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
@@ -23,7 +23,7 @@ type Model struct {
 	Name string
 	// Version tells several runs of one name apart. "" is "1".
 	Version string
-	Run     *pollen.Run
+	Run     *bayes.Run
 	// OtherColumns are columns of CSV files of pixels that are not read, see datasets.Options.
 	OtherColumns []string
 }
@@ -70,7 +70,7 @@ func isModelName(text string) bool {
 // same classes and size of images: its requests then need not be begun again.
 type model struct {
 	name, version string
-	data          pollen.Data
+	data          bayes.Data
 	queue         *queue
 	drift         *drift
 	// requests are those that have acquired the model. A model that is removed waits for them.
@@ -148,7 +148,7 @@ func (m *model) imageSize() int { return m.data.Channels * m.data.Height * m.dat
 
 // checkLoading returns a MemoryError if runs that are to be loaded together need more memory than
 // is available. A single one is checked when it is loaded.
-func checkLoading(runs []*pollen.Run, batch int) error {
+func checkLoading(runs []*bayes.Run, batch int) error {
 	if len(runs) < 2 {
 		return nil
 	}
@@ -175,7 +175,7 @@ func checkLoading(runs []*pollen.Run, batch int) error {
 // an error nothing is loaded.
 func load(list []Model, keep func(i int) (bool, error), options Options) ([]*served, error) {
 	loaded := make([]*served, len(list))
-	var runs []*pollen.Run
+	var runs []*bayes.Run
 	kept := make([]bool, len(list))
 	for i, m := range list {
 		var err error

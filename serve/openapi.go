@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 const (
@@ -194,7 +194,7 @@ func (d *document) contents(all []content) object {
 // schema returns the JSON Schema of a Go type. Structs are references to components.
 func (d *document) schema(t reflect.Type) object {
 	switch t {
-	case reflect.TypeFor[pollen.Answer]():
+	case reflect.TypeFor[bayes.Answer]():
 		return object{"anyOf": []object{d.component(t), d.component(reflect.TypeFor[failure]())}}
 	case reflect.TypeFor[eitherError]():
 		return object{"anyOf": []object{d.component(reflect.TypeFor[errorInfo]()), d.component(reflect.TypeFor[predictResponse]())}}
@@ -224,7 +224,7 @@ func (d *document) schema(t reflect.Type) object {
 	panic(fmt.Sprintf("serve: no schema of %v", t))
 }
 
-// failure describes the answer for an image that could not be decoded, see pollen.Answer.
+// failure describes the answer for an image that could not be decoded, see bayes.Answer.
 type failure struct {
 	File  string `json:"file,omitempty" doc:"The name of the client's file."`
 	Error string `json:"error" doc:"The reason why the image could not be decoded."`
@@ -241,7 +241,7 @@ func (d *document) component(t reflect.Type) object {
 	d.schemas[name] = object{"type": "object", "properties": properties, "additionalProperties": false}
 	for _, field := range fieldsOf(t) {
 		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		isAnswer := t == reflect.TypeFor[pollen.Answer]()
+		isAnswer := t == reflect.TypeFor[bayes.Answer]()
 		if !field.IsExported() || key == "-" || isAnswer && key == "error" {
 			continue
 		}
@@ -276,7 +276,7 @@ func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 	return all
 }
 
-// answerTexts describe the fields of pollen.Answer.
+// answerTexts describe the fields of bayes.Answer.
 var answerTexts = map[string]string{
 	"file":              "The name of the client's file.",
 	"id":                "The identifier of the image in the table that it is from.",

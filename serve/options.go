@@ -12,7 +12,7 @@ import (
 
 // Options configures a Server. The zero value has suitable defaults.
 type Options struct {
-	Batch int           // images per forward pass, see pollen.Run.Predictor; 0 is 8
+	Batch int           // images per forward pass, see bayes.Run.Predictor; 0 is 8
 	Wait  time.Duration // time to wait for more images of a batch; 0 is 2 ms, negative is none
 	Queue int           // maximum number of waiting images; 0 is 512
 

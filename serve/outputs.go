@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // The protocol's types of tensors that the server has.
@@ -24,34 +24,34 @@ type output struct {
 	// lacks returns why a run does not have the output, or "".
 	lacks func(run *runInfo) string
 	// values returns the values for all answers: []float32, []int32, []bool or []string.
-	values func(answers []pollen.Answer, classNames []string) any
+	values func(answers []bayes.Answer, classNames []string) any
 }
 
 // outputs are the outputs of all models, in the order of answers.
 var outputs = []output{
-	{"probabilities", typeFP32, true, always, each(func(a *pollen.Answer, _ []string) []float32 { return narrowed(a.Probabilities...) })},
-	{"class", typeBytes, false, always, each(func(a *pollen.Answer, _ []string) []string { return []string{a.Class} })},
-	{"index", typeInt32, false, always, each(func(a *pollen.Answer, _ []string) []int32 { return []int32{int32(a.Index)} })},
-	{"confidence", typeFP32, false, always, each(func(a *pollen.Answer, _ []string) []float32 { return narrowed(a.Confidence) })},
-	{"entropy", typeFP32, false, always, each(func(a *pollen.Answer, _ []string) []float32 { return narrowed(a.Entropy) })},
-	{"mutual_information", typeFP32, false, always, each(func(a *pollen.Answer, _ []string) []float32 { return narrowed(a.MutualInformation) })},
-	{"prediction_set", typeBool, true, withoutLevel, each(func(a *pollen.Answer, classNames []string) []bool {
+	{"probabilities", typeFP32, true, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.Probabilities...) })},
+	{"class", typeBytes, false, always, each(func(a *bayes.Answer, _ []string) []string { return []string{a.Class} })},
+	{"index", typeInt32, false, always, each(func(a *bayes.Answer, _ []string) []int32 { return []int32{int32(a.Index)} })},
+	{"confidence", typeFP32, false, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.Confidence) })},
+	{"entropy", typeFP32, false, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.Entropy) })},
+	{"mutual_information", typeFP32, false, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.MutualInformation) })},
+	{"prediction_set", typeBool, true, withoutLevel, each(func(a *bayes.Answer, classNames []string) []bool {
 		members := make([]bool, len(classNames))
 		for class, name := range classNames {
 			members[class] = slices.Contains(a.PredictionSet, name)
 		}
 		return members
 	})},
-	{"in_distribution", typeBool, false, withoutDetector, each(func(a *pollen.Answer, _ []string) []bool {
+	{"in_distribution", typeBool, false, withoutDetector, each(func(a *bayes.Answer, _ []string) []bool {
 		return []bool{a.InDistribution != nil && *a.InDistribution}
 	})},
-	{"p_value", typeFP32, false, withoutDetector, each(func(a *pollen.Answer, _ []string) []float32 {
+	{"p_value", typeFP32, false, withoutDetector, each(func(a *bayes.Answer, _ []string) []float32 {
 		if a.PValue == nil {
 			return []float32{0}
 		}
 		return narrowed(*a.PValue)
 	})},
-	{"refer", typeBool, false, withoutRisk, each(func(a *pollen.Answer, _ []string) []bool { return []bool{a.Refer != nil && *a.Refer} })},
+	{"refer", typeBool, false, withoutRisk, each(func(a *bayes.Answer, _ []string) []bool { return []bool{a.Refer != nil && *a.Refer} })},
 }
 
 func always(*runInfo) string { return "" }
@@ -78,8 +78,8 @@ func withoutRisk(run *runInfo) string {
 }
 
 // each joins the values of all answers.
-func each[T any](of func(a *pollen.Answer, classNames []string) []T) func([]pollen.Answer, []string) any {
-	return func(answers []pollen.Answer, classNames []string) any {
+func each[T any](of func(a *bayes.Answer, classNames []string) []T) func([]bayes.Answer, []string) any {
+	return func(answers []bayes.Answer, classNames []string) any {
 		var all []T
 		for i := range answers {
 			all = append(all, of(&answers[i], classNames)...)

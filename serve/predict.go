@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // predict handles POST /predict.
@@ -76,10 +76,10 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, h *reservation)
 // predictResponse is the JSON of the answer to POST /predict. If no image could be decoded it has
 // the error of the first one, and its status.
 type predictResponse struct {
-	Error       string          `json:"error,omitempty" doc:"The error of the first image, if no image could be decoded."`
-	Answers     []pollen.Answer `json:"answers,omitempty" doc:"An answer or the reason for none for each image, in order."`
-	Predictions []pollen.Answer `json:"predictions,omitempty" doc:"The answers, if the images were called instances."`
-	RunDigest   string          `json:"runDigest" doc:"The digest of the run that predicted."`
+	Error       string         `json:"error,omitempty" doc:"The error of the first image, if no image could be decoded."`
+	Answers     []bayes.Answer `json:"answers,omitempty" doc:"An answer or the reason for none for each image, in order."`
+	Predictions []bayes.Answer `json:"predictions,omitempty" doc:"The answers, if the images were called instances."`
+	RunDigest   string         `json:"runDigest" doc:"The digest of the run that predicted."`
 }
 
 // writePredictions writes an answer or an error for each image.
@@ -89,7 +89,7 @@ func writePredictions(w http.ResponseWriter, q predictRequest, given result, fai
 	if len(answers) == 0 {
 		code, response.Error = statusOf(failed[0]), failed[0].Error()
 	}
-	all := make([]pollen.Answer, len(q.images))
+	all := make([]bayes.Answer, len(q.images))
 	for i, upload := range q.images {
 		if failed[i] != nil {
 			all[i].Error = failed[i].Error()

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // TestPredict asks in each of the three ways, and compares with Run.Predict bit by bit.
@@ -43,7 +43,7 @@ func TestPredict(t *testing.T) {
 	if code != 200 {
 		t.Fatalf("form: %d %s", code, body)
 	}
-	named := append([]pollen.Answer(nil), want...)
+	named := append([]bayes.Answer(nil), want...)
 	for i := range named {
 		named[i].File = "image.png"
 	}
@@ -56,7 +56,7 @@ func TestPredict(t *testing.T) {
 		}
 		without := want[5]
 		without.Probabilities = nil
-		same(t, "one image", answersOf(t, body), []pollen.Answer{without})
+		same(t, "one image", answersOf(t, body), []bayes.Answer{without})
 		if strings.Contains(body, "probabilities") {
 			t.Errorf("probabilities that nobody asked for: %s", body)
 		}

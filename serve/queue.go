@@ -10,12 +10,12 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
-// predictor is the part of pollen.Predictor that a Server uses.
+// predictor is the part of bayes.Predictor that a Server uses.
 type predictor interface {
-	Answer(ctx context.Context, pixels []byte) ([]pollen.Answer, error)
+	Answer(ctx context.Context, pixels []byte) ([]bayes.Answer, error)
 	Room() int
 	Close() error
 }
@@ -51,7 +51,7 @@ type job struct {
 }
 
 type result struct {
-	answers []pollen.Answer
+	answers []bayes.Answer
 	digest  string // of the run that they are of
 	err     error
 }
@@ -177,7 +177,7 @@ func (q *queue) answer(together []*job) {
 }
 
 // predict turns a panic into an error, so that it ends only these requests.
-func (q *queue) predict(p predictor, pixels []byte) (answers []pollen.Answer, err error) {
+func (q *queue) predict(p predictor, pixels []byte) (answers []bayes.Answer, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			q.counts.panics.Add(1)

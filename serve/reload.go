@@ -6,7 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // served is a predictor, and the run that it predicts with.
@@ -30,10 +30,10 @@ func loadRun(m Model, options Options) (*served, error) {
 }
 
 // describe returns the JSON of GET /run, without limits.
-func describe(of Model, p *pollen.Predictor, expected int) runInfo {
+func describe(of Model, p *bayes.Predictor, expected int) runInfo {
 	m := of.Run.Manifest()
 	a := runInfo{
-		Name: of.Name, Version: of.Version, Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
+		Name: of.Name, Version: of.Version, Network: m.Spec.NetworkName(), Method: bayes.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
@@ -81,7 +81,7 @@ func (s *Server) Reload(list []Model) error {
 			return false, errors.Errorf("serve: reload: %s must have the classes and the size of images of the run before: "+
 				"serve it as another version or under another name", m.Run.Dir())
 		}
-		p, is := before[i].queue.served.Load().predictor.(*pollen.Predictor)
+		p, is := before[i].queue.served.Load().predictor.(*bayes.Predictor)
 		if !is {
 			return false, nil
 		}
@@ -110,7 +110,7 @@ func (s *Server) Reload(list []Model) error {
 }
 
 // accepts reports whether a run with some data may replace the model's.
-func (m *model) accepts(d pollen.Data) bool {
+func (m *model) accepts(d bayes.Data) bool {
 	return d.Crop == m.data.Crop && d.Channels == m.data.Channels && d.Height == m.data.Height && d.Width == m.data.Width &&
 		slices.Equal(d.ClassNames, m.data.ClassNames)
 }

@@ -23,7 +23,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 )
@@ -109,10 +109,10 @@ func TestTLS(t *testing.T) {
 }
 
 // other is a run on the patterns with another seed, and n training images.
-func other(t *testing.T, data *datasets.Dataset) *pollen.Run {
+func other(t *testing.T, data *datasets.Dataset) *bayes.Run {
 	t.Helper()
-	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 2}
-	run, err := pollen.Fit(t.Context(), spec, &datasets.Splits{Train: data}, filepath.Join(t.TempDir(), "other"))
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 2}
+	run, err := bayes.Fit(t.Context(), spec, &datasets.Splits{Train: data}, filepath.Join(t.TempDir(), "other"))
 	check(err)
 	return run
 }
@@ -181,7 +181,7 @@ func TestReload(t *testing.T) {
 		})
 	}
 	check(os.WriteFile(token, []byte(testToken+"\n"), 0o600))
-	for _, run := range []*pollen.Run{next, theRun, next} {
+	for _, run := range []*bayes.Run{next, theRun, next} {
 		check(s.Reload([]Model{{Name: "patterns", Run: run}}))
 	}
 	close(stop)
@@ -212,7 +212,7 @@ func TestReload(t *testing.T) {
 // A reload does not wait forever for a prediction that hangs.
 func TestReloadWhileStuck(t *testing.T) {
 	started, end := make(chan bool), make(chan bool)
-	s, _ := newFake(t, Options{Timeout: 20 * time.Millisecond, Report: func(error) {}}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, _ := newFake(t, Options{Timeout: 20 * time.Millisecond, Report: func(error) {}}, func(pixels []byte) ([]bayes.Answer, error) {
 		started <- true
 		<-end
 		return ones(pixels)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
@@ -22,7 +22,7 @@ func TestReplacements(t *testing.T) {
 	if testenv.All(t) {
 		replacements = 100
 	}
-	runs := []*pollen.Run{theRun, other(t, patterns(90, 4))}
+	runs := []*bayes.Run{theRun, other(t, patterns(90, 4))}
 	want := map[string]string{} // the answer by digest
 	image, err := theTest.Slice(0, 1)
 	check(err)
@@ -51,7 +51,7 @@ func TestReplacements(t *testing.T) {
 		content, err := io.ReadAll(response.Body)
 		digest := response.Header.Get(digestHeader)
 		var got struct {
-			Answers []pollen.Answer
+			Answers []bayes.Answer
 			Outputs []struct{ Data []any }
 		}
 		if err == nil {

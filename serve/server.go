@@ -16,7 +16,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/memory"
 )
@@ -55,7 +55,7 @@ type runInfo struct {
 	Samples    int      `json:"samples" doc:"Posterior samples averaged."`
 	Expected   int      `json:"expected" doc:"Posterior samples when the run is finished."`
 	Calibrated bool     `json:"calibrated" doc:"Whether both level and inDistributionRate are present."`
-	// See pollen.Predictor.Levels.
+	// See bayes.Predictor.Levels.
 	Level              float64               `json:"level,omitzero" doc:"The probability with which a prediction set contains the true class."`
 	InDistributionRate float64               `json:"inDistributionRate,omitzero" doc:"The fraction of in-distribution images that are recognized as such."`
 	SetRule            *evaluate.SetRule     `json:"setRule,omitempty" doc:"How prediction sets are formed."`
@@ -92,7 +92,7 @@ type selfTest struct {
 
 // New loads the networks and the present samples of the models' runs. POST /predict is answered by
 // the first model, requests without a version by the last version of a name. The caller must call
-// Close. It returns an OptionError for an invalid option, and a pollen.MemoryError if the runs need
+// Close. It returns an OptionError for an invalid option, and a bayes.MemoryError if the runs need
 // more memory than there is.
 func New(list []Model, options Options) (*Server, error) {
 	options, err := options.resolve()
@@ -132,7 +132,7 @@ func newServer(options Options) *Server {
 }
 
 // newModel returns a model that is answered with a predictor.
-func (s *Server) newModel(name, version string, data pollen.Data, p *served) *model {
+func (s *Server) newModel(name, version string, data bayes.Data, p *served) *model {
 	p.info.limits(s.options)
 	return &model{
 		name: name, version: version, data: data, drift: newDrift(data.ClassNames),

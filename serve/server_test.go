@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 )
@@ -52,8 +52,8 @@ func TestPages(t *testing.T) {
 // A network file is called that, in place of its text.
 func TestNetworkFile(t *testing.T) {
 	data := &datasets.Splits{Train: patterns(30, 1)}
-	spec := pollen.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 1}
-	run, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "own"))
+	spec := bayes.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 1}
+	run, err := bayes.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "own"))
 	check(err)
 	s, err := New([]Model{{Run: run}}, Options{})
 	check(err)
@@ -137,7 +137,7 @@ func TestFailures(t *testing.T) {
 		defer mu.Unlock()
 		reported = append(reported, err.Error())
 	}
-	s, _ := newFake(t, Options{Report: report}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, _ := newFake(t, Options{Report: report}, func(pixels []byte) ([]bayes.Answer, error) {
 		switch how.Error() {
 		case "panic":
 			panic("a broken invariant")
@@ -177,7 +177,7 @@ func TestFailures(t *testing.T) {
 // full queue refuses, and so does a closed one, which first answers what it has.
 func TestQueue(t *testing.T) {
 	started, go_ := make(chan int, 100), make(chan bool)
-	s, f := newFake(t, Options{Queue: 20, MaxImages: 10, Wait: -1}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, f := newFake(t, Options{Queue: 20, MaxImages: 10, Wait: -1}, func(pixels []byte) ([]bayes.Answer, error) {
 		started <- len(pixels) / (side * side)
 		<-go_
 		return ones(pixels)
@@ -254,7 +254,7 @@ func TestQueue(t *testing.T) {
 // TestWait: images wait a moment for others.
 func TestWait(t *testing.T) {
 	var sizes []int
-	s, _ := newFake(t, Options{Wait: time.Hour}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, _ := newFake(t, Options{Wait: time.Hour}, func(pixels []byte) ([]bayes.Answer, error) {
 		sizes = append(sizes, len(pixels)/(side*side))
 		return ones(pixels)
 	})
@@ -275,7 +275,7 @@ func TestWait(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	go_ := make(chan bool)
 	defer close(go_)
-	s, _ := newFake(t, Options{Timeout: 20 * time.Millisecond}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, _ := newFake(t, Options{Timeout: 20 * time.Millisecond}, func(pixels []byte) ([]bayes.Answer, error) {
 		<-go_
 		return ones(pixels)
 	})
@@ -386,7 +386,7 @@ func TestSmallReservations(t *testing.T) {
 // TestServe ends with requests under way, which are answered.
 func TestServe(t *testing.T) {
 	started, go_ := make(chan bool), make(chan bool)
-	s, _ := newFake(t, Options{}, func(pixels []byte) ([]pollen.Answer, error) {
+	s, _ := newFake(t, Options{}, func(pixels []byte) ([]bayes.Answer, error) {
 		started <- true
 		<-go_
 		return ones(pixels)

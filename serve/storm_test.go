@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // storm is a server on 127.0.0.1 with well-meaning clients and others.
@@ -30,7 +30,7 @@ type storm struct {
 	address string
 	client  *http.Client
 	images  [][]byte // encoded
-	want    []pollen.Answer
+	want    []bayes.Answer
 	busy    atomic.Int64 // 503, after which a client asks again
 	peak    atomic.Uint64
 }
@@ -192,7 +192,7 @@ func (s *storm) good(client int) {
 }
 
 // tensor sends the images of good by the protocol of KServe.
-func (s *storm) tensor(client int, inJSON bool, body []byte, want []pollen.Answer) {
+func (s *storm) tensor(client int, inJSON bool, body []byte, want []bayes.Answer) {
 	images := [][]byte{body}
 	if inJSON {
 		var request struct{ Images [][]byte }

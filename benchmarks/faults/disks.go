@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
@@ -67,10 +67,10 @@ func disks(h *harness) error {
 			if err == nil {
 				survived++
 			} else {
-				_, err = pollen.Resume(context.Background(), dir, s.data, pollen.WithDevice(s.host))
-				var none *pollen.NotARunError
+				_, err = bayes.Resume(context.Background(), dir, s.data, bayes.WithDevice(s.host))
+				var none *bayes.NotARunError
 				if errors.As(err, &none) {
-					_, err = pollen.Fit(context.Background(), s.spec, s.data, dir, pollen.WithDevice(s.host))
+					_, err = bayes.Fit(context.Background(), s.spec, s.data, dir, bayes.WithDevice(s.host))
 				}
 			}
 			if err != nil {
@@ -101,6 +101,6 @@ func (s *subject) fitWith(dir string, fault func(call, bytes int) (int, error)) 
 		return fault(calls-1, bytes)
 	})
 	defer end()
-	_, err = pollen.Fit(context.Background(), s.spec, s.data, dir, pollen.WithDevice(s.host))
+	_, err = bayes.Fit(context.Background(), s.spec, s.data, dir, bayes.WithDevice(s.host))
 	return calls, err
 }

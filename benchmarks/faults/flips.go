@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
@@ -19,7 +19,7 @@ import (
 // subject is a small run in this process, once complete and once stopped in the middle.
 type subject struct {
 	data        *datasets.Splits
-	spec        pollen.Spec
+	spec        bayes.Spec
 	host        tensor.Device
 	whole, half string // directories
 	scores      string
@@ -62,18 +62,18 @@ func (h *harness) subject() (s *subject, err error) {
 	if s.data.Test, err = squares(40, 3); err != nil {
 		return nil, err
 	}
-	s.spec = pollen.Spec{Network: "mlp-2", Method: langevin.SGHMC{Friction: 0.1}, Batch: 10, Epochs: 4, Samples: 3, Chains: 2}
-	if _, err := pollen.Fit(context.Background(), s.spec, s.data, s.whole, pollen.WithDevice(s.host)); err != nil {
+	s.spec = bayes.Spec{Network: "mlp-2", Method: langevin.SGHMC{Friction: 0.1}, Batch: 10, Epochs: 4, Samples: 3, Chains: 2}
+	if _, err := bayes.Fit(context.Background(), s.spec, s.data, s.whole, bayes.WithDevice(s.host)); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	_, err = pollen.Fit(ctx, s.spec, s.data, s.half, pollen.WithDevice(s.host), pollen.WithObserver(func(e pollen.Event) {
+	_, err = bayes.Fit(ctx, s.spec, s.data, s.half, bayes.WithDevice(s.host), bayes.WithObserver(func(e bayes.Event) {
 		if e.Done >= 17 {
 			stop()
 		}
 	}))
 	stop()
-	var unfinished *pollen.UnfinishedError
+	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) {
 		return nil, errors.Errorf("the run did not stop: %v", err)
 	}
@@ -86,7 +86,7 @@ func (h *harness) subject() (s *subject, err error) {
 
 // score returns everything that is computed from a run, with all digits, and the remarks.
 func (s *subject) score(dir string) (scores, remarks string, err error) {
-	run, err := pollen.Open(dir, pollen.WithDevice(s.host), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	run, err := bayes.Open(dir, bayes.WithDevice(s.host), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" }))
 	if err != nil {
 		return "", remarks, err
 	}
@@ -189,7 +189,7 @@ func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same b
 			h.fail("bit %d of byte %d of %s: the scores changed silently", bit, at, name)
 		}
 	}
-	v, err := pollen.Verify(dir)
+	v, err := bayes.Verify(dir)
 	switch {
 	case err != nil:
 		refusal("verify", err)
@@ -198,7 +198,7 @@ func (s *subject) flip(h *harness, from, name string, random *rand.Rand) (same b
 	case len(v.Damaged) > 0 && !strings.Contains(v.String(), filepath.Base(name)):
 		h.fail("%s: bit %d of byte %d of %s: verify does not name it: %v", from, bit, at, name, v)
 	}
-	if _, err := pollen.Resume(context.Background(), dir, s.data, pollen.WithDevice(s.host)); err != nil {
+	if _, err := bayes.Resume(context.Background(), dir, s.data, bayes.WithDevice(s.host)); err != nil {
 		refusal("resume", err)
 		return same, nil
 	}

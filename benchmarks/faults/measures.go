@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -77,10 +77,10 @@ func cost(h *harness) error {
 	var sums []float64
 	for i := range h.repeats {
 		for _, samples := range []int{usual, many} {
-			spec := pollen.Spec{Network: "lenet-small", Epochs: 1, BurnIn: new(0), Samples: samples, Schedule: optimizers.Constant{Rate: 0.2}}
+			spec := bayes.Spec{Network: "lenet-small", Epochs: 1, BurnIn: new(0), Samples: samples, Schedule: optimizers.Constant{Rate: 0.2}}
 			dir := filepath.Join(h.work, fmt.Sprint("cost-", samples, "-", i))
 			began := processorSeconds()
-			if _, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: splits.Train}, dir); err != nil {
+			if _, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: splits.Train}, dir); err != nil {
 				return err
 			}
 			seconds[samples] = append(seconds[samples], processorSeconds()-began)
@@ -114,7 +114,7 @@ func evalCost(h *harness, dir string, test *datasets.Dataset) error {
 	var scored, checked []float64
 	samples := 0
 	for range h.repeats {
-		run, err := pollen.Open(dir)
+		run, err := bayes.Open(dir)
 		if err != nil {
 			return err
 		}

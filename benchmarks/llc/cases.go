@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -124,12 +124,12 @@ func digits(name string) (c benchmark, err error) {
 		return c, errors.Wrap(err, "llc")
 	}
 	defer os.RemoveAll(dir)
-	adam, err := pollen.ParseMethod("adam")
+	adam, err := bayes.ParseMethod("adam")
 	if err != nil {
 		return c, err
 	}
-	spec := pollen.Spec{Network: name, Method: adam, Epochs: 30, Seed: 1}
-	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: train}, filepath.Join(dir, "run"))
+	spec := bayes.Spec{Network: name, Method: adam, Epochs: 30, Seed: 1}
+	run, err := bayes.Fit(ctx, spec, &datasets.Splits{Train: train}, filepath.Join(dir, "run"))
 	if err != nil {
 		return c, err
 	}

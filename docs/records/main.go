@@ -13,7 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 func main() {
@@ -94,7 +94,7 @@ func add(name, command, scores string, dirs []string) error {
 			return errors.Wrap(err, "records")
 		}
 		one.Manifest = absolute.ReplaceAll(one.Manifest, []byte(`"$1"`))
-		opened, err := pollen.Open(dir)
+		opened, err := bayes.Open(dir)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // TestTables: every table equals the one generated from its record, every record has a table and
@@ -57,7 +57,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestRecordsAreCurrent: records have no fields of diagnostics that package pollen does not have,
+// TestRecordsAreCurrent: records have no fields of diagnostics that package bayes does not have,
 // so that a renamed field does not read as zero.
 func TestRecordsAreCurrent(t *testing.T) {
 	paths, err := filepath.Glob("*.json")
@@ -77,7 +77,7 @@ func TestRecordsAreCurrent(t *testing.T) {
 			}
 			d := json.NewDecoder(bytes.NewReader(run.Diagnostics))
 			d.DisallowUnknownFields()
-			if err := d.Decode(&pollen.Diagnostics{}); err != nil {
+			if err := d.Decode(&bayes.Diagnostics{}); err != nil {
 				t.Errorf("%s: %v", path, err)
 				break
 			}

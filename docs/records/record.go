@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -24,10 +24,10 @@ type Record struct {
 
 // Run is one run of a command.
 type Run struct {
-	Name        string              `json:"name"`
-	Manifest    json.RawMessage     `json:"manifest"`
-	Scores      map[string]float64  `json:"scores,omitempty"`
-	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace; nil if the run had none
+	Name        string             `json:"name"`
+	Manifest    json.RawMessage    `json:"manifest"`
+	Scores      map[string]float64 `json:"scores,omitempty"`
+	Diagnostics *bayes.Diagnostics `json:"diagnostics,omitempty"` // without the trace; nil if the run had none
 }
 
 func (r Record) write(name string) error {

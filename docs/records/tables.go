@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -172,14 +172,14 @@ func temperatures(r *Record) (string, error) {
 		}
 		for _, row := range []struct {
 			name string
-			cell func(t pollen.Temperature) string
+			cell func(t bayes.Temperature) string
 		}{
-			{run.Name, func(t pollen.Temperature) string {
+			{run.Name, func(t bayes.Temperature) string {
 				return fmt.Sprintf("%.3f ± %.3f", float64(t.Configurational), float64(t.StandardError))
 			}},
-			{"  kinetic", func(t pollen.Temperature) string { return orDash("%.3f", t.Kinetic) }},
-			{"  drift", func(t pollen.Temperature) string { return orDash("%+.2f", t.Drift) }},
-			{"  noise", func(t pollen.Temperature) string { return orDash("%+.2f", t.GradientNoise) }},
+			{"  kinetic", func(t bayes.Temperature) string { return orDash("%.3f", t.Kinetic) }},
+			{"  drift", func(t bayes.Temperature) string { return orDash("%+.2f", t.Drift) }},
+			{"  noise", func(t bayes.Temperature) string { return orDash("%+.2f", t.GradientNoise) }},
 		} {
 			var cells []any
 			for _, t := range list {
@@ -199,7 +199,7 @@ func temperatures(r *Record) (string, error) {
 	return text(table)
 }
 
-func orDash(format string, v pollen.Number) string {
+func orDash(format string, v bayes.Number) string {
 	if math.IsNaN(float64(v)) {
 		return "-"
 	}

@@ -21,7 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
@@ -53,10 +53,10 @@ func main() {
 func run(ctx context.Context, out io.Writer, name string, epochs int, digits *datasets.Splits) error {
 	// A run's manifest has the network's name. A program that opens the run later must register the
 	// network by the same name.
-	if err := pollen.RegisterNetwork("mish", network); err != nil {
+	if err := bayes.RegisterNetwork("mish", network); err != nil {
 		return err
 	}
-	device, _, err := pollen.OpenDevice(pollen.DeviceOptions{Name: name})
+	device, _, err := bayes.OpenDevice(bayes.DeviceOptions{Name: name})
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func run(ctx context.Context, out io.Writer, name string, epochs int, digits *da
 		return err
 	}
 	defer os.RemoveAll(dir)
-	spec := pollen.Spec{Network: "mish", Method: langevin.SGLD{}, Epochs: epochs}
-	trained, err := pollen.Fit(ctx, spec, digits, filepath.Join(dir, "run"), pollen.WithDevice(device))
+	spec := bayes.Spec{Network: "mish", Method: langevin.SGLD{}, Epochs: epochs}
+	trained, err := bayes.Fit(ctx, spec, digits, filepath.Join(dir, "run"), bayes.WithDevice(device))
 	if err != nil {
 		return err
 	}

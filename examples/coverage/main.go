@@ -25,7 +25,7 @@ import (
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/interrupt"
@@ -52,7 +52,7 @@ func main() {
 var promises = []struct {
 	title string
 	rate  float64
-	kept  func(a pollen.Answer, label string) bool
+	kept  func(a bayes.Answer, label string) bool
 }{
 	{"sets of 90 % have the label", 0.90, inSet},
 	{"sets of 95 % have the label", 0.95, inSet},
@@ -60,8 +60,8 @@ var promises = []struct {
 	{"in distribution at 95 %", 0.95, inDistribution},
 }
 
-func inSet(a pollen.Answer, label string) bool      { return slices.Contains(a.PredictionSet, label) }
-func inDistribution(a pollen.Answer, _ string) bool { return *a.InDistribution }
+func inSet(a bayes.Answer, label string) bool      { return slices.Contains(a.PredictionSet, label) }
+func inDistribution(a bayes.Answer, _ string) bool { return *a.InDistribution }
 
 func run(ctx context.Context, out io.Writer, seeds int, sizes division) error {
 	digits, err := allDigits()
@@ -131,15 +131,15 @@ func keptShares(ctx context.Context, digits *datasets.Dataset, seed uint64, size
 		return nil, errors.Wrap(err, "coverage")
 	}
 	defer os.RemoveAll(dir)
-	spec := pollen.Spec{Network: "mlp-100", Method: langevin.SGHMC{Friction: 0.1}, Epochs: 5, Seed: seed}
-	trained, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: parts[0], Validation: parts[1]}, filepath.Join(dir, "run"))
+	spec := bayes.Spec{Network: "mlp-100", Method: langevin.SGHMC{Friction: 0.1}, Epochs: 5, Seed: seed}
+	trained, err := bayes.Fit(ctx, spec, &datasets.Splits{Train: parts[0], Validation: parts[1]}, filepath.Join(dir, "run"))
 	if err != nil {
 		return nil, err
 	}
 	shares := make([]float64, len(promises))
 	for i, p := range promises {
-		answers, err := trained.With(pollen.WithLevel(p.rate), pollen.WithInDistributionRate(p.rate),
-			pollen.WithSetRule(evaluate.SetRule{AllowEmpty: true})).Predict(ctx, parts[2])
+		answers, err := trained.With(bayes.WithLevel(p.rate), bayes.WithInDistributionRate(p.rate),
+			bayes.WithSetRule(evaluate.SetRule{AllowEmpty: true})).Predict(ctx, parts[2])
 		if err != nil {
 			return nil, err
 		}

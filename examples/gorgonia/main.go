@@ -20,7 +20,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph/stock"
 	"github.com/pollen-ml/pollen/langevin"
@@ -101,11 +101,11 @@ func bayesian(ctx context.Context, out io.Writer, dir string, s sizes, data *dat
 	if err != nil {
 		return err
 	}
-	if err := pollen.RegisterNetwork("convnet", layers.Sequential{network}); err != nil {
+	if err := bayes.RegisterNetwork("convnet", layers.Sequential{network}); err != nil {
 		return err
 	}
-	spec := pollen.Spec{Network: "convnet", Method: langevin.SGHMC{Friction: 0.1}, Subset: examples, Epochs: 5, Samples: 5}
-	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: data.Train}, dir)
+	spec := bayes.Spec{Network: "convnet", Method: langevin.SGHMC{Friction: 0.1}, Subset: examples, Epochs: 5, Samples: 5}
+	run, err := bayes.Fit(ctx, spec, &datasets.Splits{Train: data.Train}, dir)
 	if err != nil {
 		return err
 	}

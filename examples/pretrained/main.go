@@ -20,7 +20,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
@@ -53,7 +53,7 @@ var heads = []struct {
 }{{"Adam", "adam", 1}, {"NUTS", "nuts", 4}}
 
 // images reads the data in the shape that the network has, and the other images.
-func images(spec pollen.Spec, s settings) (*datasets.Splits, *datasets.Dataset, error) {
+func images(spec bayes.Spec, s settings) (*datasets.Splits, *datasets.Dataset, error) {
 	channels, height, width, err := spec.ImageShape()
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +75,7 @@ func run(ctx context.Context, out io.Writer, s settings) error {
 	if s.data == "" || s.out == "" || s.model == "" {
 		return errors.New("pretrained: -data, -out and -model are needed")
 	}
-	spec := pollen.Spec{Network: s.model, Input: s.input, Epochs: s.epochs, Seed: 1}
+	spec := bayes.Spec{Network: s.model, Input: s.input, Epochs: s.epochs, Seed: 1}
 	data, other, err := images(spec, s)
 	if err != nil {
 		return err
@@ -86,11 +86,11 @@ func run(ctx context.Context, out io.Writer, s settings) error {
 	for _, head := range heads {
 		spec := spec
 		spec.Chains = head.chains
-		if spec.Method, err = pollen.ParseMethod(head.method); err != nil {
+		if spec.Method, err = bayes.ParseMethod(head.method); err != nil {
 			return err
 		}
 		// The second head takes the features that the first one computed.
-		fitted, err := pollen.Fit(ctx, spec, data, filepath.Join(s.dir, head.method), pollen.WithFeatureCache(filepath.Join(s.dir, "features")))
+		fitted, err := bayes.Fit(ctx, spec, data, filepath.Join(s.dir, head.method), bayes.WithFeatureCache(filepath.Join(s.dir, "features")))
 		if err != nil {
 			return err
 		}

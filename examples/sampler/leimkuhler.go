@@ -54,7 +54,7 @@ var (
 )
 
 // Name implements langevin.Sampler. It is the name in the literature, for titles and errors; what a
-// user writes after --method is the name given to pollen.Register.
+// user writes after --method is the name given to bayes.Register.
 func (LeimkuhlerMatthews) Name() string { return "Leimkuhler-Matthews" }
 
 // Validate implements langevin.Sampler. It refuses attributes that are out of range, NaN included:

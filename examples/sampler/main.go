@@ -24,7 +24,7 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -48,14 +48,14 @@ func main() {
 func run(ctx context.Context, out io.Writer, name string, epochs int, digits *datasets.Splits) error {
 	// A run's directory keeps the method as text, "leimkuhler:carry=0.5". A program that opens the
 	// run later must have registered the name, too. The attributes and the schedule are defaults.
-	if err := pollen.Register("leimkuhler", LeimkuhlerMatthews{Carry: 0.5}, optimizers.Constant{Rate: 0.2}); err != nil {
+	if err := bayes.Register("leimkuhler", LeimkuhlerMatthews{Carry: 0.5}, optimizers.Constant{Rate: 0.2}); err != nil {
 		return err
 	}
-	method, err := pollen.ParseMethod("leimkuhler") // or LeimkuhlerMatthews{Carry: 0.4}
+	method, err := bayes.ParseMethod("leimkuhler") // or LeimkuhlerMatthews{Carry: 0.4}
 	if err != nil {
 		return err
 	}
-	device, _, err := pollen.OpenDevice(pollen.DeviceOptions{Name: name})
+	device, _, err := bayes.OpenDevice(bayes.DeviceOptions{Name: name})
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func run(ctx context.Context, out io.Writer, name string, epochs int, digits *da
 		return err
 	}
 	defer os.RemoveAll(dir)
-	spec := pollen.Spec{Method: method, Epochs: epochs}
-	trained, err := pollen.Fit(ctx, spec, digits, filepath.Join(dir, "run"), pollen.WithDevice(device))
+	spec := bayes.Spec{Method: method, Epochs: epochs}
+	trained, err := bayes.Fit(ctx, spec, digits, filepath.Join(dir, "run"), bayes.WithDevice(device))
 	if err != nil {
 		return err
 	}

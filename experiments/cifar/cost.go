@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/tensor"
@@ -19,7 +19,7 @@ func (s *study) announce(ctx context.Context) error {
 	precision := cmp.Or(cuda.Precision(s.on.Precision), cuda.TF32)
 	for _, m := range s.methods {
 		spec, device := m.spec(s), &predicting{Device: s.device, precision: precision}
-		steps, step, err := comparison.Cost(ctx, spec, s.data.Train, 8, time.Now, nil, pollen.WithDevice(device))
+		steps, step, err := comparison.Cost(ctx, spec, s.data.Train, 8, time.Now, nil, bayes.WithDevice(device))
 		if err != nil {
 			return err
 		}

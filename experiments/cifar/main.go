@@ -20,7 +20,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
@@ -64,7 +64,7 @@ type study struct {
 	epochs, images int
 	estimate       bool
 	runs           []string // directories of other runs
-	on             pollen.DeviceOptions
+	on             bayes.DeviceOptions
 
 	data      datasets.Splits
 	reference []float64 // probabilities of the test images
@@ -81,7 +81,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer, from 
 		return err
 	}
 	var note string
-	if s.device, note, err = pollen.OpenDevice(s.on); err != nil {
+	if s.device, note, err = bayes.OpenDevice(s.on); err != nil {
 		return err
 	}
 	defer s.device.Close()
@@ -99,7 +99,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer, from 
 		return err
 	}
 	for _, dir := range s.runs {
-		opened, err := pollen.Open(dir)
+		opened, err := bayes.Open(dir)
 		if err != nil {
 			return err
 		}
@@ -129,8 +129,8 @@ func (s *study) parse(arguments []string, from *source) error {
 	f.IntVar(&s.epochs, "epochs", 100, "passes over the data of each chain")
 	f.IntVar(&s.images, "images", 40960, "number of training images; the reference has 40 960")
 	f.StringVar(&s.dir, "folder", "runs/cifar", "directory of the runs")
-	f.StringVar(&s.on.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), " or "))
-	f.StringVar(&s.on.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+
+	f.StringVar(&s.on.Name, "device", "auto", "device: "+strings.Join(bayes.DeviceNames(), " or "))
+	f.StringVar(&s.on.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(bayes.Precisions(), ", ")+
 		" (default fp32, in predictions tf32)")
 	f.BoolVar(&s.estimate, "estimate", false, "print the cost and stop")
 	if err := f.Parse(arguments); err != nil {
@@ -175,7 +175,7 @@ func (s *study) train(ctx context.Context, table *report.Table) (err error) {
 	defer func() { err = cmp.Or(err, runs.Close()) }()
 	for i, m := range s.methods {
 		fmt.Fprintf(s.progress, "%s\n", m.title)
-		done, err := runs.Fit(ctx, entries[i], &s.data, pollen.WithDevice(s.device), pollen.WithObserver(s.watch()))
+		done, err := runs.Fit(ctx, entries[i], &s.data, bayes.WithDevice(s.device), bayes.WithObserver(s.watch()))
 		if err != nil {
 			return err
 		}
@@ -187,9 +187,9 @@ func (s *study) train(ctx context.Context, table *report.Table) (err error) {
 }
 
 // watch returns an observer that prints a line for every tenth of a run.
-func (s *study) watch() func(e pollen.Event) {
+func (s *study) watch() func(e bayes.Event) {
 	tenth := 0
-	return func(e pollen.Event) {
+	return func(e bayes.Event) {
 		if now := 10 * e.Done / max(1, e.Total); now > tenth {
 			tenth = now
 			fmt.Fprintf(s.progress, "  %3d %%  loss %.3f\n", 10*now, e.Loss)
@@ -198,7 +198,7 @@ func (s *study) watch() func(e pollen.Event) {
 }
 
 // score adds the row of a finished run.
-func (s *study) score(ctx context.Context, table *report.Table, title string, r *pollen.Run, published string) error {
+func (s *study) score(ctx context.Context, table *report.Table, title string, r *bayes.Run, published string) error {
 	average, err := r.Predictions(ctx, s.data.Test, nil)
 	if err != nil {
 		return errors.WithMessage(err, title)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -33,17 +33,17 @@ const (
 type method struct {
 	name, title string
 	published   string // agreement and total variation
-	spec        func(s *study) pollen.Spec
+	spec        func(s *study) bayes.Spec
 }
 
 var methods = []method{
-	{"sgd", "SGD", "0.855 0.190", func(s *study) pollen.Spec {
+	{"sgd", "SGD", "0.855 0.190", func(s *study) bayes.Spec {
 		spec := s.specification(optimizers.Momentum{Decay: 0.9, WeightDecay: weightDecay / float64(s.images)}, optimizers.Cosine{First: rate})
 		spec.Prior = nil // the weight decay is the prior
 		return spec
 	}},
-	{"ensemble", "ensemble of 5", "0.915 0.115", func(s *study) pollen.Spec {
-		spec := s.specification(pollen.Ensemble{}, optimizers.Cosine{First: 10 * rate})
+	{"ensemble", "ensemble of 5", "0.915 0.115", func(s *study) bayes.Spec {
+		spec := s.specification(bayes.Ensemble{}, optimizers.Cosine{First: 10 * rate})
 		spec.Chains = members
 		return spec
 	}},
@@ -58,16 +58,16 @@ var methods = []method{
 }
 
 // specification returns the settings that all methods share.
-func (s *study) specification(m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
-	return pollen.Spec{
+func (s *study) specification(m bayes.Method, schedule optimizers.Schedule) bayes.Spec {
+	return bayes.Spec{
 		Network: s.network, Method: m, Schedule: schedule, Batch: batch, Epochs: s.epochs, Seed: 1,
 		Prior: new(langevin.Gaussian(math.Sqrt(variance))),
 	}
 }
 
 // sampled samples the posterior at a constant rate, in the second half of a run.
-func sampled(m pollen.Method, rate float64) func(s *study) pollen.Spec {
-	return func(s *study) pollen.Spec {
+func sampled(m bayes.Method, rate float64) func(s *study) bayes.Spec {
+	return func(s *study) bayes.Spec {
 		spec := s.specification(m, optimizers.Constant{Rate: rate})
 		spec.BurnIn, spec.Samples = new(s.epochs/2), max(1, s.epochs/2/thinning)
 		return spec
@@ -75,8 +75,8 @@ func sampled(m pollen.Method, rate float64) func(s *study) pollen.Spec {
 }
 
 // cyclical samples in the last fifth of each cycle.
-func cyclical(m pollen.Method, rate float64) func(s *study) pollen.Spec {
-	return func(s *study) pollen.Spec {
+func cyclical(m bayes.Method, rate float64) func(s *study) bayes.Spec {
+	return func(s *study) bayes.Spec {
 		cycles := max(1, s.epochs/cycle)
 		spec := s.specification(m, optimizers.Cyclical{Initial: rate, Cycles: cycles})
 		spec.Cycles, spec.Samples = cycles, max(cycles, s.epochs/5/thinning)

@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"path/filepath"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -32,14 +32,14 @@ const (
 	longMembers = 4   // of the ensemble
 )
 
-var ensemble = method{"deep ensemble", func(s *study) pollen.Spec {
-	return pollen.Spec{Network: s.network, Method: pollen.Ensemble{}, Epochs: s.scaled(100), Chains: longMembers, Seed: 1, Prior: new(s.prior)}
+var ensemble = method{"deep ensemble", func(s *study) bayes.Spec {
+	return bayes.Spec{Network: s.network, Method: bayes.Ensemble{}, Epochs: s.scaled(100), Chains: longMembers, Seed: 1, Prior: new(s.prior)}
 }}
 
 var convolutionalMethods = []method{
 	ensemble,
-	{"auto, all data", func(s *study) pollen.Spec {
-		spec := onward(pollen.Auto{}, nil, 0)(s)
+	{"auto, all data", func(s *study) bayes.Spec {
+		spec := onward(bayes.Auto{}, nil, 0)(s)
 		spec.Batch, spec.Weights = 0, ""
 		return spec
 	}},
@@ -53,12 +53,12 @@ func (s *study) ensembleDir() string {
 }
 
 // onward returns the settings of a sampler that starts where the ensemble ended.
-func onward(m pollen.Method, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
-	return func(s *study) pollen.Spec {
+func onward(m bayes.Method, schedule optimizers.Schedule, cycles int) func(s *study) bayes.Spec {
+	return func(s *study) bayes.Spec {
 		spec := s.specification(m, schedule, longEpochs)
 		spec.Chains, spec.Cycles, spec.Start = longChains, cycles, s.ensembleDir()
 		spec.BurnIn, spec.Samples = new(s.scaled(longBurnIn)/max(1, cycles)), max(2*cycles, s.scaled(longSamples))
-		spec.Weights = pollen.StepSize
+		spec.Weights = bayes.StepSize
 		return spec
 	}
 }

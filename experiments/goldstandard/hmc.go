@@ -5,7 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -28,7 +28,7 @@ type drawn struct {
 func (s *study) hmcEntry(seed int) comparison.Entry {
 	t := s.posterior.hmc
 	warmup, draws := s.scaled(t.warmup), s.scaled(t.draws)
-	e := comparison.Entry{Title: fmt.Sprintf("HMC, seed %d", seed), Spec: pollen.Spec{
+	e := comparison.Entry{Title: fmt.Sprintf("HMC, seed %d", seed), Spec: bayes.Spec{
 		Network: s.posterior.network, Method: mcmc.HMC{LeapfrogSteps: t.leaps, Jitter: 0.2}, Batch: s.posterior.examples,
 		Epochs: t.leaps * (warmup + draws), BurnIn: new(t.leaps * warmup), Samples: draws, Chains: chains, Seed: uint64(seed),
 		Prior: new(s.posterior.prior),

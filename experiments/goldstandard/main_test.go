@@ -14,7 +14,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -91,7 +91,7 @@ func TestSamplesAreWeighted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := pollen.Open(filepath.Join(s.dir, "cyclical sghmc"))
+	run, err := bayes.Open(filepath.Join(s.dir, "cyclical sghmc"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // specification returns the settings that methods share. Rates are on the mean loss.
-func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epochs int) pollen.Spec {
-	return pollen.Spec{
+func (s *study) specification(m bayes.Method, schedule optimizers.Schedule, epochs int) bayes.Spec {
+	return bayes.Spec{
 		Network: s.network, Method: m, Schedule: schedule, Batch: s.batch, Epochs: max(shortest, s.scaled(epochs)), Seed: 1, Prior: new(s.prior),
 	}
 }
@@ -18,8 +18,8 @@ func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epo
 const shortest = 16
 
 // run makes the run of an entry, or resumes it.
-func (s *study) run(e comparison.Entry) (*pollen.Run, error) {
-	return s.runs.Fit(s.ctx, e, &s.data, pollen.WithDevice(s.device))
+func (s *study) run(e comparison.Entry) (*bayes.Run, error) {
+	return s.runs.Fit(s.ctx, e, &s.data, bayes.WithDevice(s.device))
 }
 
 // predict averages the probabilities of a method's samples for the test images with the samples'
@@ -46,6 +46,6 @@ func (s *study) predict(m method) (r row, err error) {
 type row struct {
 	name        string
 	mean        []float64
-	temperature *pollen.Measured
-	mixing      *pollen.Mixing
+	temperature *bayes.Measured
+	mixing      *bayes.Mixing
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -29,20 +29,20 @@ const (
 
 var perceptronMethods = []method{
 	{"SGD", solution},
-	{"deep ensemble", func(s *study) pollen.Spec {
-		spec := s.descending(pollen.Ensemble{})
+	{"deep ensemble", func(s *study) bayes.Spec {
+		spec := s.descending(bayes.Ensemble{})
 		spec.Chains = members
 		return spec
 	}},
-	{"MC dropout", func(s *study) pollen.Spec { return s.drawing(s.descending(pollen.Dropout{Rate: 0.2})) }},
-	{"SWAG", func(s *study) pollen.Spec {
-		spec := s.drawing(s.descending(pollen.SWAG{Rank: 20}))
+	{"MC dropout", func(s *study) bayes.Spec { return s.drawing(s.descending(bayes.Dropout{Rate: 0.2})) }},
+	{"SWAG", func(s *study) bayes.Spec {
+		spec := s.drawing(s.descending(bayes.SWAG{Rank: 20}))
 		spec.Schedule, spec.BurnIn = optimizers.Constant{Rate: 0.05}, new(spec.Epochs/2)
 		return spec
 	}},
-	{"Laplace, last layer", func(s *study) pollen.Spec { return s.drawing(s.descending(pollen.LaplaceApproximation{})) }},
-	{"Bayes by Backprop", func(s *study) pollen.Spec {
-		return s.drawing(s.specification(pollen.BayesByBackprop{InitialStd: 0.05}, optimizers.Cosine{First: 0.003}, epochs))
+	{"Laplace, last layer", func(s *study) bayes.Spec { return s.drawing(s.descending(bayes.LaplaceApproximation{})) }},
+	{"Bayes by Backprop", func(s *study) bayes.Spec {
+		return s.drawing(s.specification(bayes.BayesByBackprop{InitialStd: 0.05}, optimizers.Cosine{First: 0.003}, epochs))
 	}},
 	{"SGLD", sampled(langevin.SGLD{}, optimizers.Constant{Rate: 0.005}, 0)},
 	{"pSGLD, Gamma none", sampled(preconditioned(langevin.GammaNone), optimizers.Constant{Rate: 1e-4}, 0)},
@@ -55,12 +55,12 @@ var perceptronMethods = []method{
 	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"SMILE", sampled(langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
-	{"UBU, symmetric minibatches", func(s *study) pollen.Spec {
+	{"UBU, symmetric minibatches", func(s *study) bayes.Spec {
 		spec := sampled(langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)(s)
 		spec.Symmetric = true
 		return spec
 	}},
-	{"MCLMC, all data", func(s *study) pollen.Spec {
+	{"MCLMC, all data", func(s *study) bayes.Spec {
 		spec := sampled(mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil, 0)(s)
 		spec.Batch, spec.Weights = s.examples, "" // a constant step size has no weights
 		return spec
@@ -73,30 +73,30 @@ func preconditioned(gamma langevin.Gamma) langevin.Sampler {
 
 // sampled returns the settings of a sampler at temperature 1. The first quarter of a run, or of
 // each cycle, is burn-in.
-func sampled(sampler pollen.Method, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
-	return func(s *study) pollen.Spec {
+func sampled(sampler bayes.Method, schedule optimizers.Schedule, cycles int) func(s *study) bayes.Spec {
+	return func(s *study) bayes.Spec {
 		spec := s.specification(sampler, schedule, epochs)
 		spec.Chains, spec.Cycles = chainsOfEach, cycles
 		spec.BurnIn, spec.Samples = new(spec.Epochs/4/max(1, cycles)), max(2*cycles, s.scaled(perChain))
-		spec.Weights = pollen.StepSize // also with cycles, whose first samples have large steps
+		spec.Weights = bayes.StepSize // also with cycles, whose first samples have large steps
 		return spec
 	}
 }
 
 // descending returns the settings of methods that begin with an optimizer, with an annealed rate.
-func (s *study) descending(m pollen.Method) pollen.Spec {
+func (s *study) descending(m bayes.Method) bayes.Spec {
 	return s.specification(m, optimizers.Cosine{First: 0.05}, descent)
 }
 
 // solution returns the settings of SGD, with the prior as weight decay.
-func solution(s *study) pollen.Spec {
+func solution(s *study) bayes.Spec {
 	spec := s.descending(optimizers.SGD{WeightDecay: 1 / (float64(s.examples) * priorStd * priorStd)})
 	spec.Prior = nil
 	return spec
 }
 
 // drawing sets the number of draws of methods that draw at the end of a run.
-func (s *study) drawing(spec pollen.Spec) pollen.Spec {
+func (s *study) drawing(spec bayes.Spec) bayes.Spec {
 	spec.Samples = s.scaled(passes)
 	return spec
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/file"
@@ -32,9 +32,9 @@ type reference struct {
 
 // half is the result of one run of HMC.
 type half struct {
-	Mean        []float64        `json:"mean"` // probabilities by test image and class
-	Acceptance  float64          `json:"acceptance"`
-	Temperature *pollen.Measured `json:"temperature"` // of what predictions depend on
+	Mean        []float64       `json:"mean"` // probabilities by test image and class
+	Acceptance  float64         `json:"acceptance"`
+	Temperature *bayes.Measured `json:"temperature"` // of what predictions depend on
 }
 
 // reference returns the stored reference of the posterior. If there is none, or a path to write to,
@@ -98,7 +98,7 @@ func rounded(values []float64) []float64 {
 func (r *reference) mean() []float64 { return pool(r.Halves[0].Mean, r.Halves[1].Mean) }
 
 // temperature returns the mean temperature of both halves, or nil if one was not measured.
-func (r *reference) temperature() *pollen.Measured {
+func (r *reference) temperature() *bayes.Measured {
 	return both(r.Halves[0].Temperature, r.Halves[1].Temperature)
 }
 
@@ -133,9 +133,9 @@ func pool(p, q []float64) []float64 {
 }
 
 // both returns the mean of two measurements, or nil if one is nil.
-func both(a, b *pollen.Measured) *pollen.Measured {
+func both(a, b *bayes.Measured) *bayes.Measured {
 	if a == nil || b == nil {
 		return nil
 	}
-	return &pollen.Measured{Value: (a.Value + b.Value) / 2, StandardError: pollen.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
+	return &bayes.Measured{Value: (a.Value + b.Value) / 2, StandardError: bayes.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/tensor"
@@ -28,5 +28,5 @@ func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 // method is a way to approximate the posterior's predictions.
 type method struct {
 	name string
-	spec func(s *study) pollen.Spec
+	spec func(s *study) bayes.Spec
 }

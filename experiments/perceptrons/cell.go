@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/file"
@@ -91,8 +91,8 @@ func (c cell) samples() int {
 }
 
 // spec returns the run of the cell. Samplers keep samples, optimizers their last state.
-func (c cell) spec() pollen.Spec {
-	s := pollen.Spec{
+func (c cell) spec() bayes.Spec {
+	s := bayes.Spec{
 		Network: fmt.Sprintf("mlp-%d-%d", c.Width, c.Width), Method: langevin.SGLD{},
 		Schedule: optimizers.Step{Initial: c.Rate, Factor: 0.5, Every: max(1, c.steps()/halvings)},
 		Batch:    batch, Epochs: c.Epochs, Seed: c.Seed, FirstChain: c.Chain,
@@ -147,11 +147,11 @@ func (c cell) path(dir string) string { return filepath.Join(dir, c.String()+".j
 func (c cell) runDir(dir string) string { return filepath.Join(dir, c.String()) }
 
 // train makes the cell's run, or resumes it.
-func (c cell) train(ctx context.Context, train *datasets.Dataset, dir string, options ...pollen.Option) (*pollen.Run, error) {
+func (c cell) train(ctx context.Context, train *datasets.Dataset, dir string, options ...bayes.Option) (*bayes.Run, error) {
 	data := &datasets.Splits{Train: train}
-	m, err := pollen.ReadManifest(c.runDir(dir))
-	if none := (*pollen.NotARunError)(nil); errors.As(err, &none) {
-		return pollen.Fit(ctx, c.spec(), data, c.runDir(dir), options...)
+	m, err := bayes.ReadManifest(c.runDir(dir))
+	if none := (*bayes.NotARunError)(nil); errors.As(err, &none) {
+		return bayes.Fit(ctx, c.spec(), data, c.runDir(dir), options...)
 	}
 	if err != nil {
 		return nil, err
@@ -159,11 +159,11 @@ func (c cell) train(ctx context.Context, train *datasets.Dataset, dir string, op
 	if name, there, here := m.Difference(c.spec()); name != "" {
 		return nil, errors.Errorf("perceptrons: %s holds a run whose %s is %q, not %q: take another folder", c.runDir(dir), name, there, here)
 	}
-	return pollen.Resume(ctx, c.runDir(dir), data, options...)
+	return bayes.Resume(ctx, c.runDir(dir), data, options...)
 }
 
 // make trains the cell and scores it.
-func (c cell) make(ctx context.Context, train, test *datasets.Dataset, dir string, options ...pollen.Option) (*result, error) {
+func (c cell) make(ctx context.Context, train, test *datasets.Dataset, dir string, options ...bayes.Option) (*result, error) {
 	run, err := c.train(ctx, train, dir, options...)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (c cell) make(ctx context.Context, train, test *datasets.Dataset, dir strin
 	return c.score(ctx, run, test)
 }
 
-func (c cell) score(ctx context.Context, run *pollen.Run, test *datasets.Dataset) (*result, error) {
+func (c cell) score(ctx context.Context, run *bayes.Run, test *datasets.Dataset) (*result, error) {
 	equal, err := evaluate.NewPredictive(test.Len(), test.Classes)
 	if err != nil {
 		return nil, err

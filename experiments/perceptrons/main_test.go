@@ -15,7 +15,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -159,12 +159,12 @@ func TestInterruptedCell(t *testing.T) {
 	}
 	dir := t.TempDir()
 	ctx, stop := context.WithCancel(context.Background())
-	_, err = c.make(ctx, splits.Train, splits.Test, dir, pollen.WithObserver(func(e pollen.Event) {
+	_, err = c.make(ctx, splits.Train, splits.Test, dir, bayes.WithObserver(func(e bayes.Event) {
 		if e.Done > 650 { // one sample is drawn
 			stop()
 		}
 	}))
-	if unfinished := (*pollen.UnfinishedError)(nil); !errors.As(err, &unfinished) || unfinished.Samples != 1 {
+	if unfinished := (*bayes.UnfinishedError)(nil); !errors.As(err, &unfinished) || unfinished.Samples != 1 {
 		t.Fatalf("%v, want a run that was stopped after a sample", err)
 	}
 	other := c
@@ -172,7 +172,7 @@ func TestInterruptedCell(t *testing.T) {
 	_, err = other.make(context.Background(), splits.Train, splits.Test, dir)
 	matches(t, fmt.Sprint(err), `holds a run whose .* take another folder`)
 	first := 0
-	got, err := c.make(context.Background(), splits.Train, splits.Test, dir, pollen.WithObserver(func(e pollen.Event) {
+	got, err := c.make(context.Background(), splits.Train, splits.Test, dir, bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "fit" && e.Done > 0 && first == 0 {
 			first = e.Done
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/tensor"
@@ -55,7 +55,7 @@ func (t *study) announce(ctx context.Context, missing []cell, all int) error {
 
 // measure returns what a cell takes, from the time of some steps and of one prediction.
 func (t *study) measure(ctx context.Context, c cell, device tensor.Device) (cost, error) {
-	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, t.now, nil, pollen.WithDevice(device))
+	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, t.now, nil, bayes.WithDevice(device))
 	if err != nil {
 		return cost{}, err
 	}
@@ -80,7 +80,7 @@ func (t *study) measurePrediction(ctx context.Context, c cell, device tensor.Dev
 	defer os.RemoveAll(dir)
 	spec := c.spec()
 	spec.Subset, spec.Epochs, spec.BurnInSteps, spec.Thinning, spec.BurnIn, spec.Samples = batch, 1, 0, 0, new(0), 1
-	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: t.train}, filepath.Join(dir, "run"), pollen.WithDevice(device))
+	run, err := bayes.Fit(ctx, spec, &datasets.Splits{Train: t.train}, filepath.Join(dir, "run"), bayes.WithDevice(device))
 	if err != nil {
 		return 0, 0, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 )
@@ -49,7 +49,7 @@ func TestCellSettings(t *testing.T) {
 			t.Errorf("rate %v at step %d, want %v", rates[step], step, want)
 		}
 	}
-	if want := pollen.Method(langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaNone}); spec.Method != want {
+	if want := bayes.Method(langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaNone}); spec.Method != want {
 		t.Errorf("%+v, want %+v", spec.Method, want)
 	}
 	if spec.Batch != 100 || *spec.Prior != langevin.Gaussian(1) || *spec.Temperature != 1./60000 || spec.FirstChain != 2 || spec.Chains != 1 {
@@ -59,7 +59,7 @@ func TestCellSettings(t *testing.T) {
 		t.Errorf("%q, want %q", c, want)
 	}
 	c.Method, c.Temperature = "sgd", 0
-	if spec, err = c.spec().Resolve(); err != nil || *spec.BurnIn != 0 || spec.Samples != 1 || spec.Method != pollen.Method(langevin.SGLD{}) {
+	if spec, err = c.spec().Resolve(); err != nil || *spec.BurnIn != 0 || spec.Samples != 1 || spec.Method != bayes.Method(langevin.SGLD{}) {
 		t.Errorf("sgd: %+v (%v), want its last state", spec, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -28,9 +28,9 @@ type work struct {
 }
 
 // observer returns an observer that counts the steps of a cell.
-func (w *work) observer(c cell) pollen.Observer {
+func (w *work) observer(c cell) bayes.Observer {
 	before := 0
-	return func(e pollen.Event) {
+	return func(e bayes.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		switch {
@@ -89,7 +89,7 @@ func (t *study) makeCells(ctx context.Context, cells []cell) ([]*result, error) 
 			device := tensor.NewHost(1)
 			defer device.Close()
 			for c := range queue {
-				r, err := c.make(ctx, t.train, t.test, t.dir, pollen.WithDevice(device), pollen.WithObserver(w.observer(c)))
+				r, err := c.make(ctx, t.train, t.test, t.dir, bayes.WithDevice(device), bayes.WithObserver(w.observer(c)))
 				if err == nil {
 					err = r.write(t.dir)
 				}

@@ -81,7 +81,7 @@ func initialValue(n *gorgonia.Node) (graph.Initializer, error) {
 
 // Network is a stock graph from its input to its output, both [B ...], as a layer that accepts
 // batches of any size: layers.Sequential{network} is a network for Pollen's methods. Give it a name
-// by pollen.RegisterNetwork, so that its runs can be opened again.
+// by bayes.RegisterNetwork, so that its runs can be opened again.
 type Network struct {
 	survey        *survey
 	input, output *gorgonia.Node

@@ -9,7 +9,7 @@ import (
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph/stock"
 	"github.com/pollen-ml/pollen/langevin"
@@ -77,14 +77,14 @@ func TestFitAdoptedNetwork(t *testing.T) {
 	const classes = 3
 	data := bars(t, 60, classes)
 	probabilities, x, network := perceptronOf(t, classes)
-	must(t, pollen.RegisterNetwork("perceptron", layers.Sequential{network}))
-	spec := pollen.Spec{
+	must(t, bayes.RegisterNetwork("perceptron", layers.Sequential{network}))
+	spec := bayes.Spec{
 		Network: "perceptron", Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 0.05}, Batch: 20, Epochs: 12, Samples: 3, Chains: 2,
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, dir)
+	_, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: data}, dir)
 	must(t, err)
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	scores, err := run.Assess(context.Background(), data, nil)
 	must(t, err)

@@ -16,13 +16,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// builtKubernetes is the program of tools/kubernetes, which is built once for its sources.
+// builtKubernetes is the program of internal/tools/kubernetes, which is built once for its sources.
 func builtKubernetes(t *testing.T) string {
 	t.Helper()
 	sources := sha256.New()
 	fmt.Fprintln(sources, runtime.Version())
 	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
-		content, err := os.ReadFile(filepath.Join("../../tools/kubernetes", name))
+		content, err := os.ReadFile(filepath.Join("../tools/kubernetes", name))
 		check(t, err)
 		fmt.Fprintf(sources, "%s %d\n%s", name, len(content), content)
 	}
@@ -35,7 +35,7 @@ func builtKubernetes(t *testing.T) string {
 	begun := time.Now()
 	t.Logf("building %s", program)
 	check(t, os.MkdirAll(filepath.Dir(program), 0o755))
-	output(t, "go", "build", "-C", "../../tools/kubernetes", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=v1.33.0", "-o", program+".new", ".")
+	output(t, "go", "build", "-C", "../tools/kubernetes", "-ldflags", "-s -w -X k8s.io/component-base/version.gitVersion=v1.33.0", "-o", program+".new", ".")
 	check(t, os.Rename(program+".new", program))
 	t.Logf("built Kubernetes in %v", time.Since(begun).Round(time.Second))
 	return program
@@ -55,7 +55,7 @@ func (k *kubernetes) startNodes(count int) {
 	}
 	k.write("network/1.conflist", `{"cniVersion": "0.4.0", "name": "single", "plugins": [{"type": "single"}]}`, 0o644)
 	pause := k.path("pause")
-	output(k.t, "go", "build", "-C", "../../tools/kubernetes", "-o", pause, "./pause")
+	output(k.t, "go", "build", "-C", "../tools/kubernetes", "-o", pause, "./pause")
 	for i := range count {
 		n := &node{place{k.t, k.path(fmt.Sprintf("node-%d", i))}, fmt.Sprintf("node-%d", i)}
 		k.nodes = append(k.nodes, n)
@@ -123,7 +123,7 @@ func (n *node) ctr(arguments ...string) (string, error) {
 func (k *kubernetes) load(program, name string) {
 	k.t.Helper()
 	archive := program + ".tar"
-	output(k.t, "go", "run", "-C", "../../tools", "./image", program, name, archive)
+	output(k.t, "go", "run", "-C", "../tools", "./image", program, name, archive)
 	for _, n := range k.nodes {
 		_, err := n.ctr("images", "import", "--snapshotter", "native", archive)
 		check(k.t, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -17,10 +17,10 @@ import (
 func Status(dirs []string, now time.Time) (*report.Table, string, error) {
 	table := report.NewTable("run", report.Column{Title: "state"}, report.Column{Title: "host, process"}, report.Column{Title: "steps"},
 		report.Column{Title: "samples"}, report.Column{Title: "steps/s"}, report.Column{Title: "time left"})
-	states := map[pollen.State]int{}
+	states := map[bayes.State]int{}
 	var why []string
 	var unread error
-	err := Walk(dirs, func(dir string, run *pollen.Run, p pollen.Progress, err error) error {
+	err := Walk(dirs, func(dir string, run *bayes.Run, p bayes.Progress, err error) error {
 		if err != nil {
 			const state = "unreadable"
 			states[state]++
@@ -31,7 +31,7 @@ func Status(dirs []string, now time.Time) (*report.Table, string, error) {
 			return table.Add(dir, state, "-", "-", "-", "-", "-")
 		}
 		states[p.State]++
-		if p.Error != "" && p.State == pollen.Failed {
+		if p.Error != "" && p.State == bayes.Failed {
 			why = append(why, dir+": "+p.Error)
 		}
 		where, speed, left := "-", "-", "-"
@@ -40,12 +40,12 @@ func Status(dirs []string, now time.Time) (*report.Table, string, error) {
 		}
 		if p.PerSecond > 0 {
 			speed = fmt.Sprintf("%.3g", p.PerSecond)
-			if seconds := float64(p.Steps-p.Made) / p.PerSecond; p.State == pollen.Running && seconds < math.MaxInt32 {
+			if seconds := float64(p.Steps-p.Made) / p.PerSecond; p.State == bayes.Running && seconds < math.MaxInt32 {
 				left = time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 			}
 		}
 		state := string(p.State)
-		if p.State != pollen.Finished {
+		if p.State != bayes.Finished {
 			state += ", " + now.Sub(p.Updated).Round(time.Second).String() + " ago"
 		}
 		return table.Add(dir, state, where, fmt.Sprintf("%d of %d", p.Made, p.Steps), fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)

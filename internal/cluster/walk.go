@@ -7,7 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // NoRunError is the error for a directory without a run in or below it. Cause is nil, or why
@@ -30,21 +30,21 @@ func (n *NoRunError) Error() string {
 // run and its progress. If a run cannot be read, visit gets the error, and run is nil if it cannot
 // be opened. Walk does not look for runs inside runs. It returns a NoRunError for a directory
 // without runs, and the first error of visit.
-func Walk(dirs []string, visit func(dir string, run *pollen.Run, p pollen.Progress, err error) error) error {
+func Walk(dirs []string, visit func(dir string, run *bayes.Run, p bayes.Progress, err error) error) error {
 	for _, dir := range dirs {
 		found, why := false, error(nil)
 		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {
 				return err
 			}
-			run, err := pollen.Open(path)
-			if errors.As(err, new(*pollen.NotARunError)) {
+			run, err := bayes.Open(path)
+			if errors.As(err, new(*bayes.NotARunError)) {
 				if why == nil && !errors.Is(err, os.ErrNotExist) {
 					why = err
 				}
 				return nil
 			}
-			var p pollen.Progress
+			var p bayes.Progress
 			if err == nil {
 				p, err = run.Progress()
 			}

@@ -8,13 +8,13 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // The error of a directory without runs names what is there instead of a manifest.
 func TestWalkNamesTheCause(t *testing.T) {
 	dir := t.TempDir()
-	visit := func(string, *pollen.Run, pollen.Progress, error) error { return nil }
+	visit := func(string, *bayes.Run, bayes.Progress, error) error { return nil }
 	var none *NoRunError
 	if err := Walk([]string{dir}, visit); !errors.As(err, &none) || none.Cause != nil {
 		t.Errorf("error %v, want one without a cause", err)

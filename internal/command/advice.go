@@ -11,13 +11,13 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
 // maxAdviceECE is the largest ECE of a run that is called good enough. One whose R-hat is above
-// pollen.MixedRHat is good enough except for its probabilities. The user decides what accuracy is
+// bayes.MixedRHat is good enough except for its probabilities. The user decides what accuracy is
 // enough.
 const maxAdviceECE = 0.1
 
@@ -29,7 +29,7 @@ type judgement struct {
 }
 
 // judge judges a run by its scores on test images and its chains. d is nil without diagnostics.
-func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *pollen.Diagnostics) judgement {
+func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *bayes.Diagnostics) judgement {
 	m := run.Manifest()
 	accuracy := a.Values["accuracy"]
 	largest := float64(slices.Max(test.Counts())) / float64(test.Len()) // class, as a fraction
@@ -46,14 +46,14 @@ func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *p
 		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*largest)
 	case ece > maxAdviceECE:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
-	case rHat > pollen.MixedRHat:
+	case rHat > bayes.MixedRHat:
 		j.verdict = fmt.Sprintf("%s: good enough if that is what you need, except for probabilities: chains disagree (split R-hat %.2f)", right, rHat)
 	default:
 		j.verdict = right + ": good enough if that is what you need"
 	}
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
-	case pollen.IsOptimizer(m.Spec.Method):
+	case bayes.IsOptimizer(m.Spec.Method):
 		j.command, j.cost = "fit"+dataFlags(m)+into, 2*4/float64(max(1, m.Spec.Chains)) // as many steps for each of 4 chains, and a warm start
 	case m.Teacher != nil:
 		j.command, j.cost = fmt.Sprintf("distil %s --epochs %d%s", shellQuoted(m.Spec.Teacher), 2*m.Spec.Epochs, into), 2
@@ -68,7 +68,7 @@ func judge(run *pollen.Run, a *evaluate.Assessment, test *datasets.Dataset, d *p
 }
 
 // dataFlags returns the flags of a run's data and network, for a run with the default method.
-func dataFlags(m pollen.Manifest) string {
+func dataFlags(m bayes.Manifest) string {
 	var flags strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
 		if key != "device" && key != "precision" && key != "model" {

@@ -14,7 +14,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/npz"
 )
@@ -82,7 +82,7 @@ func (o *outputFlags) resolve() error {
 
 // write writes the answers to --out or the standard output. idName is the name of the column with
 // the images' identifiers, if they have any.
-func (o *outputFlags) write(answers []pollen.Answer, classes []string, idName string, c *console) error {
+func (o *outputFlags) write(answers []bayes.Answer, classes []string, idName string, c *console) error {
 	if o.format == "npz" {
 		return writeAnswerArrays(o.path, answers, classes)
 	}
@@ -96,7 +96,7 @@ func (o *outputFlags) write(answers []pollen.Answer, classes []string, idName st
 	return errors.Wrap(file.Write(o.path, text.Bytes()), "pollen: predict")
 }
 
-func (o *outputFlags) print(to io.Writer, answers []pollen.Answer, classes []string, idName string) error {
+func (o *outputFlags) print(to io.Writer, answers []bayes.Answer, classes []string, idName string) error {
 	switch o.format {
 	case "json":
 		encoder := json.NewEncoder(to)
@@ -111,7 +111,7 @@ func (o *outputFlags) print(to io.Writer, answers []pollen.Answer, classes []str
 		}
 		return nil
 	case "csv":
-		return pollen.WriteCSV(to, answers, classes)
+		return bayes.WriteCSV(to, answers, classes)
 	case "submission":
 		return o.printSubmission(to, answers, classes, idName)
 	}
@@ -126,8 +126,8 @@ func (o *outputFlags) print(to io.Writer, answers []pollen.Answer, classes []str
 // there are identifiers, class_names [K], probabilities [N K], index, confidence, entropy and
 // mutual_information, and, if the run is calibrated, prediction_set [N K], in_distribution and
 // p_value.
-func writeAnswerArrays(path string, answers []pollen.Answer, classes []string) error {
-	answers = slices.DeleteFunc(slices.Clone(answers), func(a pollen.Answer) bool { return a.Error != "" })
+func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) error {
+	answers = slices.DeleteFunc(slices.Clone(answers), func(a bayes.Answer) bool { return a.Error != "" })
 	n, k := len(answers), len(classes)
 	var files, ids []string
 	var index []int64
@@ -171,7 +171,7 @@ func writeAnswerArrays(path string, answers []pollen.Answer, classes []string) e
 // 1, as in Digit Recognizer, and image files have their names. With a template, the columns and the
 // images are the template's: its identifiers are looked up among those of the table or the names of
 // the files, with or without an extension; the images of arrays are in its order.
-func (o *outputFlags) printSubmission(to io.Writer, answers []pollen.Answer, classes []string, idName string) error {
+func (o *outputFlags) printSubmission(to io.Writer, answers []bayes.Answer, classes []string, idName string) error {
 	for _, a := range answers {
 		if a.Error != "" {
 			return errors.Errorf("pollen: submission: every image must have an answer, got an error for %s: %s", a.File, a.Error)
@@ -179,8 +179,8 @@ func (o *outputFlags) printSubmission(to io.Writer, answers []pollen.Answer, cla
 	}
 	rows := csv.NewWriter(to)
 	header, ids, byID := []string{idName, "Label"}, []string(nil), func(i int, _ string) (int, bool) { return i, true }
-	isArray := func(a pollen.Answer) bool { return strings.HasSuffix(a.File, "]") }
-	hasIDs := slices.ContainsFunc(answers, func(a pollen.Answer) bool { return a.ID != "" })
+	isArray := func(a bayes.Answer) bool { return strings.HasSuffix(a.File, "]") }
+	hasIDs := slices.ContainsFunc(answers, func(a bayes.Answer) bool { return a.ID != "" })
 	for i, a := range answers {
 		switch {
 		case hasIDs:
@@ -230,9 +230,9 @@ func (o *outputFlags) printSubmission(to io.Writer, answers []pollen.Answer, cla
 
 // submissionColumns returns a function that returns the columns of an answer after the identifier:
 // the class, or the probabilities of the classes that the header names.
-func (o *outputFlags) submissionColumns(header, classes []string) (func(a *pollen.Answer) []string, error) {
+func (o *outputFlags) submissionColumns(header, classes []string) (func(a *bayes.Answer) []string, error) {
 	if len(header) == 2 {
-		return func(a *pollen.Answer) []string {
+		return func(a *bayes.Answer) []string {
 			if o.classNumbers {
 				return []string{strconv.Itoa(a.Index)}
 			}
@@ -250,7 +250,7 @@ func (o *outputFlags) submissionColumns(header, classes []string) (func(a *polle
 	if len(order) != len(classes) {
 		return nil, errors.Errorf("pollen: submission: %s must have a column for each of %d classes, got %d", o.template, len(classes), len(order))
 	}
-	return func(a *pollen.Answer) (row []string) {
+	return func(a *bayes.Answer) (row []string) {
 		for _, class := range order {
 			row = append(row, strconv.FormatFloat(a.Probabilities[class], 'g', 8, 64))
 		}
@@ -260,7 +260,7 @@ func (o *outputFlags) submissionColumns(header, classes []string) (func(a *polle
 
 // lookUp returns a function that finds the answer of an identifier, or of the name of a file with
 // or without its extension.
-func lookUp(answers []pollen.Answer, hasIDs bool) func(_ int, id string) (int, bool) {
+func lookUp(answers []bayes.Answer, hasIDs bool) func(_ int, id string) (int, bool) {
 	at := map[string]int{}
 	for i, a := range answers {
 		if hasIDs {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -27,8 +27,8 @@ func tableRun(t *testing.T) (dir, table string) {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(t.TempDir(), "run")
-	spec := pollen.Spec{Network: "mlp-4", Method: optimizers.SGD{}, Batch: 10, Epochs: 30}
-	if _, err = pollen.Fit(t.Context(), spec, &datasets.Splits{Train: data}, dir); err != nil {
+	spec := bayes.Spec{Network: "mlp-4", Method: optimizers.SGD{}, Batch: 10, Epochs: 30}
+	if _, err = bayes.Fit(t.Context(), spec, &datasets.Splits{Train: data}, dir); err != nil {
 		t.Fatal(err)
 	}
 	text := "PetId"

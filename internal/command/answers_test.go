@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/letters"
@@ -67,7 +67,7 @@ func TestReadOnlyRun(t *testing.T) {
 	if code != exitFailure || strings.Count(stdout, ".png") != 10 || !strings.Contains(stderr, "samples.npz") {
 		t.Errorf("predict --samples where nothing can be written: exit code %d, %q, %s, want the answers and an error", code, stdout, stderr)
 	}
-	opened, err := pollen.Open(run)
+	opened, err := bayes.Open(run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -66,7 +66,7 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 			return err
 		}
 	}
-	run, err := pollen.Open(dir, append(withoutDamagedIf(k.withoutDamaged), pollen.WithObserver(c.observer("calibrate")), keepFeatures())...)
+	run, err := bayes.Open(dir, append(withoutDamagedIf(k.withoutDamaged), bayes.WithObserver(c.observer("calibrate")), keepFeatures())...)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 	} else if !os.IsNotExist(errors.Cause(err)) {
 		c.remark("%v", err)
 	}
-	run = run.With(pollen.WithDevice(device), pollen.WithNotes(notes))
+	run = run.With(bayes.WithDevice(device), bayes.WithNotes(notes))
 	if err := run.Calibrate(ctx, heldOut); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 }
 
 // heldOut opens the images to calibrate on, and returns notes on where they came from.
-func (k *calibrateFlags) heldOut(ctx context.Context, m pollen.Manifest, c *console) (*datasets.Dataset, map[string]string, error) {
+func (k *calibrateFlags) heldOut(ctx context.Context, m bayes.Manifest, c *console) (*datasets.Dataset, map[string]string, error) {
 	own := config.DataOf(m).In(k.data.Dir)
 	data := k.data
 	isOwn := data.Name == "" || data.Place() == own.Place()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -60,9 +60,9 @@ func classTable(counts datasets.ClassCounts) (*report.Table, error) {
 }
 
 // countsOf counts the images of a run's data; there are none if the run has no list of them.
-func countsOf(run *pollen.Run) (counts datasets.ClassCounts, err error) {
+func countsOf(run *bayes.Run) (counts datasets.ClassCounts, err error) {
 	images, err := run.Splits()
-	if os.IsNotExist(errors.Cause(err)) || errors.As(err, new(*pollen.DamagedError)) { // which verify reports
+	if os.IsNotExist(errors.Cause(err)) || errors.As(err, new(*bayes.DamagedError)) { // which verify reports
 		return counts, nil
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/term"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/progress"
 )
@@ -26,9 +26,9 @@ type console struct {
 	live bool // err is a terminal whose last line can be rewritten
 	now  func() time.Time
 
-	shown  *progress.Line  // the work in progress
-	looked time.Time       // time of its last event
-	also   pollen.Observer // receives the events of runs, too, unless it is nil
+	shown  *progress.Line // the work in progress
+	looked time.Time      // time of its last event
+	also   bayes.Observer // receives the events of runs, too, unless it is nil
 }
 
 func newConsole() *console {
@@ -52,18 +52,18 @@ func (c *console) remark(text string, values ...any) { progress.Remark(c.err, te
 // keepFeatures returns the option to keep features of frozen networks in the user's cache
 // directory. Without such a directory, of which the reader of image directories has told the user,
 // they are not kept.
-func keepFeatures() pollen.Option {
+func keepFeatures() bayes.Option {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return nil
 	}
-	return pollen.WithFeatureCache(filepath.Join(dir, "pollen", "features"))
+	return bayes.WithFeatureCache(filepath.Join(dir, "pollen", "features"))
 }
 
 // observer returns an Observer that shows a progress line for each task of the named run.
-func (c *console) observer(name string) pollen.Observer {
+func (c *console) observer(name string) bayes.Observer {
 	task := ""
-	return func(e pollen.Event) {
+	return func(e bayes.Event) {
 		if c.also != nil {
 			c.also(e)
 		}
@@ -98,7 +98,7 @@ func (c *console) observer(name string) pollen.Observer {
 }
 
 // fitStatus formats the metrics of the last window of steps.
-func fitStatus(e pollen.Event) string {
+func fitStatus(e bayes.Event) string {
 	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
 	if !math.IsNaN(e.ValidationNLL) {
 		status += fmt.Sprintf("  validation NLL %.3f acc %.3f", e.ValidationNLL, e.ValidationAccuracy)

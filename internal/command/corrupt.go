@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
@@ -22,13 +22,13 @@ type perturbFlags struct {
 	columns []string
 	// perturb returns the perturbed versions of a run's test images for a column, whose scores are
 	// averaged.
-	perturb func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(column int) ([]*datasets.Dataset, error), error)
+	perturb func(ctx context.Context, run *bayes.Run, data *datasets.Dataset) (func(column int) ([]*datasets.Dataset, error), error)
 }
 
 func attackCommand(c *console) *cobra.Command {
 	var a perturbFlags
 	var sizes []float64
-	a.perturb = func(ctx context.Context, run *pollen.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
+	a.perturb = func(ctx context.Context, run *bayes.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
 		gradient, err := run.Gradient(ctx, data)
 		return func(column int) ([]*datasets.Dataset, error) {
 			moved := *data
@@ -62,7 +62,7 @@ func attackCommand(c *console) *cobra.Command {
 func corruptCommand(c *console) *cobra.Command {
 	s := perturbFlags{columns: []string{"1", "2", "3", "4", "5"}}
 	var kinds []string
-	s.perturb = func(_ context.Context, _ *pollen.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
+	s.perturb = func(_ context.Context, _ *bayes.Run, data *datasets.Dataset) (func(int) ([]*datasets.Dataset, error), error) {
 		return func(column int) (all []*datasets.Dataset, err error) {
 			for _, kind := range kinds {
 				corrupted, err := data.Corrupted(kind, column+1, 1)

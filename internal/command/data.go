@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 )
@@ -35,7 +35,7 @@ func openData(ctx context.Context, d config.Data, c *console, otherColumns ...st
 
 // loadTest loads the test images of a data set in the shape of a run's images. If ood is set, the
 // images need no classes.
-func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, ood bool, c *console) (*datasets.Dataset, error) {
+func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c *console) (*datasets.Dataset, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err

@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // deviceFlags select a device.
-type deviceFlags struct{ pollen.DeviceOptions }
+type deviceFlags struct{ bayes.DeviceOptions }
 
 func (d *deviceFlags) bind(f *pflag.FlagSet) { config.BindDevice(f, &d.DeviceOptions) }
 
@@ -29,7 +29,7 @@ func (d *deviceFlags) asNoted(notes map[string]string, given *pflag.FlagSet) {
 
 // open opens the device and reports which one auto chose.
 func (d deviceFlags) open(c *console) (tensor.Device, error) {
-	device, note, err := pollen.OpenDevice(d.DeviceOptions)
+	device, note, err := bayes.OpenDevice(d.DeviceOptions)
 	if err == nil {
 		c.remark("device: %s", note)
 	}
@@ -42,7 +42,7 @@ func devicesCommand(c *console) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			device := tensor.NewHost(0)
 			defer device.Close()
-			text := pollen.Describe(device) + "\n"
+			text := bayes.Describe(device) + "\n"
 			installed, err := cuda.List("")
 			if err != nil {
 				text += fmt.Sprintf("no CUDA device: %v\n", err)

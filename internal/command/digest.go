@@ -6,7 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // digestFlags are the flags of verify about a run's digest.
@@ -28,7 +28,7 @@ func (d *digestFlags) run(dirs []string, c *console) error {
 		return usage("pollen: verify: --expect must be a digest of 64 hexadecimal digits, got %q", d.expected)
 	}
 	dir := dirs[0]
-	v, err := pollen.Verify(dir)
+	v, err := bayes.Verify(dir)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (d *digestFlags) run(dirs []string, c *console) error {
 	if len(v.Damaged) > 0 {
 		return errors.WithStack(v.Damaged[0])
 	}
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *digestFlags) run(dirs []string, c *console) error {
 	}
 	if d.expected != "" && digest != d.expected {
 		cause := errors.Errorf("the digest must be %s, got %s: it is another run, or was changed", d.expected, digest)
-		return errors.WithStack(&pollen.DamagedError{File: dir, Cause: cause})
+		return errors.WithStack(&bayes.DamagedError{File: dir, Cause: cause})
 	}
 	if d.print {
 		fmt.Fprintln(c.out, digest)

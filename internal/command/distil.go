@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 )
@@ -23,17 +23,17 @@ const (
 type distilFlags struct {
 	settings             config.Settings
 	dir, unlabelled, out string
-	method               pollen.Distillation
+	method               bayes.Distillation
 	estimate             bool
 }
 
 func distilCommand(c *console) *cobra.Command {
 	var d distilFlags
-	method, err := pollen.ParseMethod("distil")
+	method, err := bayes.ParseMethod("distil")
 	if err != nil {
 		panic(err) // it is registered
 	}
-	d.method = method.(pollen.Distillation)
+	d.method = method.(bayes.Distillation)
 	command := &cobra.Command{
 		Use: "distil RUN", Short: "Train one network that predicts what all samples of a run predict",
 		Long: "Trains one network to predict what a run does by averaging its samples: the probabilities, and how much the samples disagree.\n" +
@@ -73,7 +73,7 @@ func distilCommand(c *console) *cobra.Command {
 }
 
 func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error {
-	m, err := pollen.ReadManifest(teacher)
+	m, err := bayes.ReadManifest(teacher)
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error
 		return err
 	}
 	if d.estimate {
-		return p.estimate(ctx, c, pollen.WithUnlabelled(unlabelled))
+		return p.estimate(ctx, c, bayes.WithUnlabelled(unlabelled))
 	}
-	return p.fit(ctx, dir, d.settings.Data.Dir, c, pollen.WithUnlabelled(unlabelled))
+	return p.fit(ctx, dir, d.settings.Data.Dir, c, bayes.WithUnlabelled(unlabelled))
 }
 
 // prepare fills in the settings and the data of the teacher.
-func (d *distilFlags) prepare(ctx context.Context, teacher string, m pollen.Manifest, c *console) (prepared, error) {
+func (d *distilFlags) prepare(ctx context.Context, teacher string, m bayes.Manifest, c *console) (prepared, error) {
 	s := &d.settings
 	data := config.DataOf(m).In(s.Data.Dir)
 	if d.out != "" {
@@ -111,7 +111,7 @@ func (d *distilFlags) prepare(ctx context.Context, teacher string, m pollen.Mani
 		}
 	}
 	s.Data = data
-	s.Text["method"], s.Text["teacher"] = pollen.MethodText(d.method), teacher
+	s.Text["method"], s.Text["teacher"] = bayes.MethodText(d.method), teacher
 	texts := m.Spec.Texts()
 	for _, name := range []string{"model", "subset"} {
 		if text, given := texts[name]; given && s.Text[name] == "" {
@@ -144,7 +144,7 @@ func absolute(path string) string {
 }
 
 // unlabelledImages reads images in the shape of a run's; nil for no path.
-func unlabelledImages(ctx context.Context, m pollen.Manifest, path string, c *console) (*datasets.Dataset, error) {
+func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *console) (*datasets.Dataset, error) {
 	if path == "" {
 		return nil, nil
 	}

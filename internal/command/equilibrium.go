@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/tensor"
@@ -28,7 +28,7 @@ var equilibriumSettings = []struct{ name, value string }{
 // and prints a command that reaches equilibrium on this device and these data, with its estimated
 // time.
 func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []string, train *datasets.Dataset, device tensor.Device, c *console) error {
-	var spec pollen.Spec
+	var spec bayes.Spec
 	command := program(os.Executable()) + " fit"
 	for _, s := range equilibriumSettings {
 		if s.name == "subset" && train.Len() <= equilibriumImages {
@@ -45,7 +45,7 @@ func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []str
 	if j.dataDir != "" {
 		command += " --data-folder " + j.dataDir
 	}
-	steps, step, err := comparison.Cost(ctx, spec, train, 40, c.now, nil, pollen.WithDevice(device))
+	steps, step, err := comparison.Cost(ctx, spec, train, 40, c.now, nil, bayes.WithDevice(device))
 	if err != nil {
 		return err
 	}

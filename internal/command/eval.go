@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -24,7 +24,7 @@ import (
 // scoredRun is a run under the name that tables show.
 type scoredRun struct {
 	name       string
-	run        *pollen.Run
+	run        *bayes.Run
 	assessment *evaluate.Assessment // nil before assess
 }
 
@@ -142,9 +142,9 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 	if err != nil {
 		return o, err
 	}
-	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithObserver(c.observer("scores")), keepFeatures())
+	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), bayes.WithObserver(c.observer("scores")), keepFeatures())
 	for _, dir := range dirs {
-		run, err := pollen.Open(dir, options...)
+		run, err := bayes.Open(dir, options...)
 		if err != nil {
 			return o, err
 		}
@@ -182,14 +182,14 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		return o, err
 	}
 	for i := range o.runs {
-		o.runs[i].run = o.runs[i].run.With(pollen.WithDevice(o.device))
+		o.runs[i].run = o.runs[i].run.With(bayes.WithDevice(o.device))
 	}
 	return o, nil
 }
 
 // remarkUnfinished warns of a run that failed or has not drawn all its samples.
-func remarkUnfinished(run *pollen.Run, c *console) error {
-	if p, err := run.Progress(); err == nil && p.State == pollen.Failed { // an error may concern files that an average does not need
+func remarkUnfinished(run *bayes.Run, c *console) error {
+	if p, err := run.Progress(); err == nil && p.State == bayes.Failed { // an error may concern files that an average does not need
 		c.remark("%s failed; averaging its %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
 		return nil
 	}
@@ -385,8 +385,8 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		Risks  []evaluate.Selected  `json:"risks,omitempty"`
 		Near   *evaluate.Comparison `json:"against,omitempty"` // compared with --against
 
-		LeftOut   []string           `json:"skippedSamples,omitempty"` // damaged or missing
-		Continued []pollen.Continued `json:"continued,omitempty"`
+		LeftOut   []string          `json:"skippedSamples,omitempty"` // damaged or missing
+		Continued []bayes.Continued `json:"continued,omitempty"`
 	}
 	list := []scored{}
 	for i, r := range runs {
@@ -399,7 +399,7 @@ func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *c
 		if err != nil {
 			return err
 		}
-		one := scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, classes, nil, risks, near[r.name], r.run.LeftOut(), m.Continued}
+		one := scored{r.name, bayes.MethodText(m.Spec.Method), r.assessment, classes, nil, risks, near[r.name], r.run.LeftOut(), m.Continued}
 		if r.assessment.Calibration != nil {
 			one.Sets = &r.assessment.Sets
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -51,10 +51,10 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	err = config.NameFlag(err)
 	var (
 		mistake config.UsageError
-		invalid pollen.InvalidError
-		damaged *pollen.DamagedError
-		busy    *pollen.LockedError
-		full    *pollen.DiskFullError
+		invalid bayes.InvalidError
+		damaged *bayes.DamagedError
+		busy    *bayes.LockedError
+		full    *bayes.DiskFullError
 		unread  unreadError
 	)
 	switch {
@@ -91,14 +91,14 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 
 // isMemory reports whether there is too little memory, of the host or of a GPU.
 func isMemory(err error) bool {
-	return errors.As(err, new(*pollen.MemoryError)) || errors.As(err, new(*tensor.OutOfMemory)) || errors.As(err, new(*cuda.OutOfMemory))
+	return errors.As(err, new(*bayes.MemoryError)) || errors.As(err, new(*tensor.OutOfMemory)) || errors.As(err, new(*cuda.OutOfMemory))
 }
 
 // withFlags returns an error's text, in which the settings that a MemoryError advises are flags if
 // the command has them.
 func withFlags(err error, command *cobra.Command) string {
 	text := err.Error()
-	var e *pollen.MemoryError
+	var e *bayes.MemoryError
 	if !errors.As(err, &e) {
 		return text
 	}

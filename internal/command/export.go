@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/export"
@@ -39,7 +39,7 @@ type format struct {
 
 // exported is what is exported.
 type exported struct {
-	run    *pollen.Run
+	run    *bayes.Run
 	images *datasets.Dataset // nil if the format needs none
 	rule   evaluate.SetRule
 	c      *console
@@ -158,9 +158,9 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	defer device.Close()
-	options := append(withoutDamagedIf(x.withoutDamaged), pollen.WithDevice(device), pollen.WithObserver(c.observer("export")),
-		pollen.WithLevel(x.level), pollen.WithInDistributionRate(x.rate), pollen.WithSetRule(rule))
-	run, err := pollen.Open(dir, options...)
+	options := append(withoutDamagedIf(x.withoutDamaged), bayes.WithDevice(device), bayes.WithObserver(c.observer("export")),
+		bayes.WithLevel(x.level), bayes.WithInDistributionRate(x.rate), bayes.WithSetRule(rule))
+	run, err := bayes.Open(dir, options...)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -18,7 +18,7 @@ import (
 // measureFidelity compares a distilled run with its teacher, on test images and the
 // out-of-distribution data of distil, which are searched for in dataDir first, and prints the
 // result. It does nothing for other runs.
-func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits, dataDir string, c *console) error {
+func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits, dataDir string, c *console) error {
 	m := run.Manifest()
 	heldOut := data.Test
 	if heldOut == nil {
@@ -39,7 +39,7 @@ func measureFidelity(ctx context.Context, run *pollen.Run, data *datasets.Splits
 		}
 		others = append(others, out)
 	}
-	f, err := run.With(pollen.WithObserver(c.observer("fidelity"))).MeasureFidelity(ctx, heldOut, others...)
+	f, err := run.With(bayes.WithObserver(c.observer("fidelity"))).MeasureFidelity(ctx, heldOut, others...)
 	c.endProgress()
 	if err != nil {
 		return err

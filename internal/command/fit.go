@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/export"
@@ -39,8 +39,8 @@ func fitCommand(c *console) *cobra.Command {
 			config.Listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
 			config.Listing("Data", append(datasets.Names(), "a directory with a directory of images for each class, optionally below train, val and test",
 				"files of arrays (NPZ, IDX, CIFAR, CSV)")...) +
-			config.Listing("Methods", pollen.MethodNames()...) +
-			config.Listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
+			config.Listing("Methods", bayes.MethodNames()...) +
+			config.Listing("", append([]string{"with attributes, by name or in order"}, bayes.MethodForms()...)...) +
 			config.Listing("Schedules", optimizers.ScheduleForms()...),
 		Example: `  pollen fit --method psgld --chains 4 --folder runs/four
   pollen fit --data flowers --model cnn --method sghmc --epochs 20
@@ -101,8 +101,8 @@ func fitCommand(c *console) *cobra.Command {
 
 // prepared holds the inputs of a run that is about to start.
 type prepared struct {
-	asked  pollen.Spec // as requested
-	spec   pollen.Spec // with the defaults that do not depend on data
+	asked  bayes.Spec // as requested
+	spec   bayes.Spec // with the defaults that do not depend on data
 	data   *datasets.Splits
 	notes  map[string]string
 	device tensor.Device
@@ -137,7 +137,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 
 // shapeFor requests images as the network of an ONNX file reads them, unless their size and
 // channels are given: colour images of the file's size, or of 224x224 if it leaves that open.
-func shapeFor(spec pollen.Spec, d *config.Data) error {
+func shapeFor(spec bayes.Spec, d *config.Data) error {
 	channels, height, width, err := spec.ImageShape()
 	if err != nil || channels == 0 {
 		return err
@@ -173,15 +173,15 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 
 // fit trains a run in dir, with more options, and scores it. Other data are searched for in dataDir
 // first.
-func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more ...pollen.Option) error {
+func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more ...bayes.Option) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
 	remarkCalibration(p.data, dir, c)
-	name := pollen.MethodName(p.spec.Method)
+	name := bayes.MethodName(p.spec.Method)
 	began := c.now()
-	run, err := pollen.Fit(ctx, p.asked, p.data, dir,
-		append(more, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes), keepFeatures())...)
+	run, err := bayes.Fit(ctx, p.asked, p.data, dir,
+		append(more, bayes.WithDevice(p.device), bayes.WithObserver(c.observer(name)), bayes.WithNotes(p.notes), keepFeatures())...)
 	return finishFit(ctx, run, err, finished{name, p.data, dataDir, c.now().Sub(began)}, c)
 }
 
@@ -189,16 +189,16 @@ func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more
 // is new or empty.
 func newRunDir(given, name string) (dir string, err error) {
 	if dir = given; dir == "" {
-		if dir, err = pollen.NewDir(name); err != nil {
+		if dir, err = bayes.NewDir(name); err != nil {
 			return "", err
 		}
 	}
-	return dir, pollen.CheckEmpty(dir)
+	return dir, bayes.CheckEmpty(dir)
 }
 
 // resumeFit continues the run in dir, on the given device or else the one that the run used.
-func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings, dir string, more []pollen.Option, c *console) error {
-	m, err := pollen.ReadManifest(dir)
+func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings, dir string, more []bayes.Option, c *console) error {
+	m, err := bayes.ReadManifest(dir)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings
 }
 
 // resumeRun opens device and data and continues the run in dir.
-func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataDir, dir string, more []pollen.Option, c *console) error {
+func resumeRun(ctx context.Context, m bayes.Manifest, device deviceFlags, dataDir, dir string, more []bayes.Option, c *console) error {
 	data := config.DataOf(m).In(dataDir)
 	opened, err := device.open(c)
 	if err != nil {
@@ -226,9 +226,9 @@ func resumeRun(ctx context.Context, m pollen.Manifest, device deviceFlags, dataD
 	if err != nil {
 		return err
 	}
-	name := pollen.MethodName(m.Spec.Method)
-	run, err := pollen.Resume(ctx, dir, splits,
-		append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)), pollen.WithUnlabelled(unlabelled), keepFeatures())...)
+	name := bayes.MethodName(m.Spec.Method)
+	run, err := bayes.Resume(ctx, dir, splits,
+		append(more, bayes.WithDevice(opened), bayes.WithObserver(c.observer(name)), bayes.WithUnlabelled(unlabelled), keepFeatures())...)
 	return finishFit(ctx, run, err, finished{name, splits, dataDir, 0}, c)
 }
 
@@ -254,7 +254,7 @@ type finished struct {
 }
 
 // finishFit scores a finished run, or reports the samples of a failed or stopped one.
-func finishFit(ctx context.Context, run *pollen.Run, err error, f finished, c *console) error {
+func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *console) error {
 	data := f.data
 	c.endProgress()
 	if err != nil {
@@ -298,19 +298,19 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, f finished, c *c
 
 // remarkKept reports the samples of a failed or stopped run and how to continue it.
 func remarkKept(err error, c *console) {
-	var unfinished *pollen.UnfinishedError
+	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) {
 		return
 	}
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
-	if errors.As(err, new(*pollen.DivergedError)) {
+	if errors.As(err, new(*bayes.DivergedError)) {
 		return // whose text has the advice
 	}
 	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
 }
 
 // printSummary prints the data and the network that are about to be trained.
-func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
+func printSummary(spec bayes.Spec, splits *datasets.Splits, c *console) error {
 	data := splits.Train
 	network, err := spec.Build(data.Classes)
 	if err != nil {
@@ -342,7 +342,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 }
 
 // withoutFrozen returns a summary with one row for the frozen network of an ONNX file.
-func withoutFrozen(s layers.Summary, spec pollen.Spec) layers.Summary {
+func withoutFrozen(s layers.Summary, spec bayes.Spec) layers.Summary {
 	head := slices.IndexFunc(s.Rows, func(r layers.Row) bool { return r.Parameters > 0 })
 	if !spec.Frozen() || head < 1 {
 		return s
@@ -411,12 +411,12 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 }
 
 // estimate times some steps and prints the cost of the whole run, with more options.
-func (p prepared) estimate(ctx context.Context, c *console, more ...pollen.Option) error {
+func (p prepared) estimate(ctx context.Context, c *console, more ...bayes.Option) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
-	options := append(more, pollen.WithDevice(p.device))
-	m, err := pollen.EstimateMemory(p.asked, p.data, options...)
+	options := append(more, bayes.WithDevice(p.device))
+	m, err := bayes.EstimateMemory(p.asked, p.data, options...)
 	if err != nil {
 		return err
 	}
@@ -424,7 +424,7 @@ func (p prepared) estimate(ctx context.Context, c *console, more ...pollen.Optio
 	if !m.Fits() {
 		c.remark("the run needs more memory than is available: fit would refuse it")
 	}
-	total, step, err := comparison.Cost(ctx, p.asked, p.data.Train, 8, c.now, func(e pollen.Event) {
+	total, step, err := comparison.Cost(ctx, p.asked, p.data.Train, 8, c.now, func(e bayes.Event) {
 		if e.Remark != "" {
 			c.remark("%s", e.Remark)
 		}
@@ -434,7 +434,7 @@ func (p prepared) estimate(ctx context.Context, c *console, more ...pollen.Optio
 	}
 	cost := step * time.Duration(total)
 	text := fmt.Sprintf("%d steps of %.1f ms", total, float64(step)/float64(time.Millisecond))
-	if _, ok := p.spec.Method.(pollen.Distillation); ok {
+	if _, ok := p.spec.Method.(bayes.Distillation); ok {
 		images, each, err := comparison.TeacherCost(ctx, p.asked, p.data.Train, c.now, options...)
 		if err != nil {
 			return err

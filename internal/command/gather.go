@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/cluster"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
@@ -45,15 +45,15 @@ func gatherCommand(c *console) *cobra.Command {
 func runGather(ctx context.Context, dirs []string, dir string, copied bool, device deviceFlags, dataDir string, c *console) error {
 	var parts []string
 	unfinished := 0
-	err := cluster.Walk(dirs, func(dir string, _ *pollen.Run, p pollen.Progress, err error) error {
+	err := cluster.Walk(dirs, func(dir string, _ *bayes.Run, p bayes.Progress, err error) error {
 		if err != nil {
 			return errors.WithMessage(err, dir)
 		}
 		parts = append(parts, dir)
-		if p.State != pollen.Finished {
+		if p.State != bayes.Finished {
 			unfinished++
 			c.remark("%s is %s, %d of %d steps, %d of %s", dir, p.State, p.Made, p.Steps, p.Samples, counted(p.Expected, "sample"))
-			if p.State == pollen.Failed {
+			if p.State == bayes.Failed {
 				c.remark("  %s", p.Error)
 			}
 		}
@@ -67,7 +67,7 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 		return err
 	}
 	defer opened.Close()
-	run, err := pollen.Gather(dir, parts, copied, pollen.WithDevice(opened), pollen.WithObserver(c.observer("gather")), keepFeatures())
+	run, err := bayes.Gather(dir, parts, copied, bayes.WithDevice(opened), bayes.WithObserver(c.observer("gather")), keepFeatures())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 			return err
 		}
 	}
-	return finishFit(ctx, run, nil, finished{name: pollen.MethodName(m.Spec.Method), data: splits}, c)
+	return finishFit(ctx, run, nil, finished{name: bayes.MethodName(m.Spec.Method), data: splits}, c)
 }
 
 func statusCommand(c *console) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -42,7 +42,7 @@ func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
 }
 
 // options returns the flags as options of a run.
-func (g *guaranteeFlags) options() ([]pollen.Option, error) {
+func (g *guaranteeFlags) options() ([]bayes.Option, error) {
 	if !g.bound {
 		return nil, nil
 	}
@@ -54,19 +54,19 @@ func (g *guaranteeFlags) options() ([]pollen.Option, error) {
 		return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
 	}
 	rule.PerClass, rule.AllowEmpty = g.perClass, g.allowEmpty
-	options := []pollen.Option{pollen.WithSetRule(rule), pollen.WithRisk(g.risk, g.riskConfidence)}
+	options := []bayes.Option{bayes.WithSetRule(rule), bayes.WithRisk(g.risk, g.riskConfidence)}
 	if g.level != 0 || g.inDistributionRate != 0 { // bound by bindLevels
-		options = append(options, pollen.WithLevel(g.level), pollen.WithInDistributionRate(g.inDistributionRate))
+		options = append(options, bayes.WithLevel(g.level), bayes.WithInDistributionRate(g.inDistributionRate))
 	}
 	return options, nil
 }
 
 // remark reports what the answers of a run do not have at these levels, why, and how to get it, and
 // which guarantees are weaker than they seem.
-func (g *guaranteeFlags) remark(run *pollen.Run, c *console) error {
+func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 	m, train := run.Manifest(), program(os.Executable())
 	calibration, err := run.Calibration()
-	if errors.As(err, new(*pollen.DamagedError)) {
+	if errors.As(err, new(*bayes.DamagedError)) {
 		return nil // it was skipped, which was reported before
 	}
 	if os.IsNotExist(errors.Cause(err)) {
@@ -124,9 +124,9 @@ func (g *guaranteeFlags) remark(run *pollen.Run, c *console) error {
 
 // sentences describes the guarantees of --per-class and --risk: which classes have no threshold of
 // their own, and which images are answered.
-func (g *guaranteeFlags) sentences(run *pollen.Run) (sentences []string, err error) {
+func (g *guaranteeFlags) sentences(run *bayes.Run) (sentences []string, err error) {
 	calibration, err := run.Calibration()
-	if os.IsNotExist(errors.Cause(err)) || errors.As(err, new(*pollen.DamagedError)) {
+	if os.IsNotExist(errors.Cause(err)) || errors.As(err, new(*bayes.DamagedError)) {
 		if g.risk > 0 {
 			sentences = append(sentences, "no risk is certified without a calibration: all images are to be referred to a person")
 		}

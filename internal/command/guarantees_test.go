@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
@@ -52,7 +52,7 @@ func TestCalibrateCommand(t *testing.T) {
 		!strings.Contains(stdout, "strange images") || !regexp.MustCompile(`Class-conditional.*level 0.95.*: a \(15 of 19\), b \(15 of 19\)`).MatchString(stdout) {
 		t.Errorf("calibrate: %s", stdout)
 	}
-	opened, err := pollen.Open(run)
+	opened, err := bayes.Open(run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestCalibrateCommand(t *testing.T) {
 	// Answers: every image is answered at a risk of 99 %, and none at 1 %.
 	for risk, refer := range map[string]bool{"0.99": false, "0.01": true} {
 		stdout, stderr := succeed(t, "predict", run, images, "--risk", risk, "--per-class", "--level", "0.95", "--json")
-		var answers []pollen.Answer
+		var answers []bayes.Answer
 		if err := json.Unmarshal([]byte(stdout), &answers); err != nil || len(answers) != 15 {
 			t.Fatalf("predict --json: %s (%v)", stdout, err)
 		}

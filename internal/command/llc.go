@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/file"
@@ -85,7 +85,7 @@ func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
 	if l.figure != "" && !strings.HasSuffix(l.figure, ".png") && !strings.HasSuffix(l.figure, ".svg") {
 		return usage("pollen: --figure must end in .png or .svg, got %s", l.figure)
 	}
-	method, err := pollen.ParseMethod(l.method)
+	method, err := bayes.ParseMethod(l.method)
 	if err != nil {
 		return config.AsUsageError(err)
 	}
@@ -94,7 +94,7 @@ func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
 		return usage("pollen: --method must be a sampler on minibatches, such as sgld, got %s", l.method)
 	}
 	l.options.Sampler = sampler
-	run, err := pollen.Open(dir, append(withoutDamagedIf(l.withoutDamaged), pollen.WithObserver(c.observer("llc")))...)
+	run, err := bayes.Open(dir, append(withoutDamagedIf(l.withoutDamaged), bayes.WithObserver(c.observer("llc")))...)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	defer device.Close()
-	e, err := run.With(pollen.WithDevice(device)).LearningCoefficient(ctx, splits.Train, l.sample, l.options)
+	e, err := run.With(bayes.WithDevice(device)).LearningCoefficient(ctx, splits.Train, l.sample, l.options)
 	c.endProgress()
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -36,10 +36,10 @@ type mainJob struct {
 
 // defaultMainJob takes about two minutes on two cores.
 func defaultMainJob() *mainJob {
-	spec := func(epochs int, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
-		return pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: epochs, Method: m, Schedule: schedule}
+	spec := func(epochs int, m bayes.Method, schedule optimizers.Schedule) bayes.Spec {
+		return bayes.Spec{Network: "lenet-small", Batch: 100, Epochs: epochs, Method: m, Schedule: schedule}
 	}
-	sampler := func(chains, epochs, burnIn, samples int, prior langevin.Prior, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
+	sampler := func(chains, epochs, burnIn, samples int, prior langevin.Prior, m bayes.Method, schedule optimizers.Schedule) bayes.Spec {
 		s := spec(epochs, m, schedule)
 		s.Chains, s.BurnIn, s.Samples, s.Prior = chains, &burnIn, samples, &prior
 		return s
@@ -193,7 +193,7 @@ func (j *mainJob) fit(ctx context.Context, all *comparison.Comparison, m compari
 	maps.DeleteFunc(notes, emptyNote)
 	defer c.endProgress()
 	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},
-		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.Title)), pollen.WithNotes(notes))
+		bayes.WithDevice(device), bayes.WithObserver(c.observer(m.Title)), bayes.WithNotes(notes))
 	if err != nil {
 		return scoredRun{}, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/letters"
@@ -30,16 +30,16 @@ func smallMainJob(t *testing.T) *mainJob {
 	}
 	j := &mainJob{
 		seed: 1, data: "notmnist", letters: "glyphs", dir: filepath.Join(dir, "main"), dataDir: filepath.Join(dir, "data"),
-		device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}},
+		device: deviceFlags{bayes.DeviceOptions{Name: "cpu"}},
 	}
 	for _, m := range []struct{ title, schedule string }{{"SGD", "constant:0.1"}, {"SGLD", "constant:0.2"}, {"pSGLD", "constant:0.002"}} {
-		spec := pollen.Spec{Network: "mlp-10", Batch: 20, Epochs: 6}
+		spec := bayes.Spec{Network: "mlp-10", Batch: 20, Epochs: 6}
 		for name, text := range map[string]string{"method": strings.ToLower(m.title), "schedule": m.schedule} {
 			if err := spec.Set(name, text); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !pollen.IsOptimizer(spec.Method) {
+		if !bayes.IsOptimizer(spec.Method) {
 			spec.BurnIn, spec.Samples = new(2), 4
 		}
 		j.methods = append(j.methods, comparison.Entry{Title: m.title, Spec: spec})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
@@ -20,7 +20,7 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 	for _, r := range runs {
 		m := r.run.Manifest()
 		s := report.Subject{
-			Name: r.name, SeedGroup: m.ButSeed(), Seed: m.Spec.Seed, Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
+			Name: r.name, SeedGroup: m.ButSeed(), Seed: m.Spec.Seed, Optimizer: bayes.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
 			InImages: imagesFor(in, m), OutImages: imagesFor(out, m),
 		}
 		if s.InImages == nil {
@@ -41,7 +41,7 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 	return subjects
 }
 
-func imagesFor(d *datasets.Dataset, m pollen.Manifest) *report.Images {
+func imagesFor(d *datasets.Dataset, m bayes.Manifest) *report.Images {
 	if d == nil {
 		return nil
 	}
@@ -120,9 +120,9 @@ func chainSections(runs []scoredRun) ([]report.Section, error) {
 }
 
 // predictedSubject describes a run's predictions for images without labels.
-func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) (report.Subject, error) {
+func predictedSubject(run *bayes.Run, p *evaluate.Predictions, images *datasets.Dataset) (report.Subject, error) {
 	m := run.Manifest()
-	s := report.Subject{Name: pollen.MethodName(m.Spec.Method), InImages: imagesFor(images, m)}
+	s := report.Subject{Name: bayes.MethodName(m.Spec.Method), InImages: imagesFor(images, m)}
 	s.InImages.ClassNames = m.Data.ClassNames
 	var err error
 	s.Assessment, err = evaluate.Assess(evaluate.Case{In: p})

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/memory"
@@ -81,7 +81,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
-	run, err := pollen.Open(dir, append(append(options, withoutDamagedIf(p.withoutDamaged)...), pollen.WithObserver(c.observer("predict")), keepFeatures())...)
+	run, err := bayes.Open(dir, append(append(options, withoutDamagedIf(p.withoutDamaged)...), bayes.WithObserver(c.observer("predict")), keepFeatures())...)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	}
 	defer device.Close()
 	defer c.endProgress()
-	answers, unwritten := p.answers(ctx, run.With(pollen.WithDevice(device)), images)
+	answers, unwritten := p.answers(ctx, run.With(bayes.WithDevice(device)), images)
 	if answers == nil {
 		return unwritten
 	}
@@ -129,10 +129,10 @@ func (e unreadError) Error() string {
 }
 
 // finish prints the answers, and names the images that could not be read.
-func (p *predictFlags) finish(answers []pollen.Answer, images *datasets.Dataset, classes []string, c *console) error {
+func (p *predictFlags) finish(answers []bayes.Answer, images *datasets.Dataset, classes []string, c *console) error {
 	failed := images.Failed
 	for _, f := range failed {
-		answers = append(answers, pollen.Answer{File: f.File, Error: f.Err.Error()})
+		answers = append(answers, bayes.Answer{File: f.File, Error: f.Err.Error()})
 	}
 	if err := p.output.write(answers, classes, images.IDName, c); err != nil || len(failed) == 0 {
 		return err
@@ -145,7 +145,7 @@ func (p *predictFlags) finish(answers []pollen.Answer, images *datasets.Dataset,
 
 // answers predicts, and writes the files of --samples and --page. If that fails, it returns the
 // answers with the error.
-func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
+func (p *predictFlags) answers(ctx context.Context, run *bayes.Run, images *datasets.Dataset) ([]bayes.Answer, error) {
 	var visit func(probabilities []float32, weight float64) error
 	var kept []float32
 	var weights []float64
@@ -193,7 +193,7 @@ func (p *predictFlags) answers(ctx context.Context, run *pollen.Run, images *dat
 	}
 	m := run.Manifest()
 	return answers, untilCanceled(ctx, func() error {
-		return report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
+		return report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", bayes.MethodText(m.Spec.Method), m.Data.Name),
 			[]report.Subject{subject}, report.Section{Title: "Answers", Table: table, Text: guarantees})
 	})
 }
@@ -210,8 +210,8 @@ func checkKept(n int) error {
 }
 
 // answerTable has a row for each image with an answer.
-func answerTable(answers []pollen.Answer) (*report.Table, error) {
-	referring := slices.ContainsFunc(answers, func(a pollen.Answer) bool { return a.Refer != nil })
+func answerTable(answers []bayes.Answer) (*report.Table, error) {
+	referring := slices.ContainsFunc(answers, func(a bayes.Answer) bool { return a.Refer != nil })
 	columns := []report.Column{{Title: "class"}, {Title: "confidence", Format: "%.3f"}, {Title: "entropy", Format: "%.3f"},
 		{Title: "mutual information", Format: "%.3f"}, {Title: "prediction set"}, {Title: "in distribution"}, {Title: "decision"}}
 	if !referring {

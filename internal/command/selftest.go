@@ -6,13 +6,13 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
 // printSelfTest prints how many strange images a calibrated run rejects, or why it makes no
 // decisions about what is in distribution.
-func printSelfTest(run *pollen.Run, c *console) error {
+func printSelfTest(run *bayes.Run, c *console) error {
 	calibration, err := run.Calibration()
 	if os.IsNotExist(errors.Cause(err)) {
 		return nil // runFit has reported that no images are held out

@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/serve"
@@ -99,7 +99,7 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 	if err != nil {
 		return err
 	}
-	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), pollen.WithDevice(opened), pollen.WithObserver(c.observer("serve")))
+	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), bayes.WithDevice(opened), bayes.WithObserver(c.observer("serve")))
 	open := func() ([]serve.Model, error) {
 		dirs, err := modelDirs(arguments)
 		if err != nil {

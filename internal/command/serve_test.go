@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -28,13 +28,13 @@ func TestServeReportsWhatIsMissing(t *testing.T) {
 	train, held, err := all.Split(25)
 	check(err)
 	dir := filepath.Join(t.TempDir(), "run")
-	spec := pollen.Spec{Network: "mlp-2", Method: optimizers.SGD{}, Batch: 5, Epochs: 1}
-	_, err = pollen.Fit(t.Context(), spec, &datasets.Splits{Train: train, Validation: held}, dir)
+	spec := bayes.Spec{Network: "mlp-2", Method: optimizers.SGD{}, Batch: 5, Epochs: 1}
+	_, err = bayes.Fit(t.Context(), spec, &datasets.Splits{Train: train, Validation: held}, dir)
 	check(err)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c, _, remarks, _ := testConsole()
-	s := serveFlags{device: deviceFlags{pollen.DeviceOptions{Name: "cpu"}}, address: "localhost:0",
+	s := serveFlags{device: deviceFlags{bayes.DeviceOptions{Name: "cpu"}}, address: "localhost:0",
 		guarantees: guaranteeFlags{level: 0.9, inDistributionRate: 0.95, sets: "threshold", riskConfidence: 0.9}}
 	check(s.run(ended, []string{dir}, c))
 	const want = "has no in-distribution decisions: --in-distribution-rate 0.95 needs 19 held-out images, got 15; " +

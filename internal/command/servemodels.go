@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/serve"
@@ -90,10 +90,10 @@ func exists(path string) bool {
 }
 
 // openModels opens the runs of the models.
-func openModels(all []modelDir, options []pollen.Option) ([]serve.Model, error) {
+func openModels(all []modelDir, options []bayes.Option) ([]serve.Model, error) {
 	models := make([]serve.Model, len(all))
 	for i, m := range all {
-		run, err := pollen.Open(m.dir, options...)
+		run, err := bayes.Open(m.dir, options...)
 		if err != nil {
 			return nil, err
 		}

@@ -5,14 +5,14 @@ import (
 	"os"
 	"slices"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/report"
 )
 
 func summarize(runs []scoredRun) (comparison.Summary, error) {
 	var names []string
-	var all []*pollen.Run
+	var all []*bayes.Run
 	for _, r := range runs {
 		names, all = append(names, r.name), append(all, r.run)
 	}

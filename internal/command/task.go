@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/config"
 )
 
@@ -24,14 +24,14 @@ func (t *taskFlags) bind(f *pflag.FlagSet) {
 }
 
 // resumeOrStart starts a run in dir, or continues the run there, which must have the same settings.
-func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []pollen.Option, c *console) error {
+func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []bayes.Option, c *console) error {
 	if dir == "" {
 		return usage("pollen: --resume-or-start needs --folder")
 	}
-	run, err := pollen.Open(dir)
-	if errors.As(err, new(*pollen.NotARunError)) {
+	run, err := bayes.Open(dir)
+	if errors.As(err, new(*bayes.NotARunError)) {
 		err = runFit(ctx, s, dir, c)
-		if _, other := pollen.Open(dir); other != nil || !errors.Is(err, os.ErrExist) {
+		if _, other := bayes.Open(dir); other != nil || !errors.Is(err, os.ErrExist) {
 			return err
 		}
 		return resumeOrStart(ctx, s, dir, more, c) // another process of this task has started the run meanwhile
@@ -51,7 +51,7 @@ func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []p
 	if err != nil {
 		return err
 	}
-	if p.State == pollen.Finished {
+	if p.State == bayes.Finished {
 		c.remark("%s: finished, %s", dir, counted(p.Samples, "sample"))
 		return nil
 	}

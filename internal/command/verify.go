@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/cluster"
 )
 
@@ -42,8 +42,8 @@ func verify(dirs []string, c *console) error {
 	var damage, failure, none error
 	found := false
 	for _, dir := range dirs {
-		err := cluster.Walk([]string{dir}, func(dir string, _ *pollen.Run, _ pollen.Progress, _ error) error {
-			v, err := pollen.Verify(dir)
+		err := cluster.Walk([]string{dir}, func(dir string, _ *bayes.Run, _ bayes.Progress, _ error) error {
+			v, err := bayes.Verify(dir)
 			if err != nil {
 				return err
 			}
@@ -75,9 +75,9 @@ func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
 }
 
 // withoutDamagedIf returns the options for that flag.
-func withoutDamagedIf(without bool) (options []pollen.Option) {
+func withoutDamagedIf(without bool) (options []bayes.Option) {
 	if without {
-		options = append(options, pollen.WithoutDamaged())
+		options = append(options, bayes.WithoutDamaged())
 	}
 	return options
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/file"
@@ -26,8 +26,8 @@ const (
 
 // Entry is one of the methods that are compared.
 type Entry struct {
-	Title string      `json:"title"`
-	Spec  pollen.Spec `json:"config"`
+	Title string     `json:"title"`
+	Spec  bayes.Spec `json:"config"`
 }
 
 // Dir returns the name of its run's directory: the title in lower case.
@@ -47,14 +47,14 @@ type Comparison struct {
 	lock *lock.Lock
 }
 
-// Create starts a comparison in a new or empty directory. It returns a pollen.LockedError while
+// Create starts a comparison in a new or empty directory. It returns a bayes.LockedError while
 // another process writes there.
 func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, error) {
 	c := &Comparison{Record: Record{recordFormat, maps.Clone(notes), entries}, dir: dir}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if err := pollen.CheckEmpty(dir); err != nil {
+	if err := bayes.CheckEmpty(dir); err != nil {
 		return nil, err
 	}
 	if err := file.MakeDir(dir); err != nil {
@@ -98,8 +98,8 @@ func Begin(dir string, entries []Entry, notes map[string]string) (*Comparison, e
 	return c, nil
 }
 
-// Open opens the comparison in dir to continue it. It returns a pollen.LockedError while another
-// process writes there, and a pollen.DamagedError if the record's checksum does not match.
+// Open opens the comparison in dir to continue it. It returns a bayes.LockedError while another
+// process writes there, and a bayes.DamagedError if the record's checksum does not match.
 func Open(dir string) (*Comparison, error) {
 	path := filepath.Join(dir, recordFile)
 	content, err := file.Read(path, file.MaxJSON)
@@ -108,7 +108,7 @@ func Open(dir string) (*Comparison, error) {
 	}
 	c := &Comparison{dir: dir}
 	if c.Record, err = parse(content); err != nil {
-		return nil, errors.WithStack(&pollen.DamagedError{File: path, Cause: err})
+		return nil, errors.WithStack(&bayes.DamagedError{File: path, Cause: err})
 	}
 	return c, c.acquireLock()
 }
@@ -147,7 +147,7 @@ func (c *Comparison) acquireLock() (err error) {
 	c.lock, err = lock.Take(c.dir)
 	var taken *lock.Taken
 	if errors.As(err, &taken) {
-		return errors.WithStack(&pollen.LockedError{Dir: c.dir, Host: taken.Owner.Host, Process: taken.Owner.Process, Cause: err})
+		return errors.WithStack(&bayes.LockedError{Dir: c.dir, Host: taken.Owner.Host, Process: taken.Owner.Process, Cause: err})
 	}
 	return errors.Wrap(err, "comparison")
 }
@@ -155,13 +155,13 @@ func (c *Comparison) acquireLock() (err error) {
 // Remark returns a remark about the directory's lock for the user, or "".
 func (c *Comparison) Remark() string { return c.lock.Remark() }
 
-// Fit trains an entry with pollen.Fit, or continues its run with pollen.Resume.
-func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, options ...pollen.Option) (*pollen.Run, error) {
+// Fit trains an entry with bayes.Fit, or continues its run with bayes.Resume.
+func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, options ...bayes.Option) (*bayes.Run, error) {
 	dir := filepath.Join(c.dir, e.Dir())
-	run, err := pollen.Resume(ctx, dir, data, options...)
-	var none *pollen.NotARunError
+	run, err := bayes.Resume(ctx, dir, data, options...)
+	var none *bayes.NotARunError
 	if errors.As(err, &none) {
-		return pollen.Fit(ctx, e.Spec, data, dir, options...)
+		return bayes.Fit(ctx, e.Spec, data, dir, options...)
 	}
 	return run, err
 }

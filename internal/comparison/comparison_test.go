@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/langevin"
@@ -35,7 +35,7 @@ func stripes(t testing.TB) *datasets.Splits {
 }
 
 func entries() []Entry {
-	spec := pollen.Spec{Network: "mlp-2", Method: langevin.SGLD{}, Batch: 10, Epochs: 3, Samples: 2}
+	spec := bayes.Spec{Network: "mlp-2", Method: langevin.SGLD{}, Batch: 10, Epochs: 3, Samples: 2}
 	other := spec
 	other.Seed = 3
 	return []Entry{{"SGLD", spec}, {"Other", other}}
@@ -48,7 +48,7 @@ func TestGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir)
-	var busy *pollen.LockedError
+	var busy *bayes.LockedError
 	if !errors.As(err, &busy) || busy.Process != os.Getpid() {
 		t.Errorf("opened by another at the same time: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir)
-	var damaged *pollen.DamagedError
+	var damaged *bayes.DamagedError
 	if !errors.As(err, &damaged) || damaged.File != path {
 		t.Errorf("a changed record: %v", err)
 	}

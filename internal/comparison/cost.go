@@ -4,19 +4,19 @@ import (
 	"context"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 )
 
 // Cost returns the number of steps of a specification's run, and the time of one step, measured
 // with now over some steps, at least 4. The first two steps warm up and are not measured, nor is an
 // anchor before them. observe, if not nil, gets the events of the steps.
-func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some int, now func() time.Time, observe pollen.Observer,
-	options ...pollen.Option,
+func Cost(ctx context.Context, spec bayes.Spec, data *datasets.Dataset, some int, now func() time.Time, observe bayes.Observer,
+	options ...bayes.Option,
 ) (steps int, step time.Duration, err error) {
 	var first, last time.Time
 	from, to := 0, 0
-	steps, err = pollen.Try(ctx, spec, data, max(some, 4), append(options, pollen.WithObserver(func(e pollen.Event) {
+	steps, err = bayes.Try(ctx, spec, data, max(some, 4), append(options, bayes.WithObserver(func(e bayes.Event) {
 		if observe != nil {
 			observe(e)
 		}
@@ -32,13 +32,13 @@ func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some in
 
 // TeacherCost returns the number of images that the teacher of a distillation predicts during the
 // run, and the time for one of them, measured with now.
-func TeacherCost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, now func() time.Time, options ...pollen.Option,
+func TeacherCost(ctx context.Context, spec bayes.Spec, data *datasets.Dataset, now func() time.Time, options ...bayes.Option,
 ) (images int, each time.Duration, err error) {
 	const few, many = 100, 1100
 	var took [2]time.Duration
 	for i, n := range []int{few, many} {
 		begin := now()
-		if images, err = pollen.TryTeacher(ctx, spec, data, n, options...); err != nil {
+		if images, err = bayes.TryTeacher(ctx, spec, data, n, options...); err != nil {
 			return 0, 0, err
 		}
 		took[i] = now().Sub(begin)

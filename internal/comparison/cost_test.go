@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // TestCost: a step costs what the steps after the first two take, each of them its share.
@@ -13,7 +13,7 @@ func TestCost(t *testing.T) {
 	seen, clock := 0, time.Unix(0, 0)
 	now := func() time.Time { return clock }
 	spec := entries()[0].Spec
-	steps, step, err := Cost(context.Background(), spec, stripes(t).Train, 8, now, func(e pollen.Event) {
+	steps, step, err := Cost(context.Background(), spec, stripes(t).Train, 8, now, func(e bayes.Event) {
 		if e.Remark == "" {
 			seen = e.Done
 			clock = clock.Add(time.Second / time.Duration(seen)) // 1/2, 1/4, 1/6 and 1/8 of a second

@@ -3,7 +3,7 @@ package comparison
 import (
 	"context"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
@@ -40,7 +40,7 @@ func (c *PerturbedScores) Tables() []*report.Table { return c.tables }
 
 // Add adds a run's rows: its scores on the clean data, and for each column the means of its scores
 // on the perturbed data sets that versions returns.
-func (c *PerturbedScores) Add(ctx context.Context, name string, run *pollen.Run, data *datasets.Dataset,
+func (c *PerturbedScores) Add(ctx context.Context, name string, run *bayes.Run, data *datasets.Dataset,
 	versions func(column int) ([]*datasets.Dataset, error),
 ) error {
 	clean, err := run.Assess(ctx, data, nil)

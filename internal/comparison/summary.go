@@ -11,7 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -29,7 +29,7 @@ type Summary struct {
 
 // Summarize summarizes the diagnostics of runs under the given names. It skips runs without
 // diagnostics.
-func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
+func Summarize(names []string, runs []*bayes.Run) (s Summary, err error) {
 	var all []observed
 	for i, run := range runs {
 		d, err := run.Diagnostics()
@@ -108,7 +108,7 @@ func (o observed) addChains(table *report.Table, temperatures bool) error {
 // measured.
 func (o observed) hasPredictionTemperature() bool { return o.Predictions != nil }
 
-func textOrDash(m *pollen.Measured) string {
+func textOrDash(m *bayes.Measured) string {
 	if m == nil {
 		return "-"
 	}
@@ -117,9 +117,9 @@ func textOrDash(m *pollen.Measured) string {
 
 // observed is a run with the diagnostics of its chains.
 type observed struct {
-	*pollen.Diagnostics
+	*bayes.Diagnostics
 	name string
-	spec pollen.Spec
+	spec bayes.Spec
 }
 
 // requested returns the requested temperature of the posterior.
@@ -131,12 +131,12 @@ func (o observed) requested() float64 {
 }
 
 // mixing returns the convergence diagnostics of predictions, with NaN for those not measured.
-func (o observed) mixing() pollen.Mixing {
+func (o observed) mixing() bayes.Mixing {
 	if o.Predicted != nil {
 		return *o.Predicted
 	}
-	none := pollen.Number(math.NaN())
-	return pollen.Mixing{RHat: none, BulkESS: none, TailESS: none}
+	none := bayes.Number(math.NaN())
+	return bayes.Mixing{RHat: none, BulkESS: none, TailESS: none}
 }
 
 // verdict describes how close a sampler's chains are to equilibrium.
@@ -146,7 +146,7 @@ func (o observed) verdict() []string {
 	}
 	var notes []string
 	if augment := o.spec.Augment.String(); augment != "" {
-		notes = append(notes, fmt.Sprintf("%s: random augmentation (%s): temperatures are not those of the posterior given the images, see pollen.Augment.",
+		notes = append(notes, fmt.Sprintf("%s: random augmentation (%s): temperatures are not those of the posterior given the images, see bayes.Augment.",
 			o.name, augment))
 	}
 	if verdict := o.Verdict(o.requested()).Text; verdict != "" {
@@ -171,7 +171,7 @@ func (o observed) verdict() []string {
 func (o observed) notInEquilibrium() bool {
 	t := o.requested()
 	verdict := o.Verdict(t)
-	return t > 0 && (o.mixing().RHat >= pollen.MixedRHat || verdict.Text != "" && !verdict.InEquilibrium)
+	return t > 0 && (o.mixing().RHat >= bayes.MixedRHat || verdict.Text != "" && !verdict.InEquilibrium)
 }
 
 // next returns the arguments of the command that helps most after a verdict on the run in dir: a
@@ -196,6 +196,6 @@ func (o observed) next(dir string) string {
 	return fmt.Sprintf("%s --start %s --seed %d", again, dir, o.spec.Seed+1)
 }
 
-func isNaN(n pollen.Number) bool { return math.IsNaN(float64(n)) }
+func isNaN(n bayes.Number) bool { return math.IsNaN(float64(n)) }
 
-func orDash(format string, v pollen.Number) string { return report.OrDash(format, float64(v)) }
+func orDash(format string, v bayes.Number) string { return report.OrDash(format, float64(v)) }

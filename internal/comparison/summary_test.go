@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/langevin"
@@ -18,17 +18,17 @@ import (
 )
 
 // runOf is a run's folder of a specification and what its chains did.
-func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
+func runOf(t *testing.T, spec bayes.Spec, d *bayes.Diagnostics) *bayes.Run {
 	t.Helper()
 	dir := t.TempDir()
 	resolved, err := spec.Resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := pollen.Data{
+	data := bayes.Data{
 		Name: "squares", Size: 100, Channels: 1, Height: 2, Width: 2, ClassNames: []string{"a", "b"}, Mean: []float64{0.5}, Std: []float64{0.5},
 	}
-	manifest := pollen.Manifest{Format: 1, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
+	manifest := bayes.Manifest{Format: 1, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
 	for name, content := range map[string]any{"diagnostics.json": d, config.ManifestFile: manifest} {
 		text, err := checksum.JSON(content, "")
 		if err != nil {
@@ -38,7 +38,7 @@ func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
 			t.Fatal(err)
 		}
 	}
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,24 +59,24 @@ func textOf(t *testing.T, s Summary) string {
 }
 
 func TestSummarize(t *testing.T) {
-	none := pollen.Number(math.NaN())
-	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
-		return func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
+	none := bayes.Number(math.NaN())
+	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating bayes.Number) bayes.Temperature {
+		return func(temperature, standardError, kinetic, heating bayes.Number) bayes.Temperature {
 			drift := temperature - kinetic
 			if isNaN(kinetic) {
 				drift = temperature - 1 - heating
 			}
-			return pollen.Temperature{
+			return bayes.Temperature{
 				Layer: name, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, Drift: drift, GradientNoise: heating,
 			}
 		}
 	}
 	all, conv, linear := layer("all", 200), layer("conv1", 8), layer("linear1", 192)
-	sgd, sgld := pollen.Spec{Method: optimizers.SGD{}}, pollen.Spec{Method: langevin.SGLD{}}
-	of := func(samples, made int, rHat, weightRHat pollen.Number, temperatures ...pollen.Temperature) *pollen.Diagnostics {
-		return &pollen.Diagnostics{
+	sgd, sgld := bayes.Spec{Method: optimizers.SGD{}}, bayes.Spec{Method: langevin.SGLD{}}
+	of := func(samples, made int, rHat, weightRHat bayes.Number, temperatures ...bayes.Temperature) *bayes.Diagnostics {
+		return &bayes.Diagnostics{
 			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: none, WeightRHat: weightRHat, Temperatures: temperatures,
-			Acceptance: none, Swaps: none, Predicted: &pollen.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
+			Acceptance: none, Swaps: none, Predicted: &bayes.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
 		}
 	}
 	old := of(10, 100, none, 0.999, all(1, 0.01, none, 0), conv(1, 0.01, none, 0), linear(1, 0.01, none, 0))
@@ -85,11 +85,11 @@ func TestSummarize(t *testing.T) {
 	}
 	old.Predicted = nil
 	var names []string
-	var runs []*pollen.Run
+	var runs []*bayes.Run
 	for _, r := range []struct {
 		name string
-		spec pollen.Spec
-		d    *pollen.Diagnostics
+		spec bayes.Spec
+		d    *bayes.Diagnostics
 	}{
 		{"SGD", sgd, of(1, 12, none, none, all(none, none, none, none))},
 		{"good", sgld, of(10, 100, 0.999, 0.999, all(1.04, 0.003, 0.998, 0.2), conv(1, 0.04, 0.99, 0.5), linear(1.09, 0.05, 1.03, 0.1))},
@@ -154,18 +154,18 @@ vague: no: R-hat 0.999 (10 effective samples); 96 % of the weights are within 5 
 // The table of chains has the temperatures of predictions last, and a note with their consequence.
 // A single run has the command that helps most.
 func TestPredictionTemperaturesComeLast(t *testing.T) {
-	none := pollen.Number(math.NaN())
-	d := &pollen.Diagnostics{
+	none := bayes.Number(math.NaN())
+	d := &bayes.Diagnostics{
 		Samples: 40, Made: 9, Watched: "w", WeightRHat: none, LossRHat: none, Acceptance: none, Swaps: none,
-		Temperatures: []pollen.Temperature{
+		Temperatures: []bayes.Temperature{
 			{Layer: "all", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
 			{Layer: "linear1", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
 		},
-		Predicted:   &pollen.Mixing{Images: 50, Chains: 4, RHat: 1.2, BulkESS: 12, TailESS: 30},
-		Predictions: &pollen.Measured{Value: 101.8, StandardError: 16.8, Groups: 4}, Determination: &pollen.Measured{Value: 1.42, StandardError: 0.03, Groups: 16},
+		Predicted:   &bayes.Mixing{Images: 50, Chains: 4, RHat: 1.2, BulkESS: 12, TailESS: 30},
+		Predictions: &bayes.Measured{Value: 101.8, StandardError: 16.8, Groups: 4}, Determination: &bayes.Measured{Value: 1.42, StandardError: 0.03, Groups: 16},
 	}
-	heated := runOf(t, pollen.Spec{Method: langevin.SGHMC{Friction: 0.1}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 8, Chains: 4}, d)
-	s, err := Summarize([]string{"heated"}, []*pollen.Run{heated})
+	heated := runOf(t, bayes.Spec{Method: langevin.SGHMC{Friction: 0.1}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 8, Chains: 4}, d)
+	s, err := Summarize([]string{"heated"}, []*bayes.Run{heated})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,20 +189,20 @@ heated       40      9                       1.200     -                  12    
 func TestNext(t *testing.T) {
 	rate := optimizers.Constant{Rate: 0.1}
 	for want, c := range map[string]struct {
-		spec  pollen.Spec
-		rHat  pollen.Number
-		layer pollen.Temperature
+		spec  bayes.Spec
+		rHat  bayes.Number
+		layer bayes.Temperature
 	}{
-		"predict dir IMAGE...":                                {pollen.Spec{Chains: 4}, 1.01, pollen.Temperature{Configurational: 1, Kinetic: 1}},
-		"fit --config dir/manifest.json --chains 4":           {pollen.Spec{Chains: 1}, 1.2, pollen.Temperature{Configurational: 1, Kinetic: 1}},
-		"fit --config dir/manifest.json --start dir --seed 8": {pollen.Spec{Chains: 4, Seed: 7}, 1.2, pollen.Temperature{Configurational: 0.5, Kinetic: 1}},
+		"predict dir IMAGE...":                                {bayes.Spec{Chains: 4}, 1.01, bayes.Temperature{Configurational: 1, Kinetic: 1}},
+		"fit --config dir/manifest.json --chains 4":           {bayes.Spec{Chains: 1}, 1.2, bayes.Temperature{Configurational: 1, Kinetic: 1}},
+		"fit --config dir/manifest.json --start dir --seed 8": {bayes.Spec{Chains: 4, Seed: 7}, 1.2, bayes.Temperature{Configurational: 0.5, Kinetic: 1}},
 		"fit --config dir/manifest.json --schedule constant:0.025 --epochs 32": {
-			pollen.Spec{Chains: 4, Epochs: 8, Schedule: rate}, 1.01, pollen.Temperature{Configurational: 1.4, Kinetic: 1.4}},
-		"": {pollen.Spec{Chains: 4}, 1.2, pollen.Temperature{Configurational: pollen.Number(math.NaN())}},
+			bayes.Spec{Chains: 4, Epochs: 8, Schedule: rate}, 1.01, bayes.Temperature{Configurational: 1.4, Kinetic: 1.4}},
+		"": {bayes.Spec{Chains: 4}, 1.2, bayes.Temperature{Configurational: bayes.Number(math.NaN())}},
 	} {
 		c.layer.Layer, c.layer.Weights, c.layer.StandardError, c.spec.Temperature = "a", 1, 0.01, new(1.0)
 		o := observed{
-			&pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, c.layer}, Predicted: &pollen.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
+			&bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, c.layer}, Predicted: &bayes.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
 		}
 		if got := filepath.ToSlash(o.next("dir")); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
@@ -212,10 +212,10 @@ func TestNext(t *testing.T) {
 
 // A posterior at temperature 0 is a point: there is no equilibrium to miss.
 func TestTemperatureZeroIsNoVerdict(t *testing.T) {
-	none := pollen.Number(math.NaN())
+	none := bayes.Number(math.NaN())
 	o := observed{
-		&pollen.Diagnostics{Acceptance: none, Temperatures: []pollen.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
-		"sgld", pollen.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
+		&bayes.Diagnostics{Acceptance: none, Temperatures: []bayes.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
+		"sgld", bayes.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
 	}
 	if notes := o.verdict(); len(notes) > 0 || o.notInEquilibrium() {
 		t.Errorf("%q, unsettled: %t", notes, o.notInEquilibrium())
@@ -224,8 +224,8 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 
 // Trajectories that diverged are told of.
 func TestDivergedIsSaid(t *testing.T) {
-	for want, share := range map[string]pollen.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
-		o := observed{&pollen.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", pollen.Spec{Method: pollen.NUTS{}, Temperature: new(1.0)}}
+	for want, share := range map[string]bayes.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
+		o := observed{&bayes.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", bayes.Spec{Method: bayes.NUTS{}, Temperature: new(1.0)}}
 		if notes := strings.Join(o.verdict(), "\n"); strings.Contains(notes, "diverged") != (want != "") || !strings.Contains(notes, want) {
 			t.Errorf("%v: %q, want %q", share, notes, want)
 		}
@@ -234,10 +234,10 @@ func TestDivergedIsSaid(t *testing.T) {
 
 // Large errors are written without exponents.
 func TestWithError(t *testing.T) {
-	for want, given := range map[string][2]pollen.Number{
-		"1.040 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "65 ± 10": {64.7, 9.6}, "100 ± 100": {64.7, 123}, "2": {2, pollen.Number(math.NaN())},
+	for want, given := range map[string][2]bayes.Number{
+		"1.040 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "65 ± 10": {64.7, 9.6}, "100 ± 100": {64.7, 123}, "2": {2, bayes.Number(math.NaN())},
 	} {
-		if got := withError(pollen.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
+		if got := withError(bayes.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -245,17 +245,17 @@ func TestWithError(t *testing.T) {
 
 // Runs of other networks have a table of their own, and one of many layers a row for each.
 func TestTemperaturesOfOtherNetworks(t *testing.T) {
-	of := func(layers ...string) *pollen.Run {
-		none := pollen.Number(math.NaN())
-		d := &pollen.Diagnostics{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
+	of := func(layers ...string) *bayes.Run {
+		none := bayes.Number(math.NaN())
+		d := &bayes.Diagnostics{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
 		for i, layer := range append([]string{"all"}, layers...) {
-			d.Temperatures = append(d.Temperatures, pollen.Temperature{
-				Layer: layer, Weights: 10, Configurational: pollen.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: 0.25,
+			d.Temperatures = append(d.Temperatures, bayes.Temperature{
+				Layer: layer, Weights: 10, Configurational: bayes.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: 0.25,
 			})
 		}
-		return runOf(t, pollen.Spec{Method: langevin.SGHMC{Friction: 0.1}}, d)
+		return runOf(t, bayes.Spec{Method: langevin.SGHMC{Friction: 0.1}}, d)
 	}
-	s, err := Summarize([]string{"a", "b", "deep", "c", "d"}, []*pollen.Run{
+	s, err := Summarize([]string{"a", "b", "deep", "c", "d"}, []*bayes.Run{
 		of("linear1"), of("linear1"), of("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"), of("linear1"), of("conv1", "linear1"),
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -31,23 +31,23 @@ var notesOnPredictions = []string{
 // temperature of all layers, returns true.
 type measure struct {
 	title string // "" for the configurational temperature
-	text  func(t pollen.Temperature) string
-	shown func(all pollen.Temperature) bool
+	text  func(t bayes.Temperature) string
+	shown func(all bayes.Temperature) bool
 }
 
 var measures = []measure{
-	{"", withError, func(pollen.Temperature) bool { return true }},
-	numbers("kinetic", "%.3g", 0, func(t pollen.Temperature) pollen.Number { return t.Kinetic }),
-	numbers("drift", "%+.2f", 1, func(t pollen.Temperature) pollen.Number { return t.Drift }),
-	numbers("noise", "%+.2f", 1, func(t pollen.Temperature) pollen.Number { return t.GradientNoise }),
+	{"", withError, func(bayes.Temperature) bool { return true }},
+	numbers("kinetic", "%.3g", 0, func(t bayes.Temperature) bayes.Number { return t.Kinetic }),
+	numbers("drift", "%+.2f", 1, func(t bayes.Temperature) bayes.Number { return t.Drift }),
+	numbers("noise", "%+.2f", 1, func(t bayes.Temperature) bayes.Number { return t.GradientNoise }),
 }
 
 // numbers returns a measure that is shown if it was measured on at least the given number of
 // weights.
-func numbers(title, format string, weights int, of func(t pollen.Temperature) pollen.Number) measure {
+func numbers(title, format string, weights int, of func(t bayes.Temperature) bayes.Number) measure {
 	return measure{
-		title, func(t pollen.Temperature) string { return orDash(format, of(t)) },
-		func(all pollen.Temperature) bool { return all.Weights >= weights && !isNaN(of(all)) },
+		title, func(t bayes.Temperature) string { return orDash(format, of(t)) },
+		func(all bayes.Temperature) bool { return all.Weights >= weights && !isNaN(of(all)) },
 	}
 }
 
@@ -132,11 +132,11 @@ func (o observed) byLayer() (*report.Table, error) {
 }
 
 // withError formats the configurational temperature with its standard error.
-func withError(t pollen.Temperature) string {
+func withError(t bayes.Temperature) string {
 	if isNaN(t.Configurational) || isNaN(t.StandardError) {
 		return orDash("%.3g", t.Configurational)
 	}
-	return pollen.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
+	return bayes.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
 }
 
 // temperatureRange describes the measured temperatures of a run in a line; "" if there are none.
@@ -144,11 +144,11 @@ func (o observed) temperatureRange() string {
 	if len(o.Temperatures) < 2 || isNaN(o.Temperatures[0].Configurational) {
 		return ""
 	}
-	layers := slices.DeleteFunc(slices.Clone(o.Temperatures[1:]), func(t pollen.Temperature) bool { return isNaN(t.Configurational) })
+	layers := slices.DeleteFunc(slices.Clone(o.Temperatures[1:]), func(t bayes.Temperature) bool { return isNaN(t.Configurational) })
 	if len(layers) == 0 {
 		return ""
 	}
-	compare := func(a, b pollen.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
+	compare := func(a, b bayes.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
 	least, most := slices.MinFunc(layers, compare), slices.MaxFunc(layers, compare)
 	return fmt.Sprintf("%s: temperature %s of %.3g, by layer %.3g (%s) to %.3g (%s): see the page.", o.name, withError(o.Temperatures[0]), o.requested(),
 		float64(least.Configurational), least.Layer, float64(most.Configurational), most.Layer)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/letters"
 )
@@ -51,7 +51,7 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 
 func observe(t *testing.T, method, epochs, burnIn string, data *datasets.Dataset) observed {
 	t.Helper()
-	spec := pollen.Spec{Batch: data.Len(), Seed: 1}
+	spec := bayes.Spec{Batch: data.Len(), Seed: 1}
 	for _, s := range [][2]string{
 		{"method", method}, {"epochs", epochs}, {"burn-in", burnIn}, {"schedule", "constant:0.01"}, {"prior", "gaussian:0.1"},
 	} {
@@ -59,7 +59,7 @@ func observe(t *testing.T, method, epochs, burnIn string, data *datasets.Dataset
 			t.Fatal(err)
 		}
 	}
-	run, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(t.TempDir(), "run"))
+	run, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(t.TempDir(), "run"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 func flags() (f *pflag.FlagSet, batch *int, model *string) {
@@ -32,7 +32,7 @@ func TestSet(t *testing.T) {
 // A fraction of 0 is none, which is not the default; negative numbers count as 0.
 func TestFraction(t *testing.T) {
 	for text, want := range map[string]string{"0.25": "0.25", "0": "0", "-1": "0", "-0": "0"} {
-		d := DataOf(pollen.Manifest{Notes: map[string]string{"validation": text}})
+		d := DataOf(bayes.Manifest{Notes: map[string]string{"validation": text}})
 		notes := map[string]string{}
 		if d.Notes(notes); notes["validation"] != want || notes["test"] != "" {
 			t.Errorf("validation %s: notes %v, want %s", text, notes, want)

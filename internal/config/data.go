@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -232,7 +232,7 @@ func TestData(runs []string, own []Data, place string) (Data, error) {
 
 // FilesChanged reports whether d is the run's own data and a file differs from the one that the run
 // was trained on. hashes are by file name.
-func FilesChanged(m pollen.Manifest, d Data, hashes map[string]string) bool {
+func FilesChanged(m bayes.Manifest, d Data, hashes map[string]string) bool {
 	own := DataOf(m)
 	for name, hash := range hashes {
 		if then, known := m.Data.Hashes[name]; known && then != hash {
@@ -286,7 +286,7 @@ func (d Data) In(dir string) Data {
 }
 
 // DataOf returns the flags that a run's data were opened with.
-func DataOf(m pollen.Manifest) Data {
+func DataOf(m bayes.Manifest) Data {
 	n := m.Notes
 	d := Data{
 		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Resize: n["resize"], Classes: n["classes"], WithoutClasses: n["without-classes"],

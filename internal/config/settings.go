@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/cluster"
 	"github.com/pollen-ml/pollen/internal/file"
 )
@@ -16,19 +16,19 @@ import (
 // ManifestFile is the name of a run's manifest, which can be used as a configuration.
 const ManifestFile = "manifest.json"
 
-// Settings are the settings of a run as text: those of a pollen.Spec, data and device. Flags,
+// Settings are the settings of a run as text: those of a bayes.Spec, data and device. Flags,
 // configuration files and the notes of manifests use the same names.
 type Settings struct {
 	Text   map[string]string // settings of a Spec, by name
 	Data   Data
-	Device pollen.DeviceOptions
+	Device bayes.DeviceOptions
 	Plan   cluster.Plan   // the tasks that they are divided into
 	flags  *pflag.FlagSet // flags that set all of these
 }
 
 // settingValue is the flag value for a setting of a Spec.
 type settingValue struct {
-	pollen.Setting
+	bayes.Setting
 	to map[string]string
 }
 
@@ -59,7 +59,7 @@ func (v settingValue) Type() string { return v.Kind }
 // Bind binds a flag for each setting.
 func (s *Settings) Bind(f *pflag.FlagSet) {
 	s.Text = map[string]string{}
-	for i, setting := range pollen.Settings() {
+	for i, setting := range bayes.Settings() {
 		f.Var(settingValue{setting, s.Text}, setting.Name, setting.Usage)
 		if i == 0 {
 			s.Data.bind(f)
@@ -72,10 +72,10 @@ func (s *Settings) Bind(f *pflag.FlagSet) {
 }
 
 // BindDevice binds the flags that select a device.
-func BindDevice(f *pflag.FlagSet, d *pollen.DeviceOptions) {
-	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), ", "))
+func BindDevice(f *pflag.FlagSet, d *bayes.DeviceOptions) {
+	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(bayes.DeviceNames(), ", "))
 	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device (default: all)")
-	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+" (default fp32)")
+	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(bayes.Precisions(), ", ")+" (default fp32)")
 }
 
 // Layered returns the defaults, overridden by the file, overridden by the flags that were given.
@@ -98,10 +98,10 @@ func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 	return s, AsUsageError(failed)
 }
 
-// Spec returns the pollen.Spec of the settings, after every check that needs no data.
-func (s *Settings) Spec() (spec pollen.Spec, err error) {
+// Spec returns the bayes.Spec of the settings, after every check that needs no data.
+func (s *Settings) Spec() (spec bayes.Spec, err error) {
 	spec.Seed = 1
-	for _, setting := range pollen.Settings() {
+	for _, setting := range bayes.Settings() {
 		text, given := s.Text[setting.Name]
 		if !given {
 			continue
@@ -146,7 +146,7 @@ func (s *Settings) read(path string) error {
 
 // readManifest sets flags to a run's values.
 func readManifest(dir string, flags *pflag.FlagSet) error {
-	m, err := pollen.ReadManifest(dir)
+	m, err := bayes.ReadManifest(dir)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 var code = regexp.MustCompile("`([A-Za-z0-9_./-]+)`")
 
 // TestPaths: the files and directories that the contributors' pages name exist. A name with a slash
-// is a path from the root; a name that ends in .go, without a slash, is a file of the root.
+// is a path from the root; a name that ends in .go, without a slash, is a file of package bayes.
 func TestPaths(t *testing.T) {
 	for _, path := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md"} {
 		p := read(t, path)
@@ -27,6 +27,9 @@ func TestPaths(t *testing.T) {
 				continue // a path in an import, a run's directory or an archive
 			}
 			checked++
+			if !slash {
+				name = "bayes/" + name
+			}
 			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
 				t.Errorf("%s: %s does not exist", path, name)
 			}
@@ -54,8 +57,6 @@ func TestPackages(t *testing.T) {
 			for _, word := range words[1:] {
 				name, _, _ := strings.Cut(word, "@")
 				switch {
-				case name == module:
-					name = "."
 				case strings.HasPrefix(name, module+"/"):
 					name = strings.TrimPrefix(name, module+"/")
 				case !strings.HasPrefix(name, "./") || name == "./..." || strings.Contains(line, "-C "):

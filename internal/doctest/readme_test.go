@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	pollenapi "github.com/pollen-ml/pollen"
+	pollenapi "github.com/pollen-ml/pollen/bayes"
 )
 
 // TestReadmeProgram: the README's program compiles, passes vet, and prints what its comments show,
@@ -30,7 +30,7 @@ func TestReadmeProgram(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	const spec, short = `pollen.Spec{Network: "cnn"}`, `pollen.Spec{Network: "cnn", Epochs: 8, WarmEpochs: 4, Chains: 2}`
+	const spec, short = `bayes.Spec{Network: "cnn"}`, `bayes.Spec{Network: "cnn", Epochs: 8, WarmEpochs: 4, Chains: 2}`
 	if !strings.Contains(code[1], spec) {
 		t.Fatalf("the program does not have %s", spec)
 	}

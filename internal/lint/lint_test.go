@@ -47,16 +47,16 @@ var mayImport = map[string][]string{
 	"internal/rundir":  {"internal", "langevin", "samples", "tensor"},
 	"internal/measure": {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
-	"internal/config":     {".", "internal/cluster", "internal/file", "datasets"},
-	"internal/comparison": {".", "datasets", "evaluate", "report", "internal"},
-	"internal/cluster":    {".", "report"},
+	"internal/config":     {"bayes", "internal/cluster", "internal/file", "datasets"},
+	"internal/comparison": {"bayes", "datasets", "evaluate", "report", "internal"},
+	"internal/cluster":    {"bayes", "report"},
 	"internal/command":    {"*"},
 	"internal/letters":    {"datasets"},
 	"internal/strange":    {"datasets", "tensor"},
 	"internal/lint":       {"cuda/kernels/bundle"},
-	"serve":               {".", "datasets", "evaluate", "internal/memory"},
-	"export":              {".", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
-	".": {
+	"serve":               {"bayes", "datasets", "evaluate", "internal/memory"},
+	"export":              {"bayes", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
+	"bayes": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers",
 		"samples", "tensor",
 	},
@@ -175,9 +175,6 @@ func TestImports(t *testing.T) {
 				t.Fatal(err)
 			}
 			own, ok := strings.CutPrefix(path, module+"/")
-			if path == module {
-				own, ok = ".", true
-			}
 			if ok {
 				allowed, known := mayImport[s.dir]
 				if !known {
@@ -225,9 +222,9 @@ func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
 
 // tellsTime is where a library may look at the clock, and why.
 var tellsTime = map[string]string{
-	"options.go":     "the method auto chooses by the device's speed: the manifest has the choice, which repeats the run",
-	"cuda/timing.go": "a diagnostic that measures calls: no result of a program depends on it",
-	"serve/clock.go": "how long a request took is for the operator: no answer depends on it",
+	"bayes/options.go": "the method auto chooses by the device's speed: the manifest has the choice, which repeats the run",
+	"cuda/timing.go":   "a diagnostic that measures calls: no result of a program depends on it",
+	"serve/clock.go":   "how long a request took is for the operator: no answer depends on it",
 }
 
 func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {

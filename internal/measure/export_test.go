@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// What external tests need, which may train with package pollen.
+// What external tests need, which may train with package bayes.
 var (
 	PriorGradients = priorGradients
 	ReadGradients  = readGradients

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
@@ -35,15 +35,15 @@ func noisy(t *testing.T, n int) *datasets.Dataset {
 }
 
 // softmaxRegression is of a method at that temperature.
-func softmaxRegression(t *testing.T, method string, temperature float64) pollen.Spec {
-	return pollen.Spec{
+func softmaxRegression(t *testing.T, method string, temperature float64) bayes.Spec {
+	return bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
 		Prior: new(langevin.Gaussian(0.1)), Schedule: optimizers.Constant{Rate: 0.05},
 	}
 }
 
 // subjectOf is what a run of a specification measures.
-func subjectOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.Subject {
+func subjectOf(t *testing.T, spec bayes.Spec, data *datasets.Dataset) measure.Subject {
 	network, err := spec.Build(data.Classes)
 	must(t, err)
 	return measure.Subject{
@@ -56,7 +56,7 @@ func subjectOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.S
 	}
 }
 
-func fieldOf(t *testing.T, spec pollen.Spec, data *datasets.Dataset) measure.Field {
+func fieldOf(t *testing.T, spec bayes.Spec, data *datasets.Dataset) measure.Field {
 	device := tensor.NewHost(1)
 	t.Cleanup(func() { device.Close() })
 	f, err := measure.NewField(device, subjectOf(t, spec, data))
@@ -192,7 +192,7 @@ func TestCurvedLogits(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const repetitions, distance = 300, 5e-3 // the latter changes the sums by less than 1 %
 	data := noisy(t, 120)
-	spec := pollen.Spec{
+	spec := bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 10}, layers.Tanh{}, layers.Linear{Outputs: 4}},
 		Method: methodOf(t, "sghmc"), Prior: new(langevin.Gaussian(0.3)), Schedule: optimizers.Constant{Rate: 0.05},
 		Epochs: 40, Samples: 8, Batch: 20,
@@ -371,17 +371,17 @@ func must(t testing.TB, err error) {
 }
 
 // methodOf is what a text says.
-func methodOf(t testing.TB, text string) pollen.Method {
+func methodOf(t testing.TB, text string) bayes.Method {
 	t.Helper()
-	m, err := pollen.ParseMethod(text)
+	m, err := bayes.ParseMethod(text)
 	must(t, err)
 	return m
 }
 
 // fit makes a run in a new folder.
-func fit(t testing.TB, spec pollen.Spec, data *datasets.Splits, options ...pollen.Option) *pollen.Run {
+func fit(t testing.TB, spec bayes.Spec, data *datasets.Splits, options ...bayes.Option) *bayes.Run {
 	t.Helper()
-	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
+	run, err := bayes.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
 	must(t, err)
 	return run
 }

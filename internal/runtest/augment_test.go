@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
 func TestAugmentText(t *testing.T) {
-	for text, want := range map[string]pollen.Augment{
+	for text, want := range map[string]bayes.Augment{
 		"flip":                                   {Flip: true},
 		"flip=true":                              {Flip: true},
 		" shift = 2 , flip ":                     {Flip: true, Shift: 2},
@@ -21,11 +21,11 @@ func TestAugmentText(t *testing.T) {
 		"flip,shift=2,rotation=10,erase=0.25":    {Flip: true, Shift: 2, Rotation: 10, Erase: 0.25},
 		"flip=1,shift=2.0,rotation=1e1,erase=.5": {Flip: true, Shift: 2, Rotation: 10, Erase: 0.5},
 	} {
-		got, err := pollen.ParseAugment(text)
+		got, err := bayes.ParseAugment(text)
 		if err != nil || got != want {
 			t.Errorf("%q is %+v (%v), want %+v", text, got, err, want)
 		}
-		if again, err := pollen.ParseAugment(got.String()); err != nil || again != want {
+		if again, err := bayes.ParseAugment(got.String()); err != nil || again != want {
 			t.Errorf("%q, which is %+v, is read as %+v (%v)", got.String(), want, again, err)
 		}
 	}
@@ -45,26 +45,26 @@ func TestAugmentText(t *testing.T) {
 		"shift=0":           "shift=0 changes nothing",
 		"erase=0,shift=0.5": "erase=0 changes nothing",
 	} {
-		_, err := pollen.ParseAugment(text)
+		_, err := bayes.ParseAugment(text)
 		wantInvalid(t, text, err, want)
 	}
-	var s pollen.Spec
+	var s bayes.Spec
 	wantInvalid(t, "setting", s.Set("augment", "wobble=3"), `augment "wobble=3": "wobble=3" must be as in flip`)
 	must(t, s.Set("augment", "flip"))
 	if got := s.Texts()["augment"]; got != "flip" {
 		t.Errorf("as text it is %q, want flip", got)
 	}
-	if _, given := (pollen.Spec{}).Texts()["augment"]; given {
+	if _, given := (bayes.Spec{}).Texts()["augment"]; given {
 		t.Error("a specification without it has it as text")
 	}
 }
 
 func TestAugmentIsRefused(t *testing.T) {
-	flip := pollen.Augment{Flip: true}
-	for want, s := range map[string]pollen.Spec{
-		"augment: shift must be at least 0 pixels, got -1":          {Augment: pollen.Augment{Shift: -1}},
-		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: pollen.Augment{Rotation: 200}},
-		"augment: erase must be at least 0 and below 1, got 1":      {Augment: pollen.Augment{Erase: 1}},
+	flip := bayes.Augment{Flip: true}
+	for want, s := range map[string]bayes.Spec{
+		"augment: shift must be at least 0 pixels, got -1":          {Augment: bayes.Augment{Shift: -1}},
+		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: bayes.Augment{Rotation: 200}},
+		"augment: erase must be at least 0 and below 1, got 1":      {Augment: bayes.Augment{Erase: 1}},
 		"augment does not apply to hmc: its test compares":          {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
 		"augment does not apply to mala: its test compares":         {Augment: flip, Method: methodOf(t, "mala")},
 		"augment does not apply to random-walk: its test":           {Augment: flip, Method: methodOf(t, "random-walk")},
@@ -74,11 +74,11 @@ func TestAugmentIsRefused(t *testing.T) {
 		_, err := s.Resolve()
 		wantInvalid(t, want, err, want)
 	}
-	for want, a := range map[string]pollen.Augment{
+	for want, a := range map[string]bayes.Augment{
 		"augment: shift must be below the side of the images, 12x12":   {Shift: 12},
 		"augment: erase must be at least one pixel of images of 12x12": {Erase: 0.03},
 	} {
-		_, err := pollen.Try(context.Background(), pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
+		_, err := bayes.Try(context.Background(), bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
 		wantInvalid(t, want, err, want)
 	}
 }
@@ -90,7 +90,7 @@ func TestAugmentedRuns(t *testing.T) {
 	seen := map[string]string{}
 	for _, text := range []string{"", "flip", "shift=1", "rotation=5", "erase=0.3"} {
 		for _, method := range []string{"sgld", "adam"} {
-			spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, method), Batch: 100, Epochs: 20, Chains: 2, Seed: 3}
+			spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, method), Batch: 100, Epochs: 20, Chains: 2, Seed: 3}
 			if text != "" {
 				must(t, spec.Set("augment", text))
 			}
@@ -114,8 +114,8 @@ func TestAugmentedRuns(t *testing.T) {
 // another run.
 func TestAugmentLeavesPredictions(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 8, Samples: 3, Seed: 3,
-		Augment: pollen.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 8, Samples: 3, Seed: 3,
+		Augment: bayes.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
 	run := fit(t, spec, trainOn(data))
 	if got := run.Manifest().Spec.Augment; got != spec.Augment {
 		t.Errorf("the manifest has %+v, want %+v", got, spec.Augment)
@@ -131,7 +131,7 @@ func TestAugmentLeavesPredictions(t *testing.T) {
 		t.Fatalf("no augment in the manifest %s", manifest)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, rundir.ManifestFile), []byte(resealed(t, without)), 0o644))
-	plain, err := pollen.Open(dir)
+	plain, err := bayes.Open(dir)
 	must(t, err)
 	want, err := plain.Predictions(context.Background(), data, nil)
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
@@ -18,11 +18,11 @@ import (
 )
 
 // automatic fits by Auto, and returns the run and what was remarked.
-func automatic(t *testing.T, spec pollen.Spec, examples int, dir string, options ...pollen.Option) (run *pollen.Run, remarks string) {
+func automatic(t *testing.T, spec bayes.Spec, examples int, dir string, options ...bayes.Option) (run *bayes.Run, remarks string) {
 	t.Helper()
-	spec.Method, spec.Network = pollen.Auto{}, "mlp-5"
-	run, err := pollen.Fit(t.Context(), spec, trainOn(noisy(t, examples)), dir,
-		append(options, pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))...)
+	spec.Method, spec.Network = bayes.Auto{}, "mlp-5"
+	run, err := bayes.Fit(t.Context(), spec, trainOn(noisy(t, examples)), dir,
+		append(options, bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" }))...)
 	must(t, err)
 	return run, remarks
 }
@@ -30,15 +30,15 @@ func automatic(t *testing.T, spec pollen.Spec, examples int, dir string, options
 // TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for, with 4 chains, 100
 // samples and a prior by fan-in.
 func TestAutoOnFewExamples(t *testing.T) {
-	dir, spec := t.TempDir(), pollen.Spec{Epochs: 1500, Seed: 3, Temperature: new(3e-3)}
+	dir, spec := t.TempDir(), bayes.Spec{Epochs: 1500, Seed: 3, Temperature: new(3e-3)}
 	run, remarks := automatic(t, spec, 40, filepath.Join(dir, "auto"), with(t, 2))
 	spec.Chains, spec.Samples, spec.Prior = 4, 25, new(langevin.FanIn(2))
 	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
-	asked, err := pollen.Fit(t.Context(), spec, trainOn(noisy(t, 40)), filepath.Join(dir, "asked"), with(t, 2))
+	asked, err := bayes.Fit(t.Context(), spec, trainOn(noisy(t, 40)), filepath.Join(dir, "asked"), with(t, 2))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(asked.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)))
 	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 40 {
-		t.Errorf("the manifest has %s with batch %d", pollen.MethodText(got.Method), got.Batch)
+		t.Errorf("the manifest has %s with batch %d", bayes.MethodText(got.Method), got.Batch)
 	}
 	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05 with all 40 examples at each step, 1500 steps; it finds") {
 		t.Errorf("remarks are %q", remarks)
@@ -47,9 +47,9 @@ func TestAutoOnFewExamples(t *testing.T) {
 
 // ticking is a clock that advances by step at each reading. Auto reads it after every second of six
 // steps on up to 2000 images, so that a pass over n images takes step n/2000/2.
-func ticking(step time.Duration) pollen.Option {
+func ticking(step time.Duration) bayes.Option {
 	now := time.Unix(0, 0)
-	return pollen.WithClock(func() time.Time {
+	return bayes.WithClock(func() time.Time {
 		now = now.Add(step)
 		return now
 	})
@@ -73,13 +73,13 @@ func TestAutoKeepsItsBudget(t *testing.T) {
 		{time.Minute, "", "sgnht", 100, 84, "and 4000 steps with 200 of 1200 examples each, which would take 5.6 h"},
 		{time.Hour, "", "sgnht", 100, 84, "and 4000 steps with 200 of 1200 examples each"},
 	} {
-		spec := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Temperature: new(3e-3)}
+		spec := bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Temperature: new(3e-3)}
 		if c.budget != "" {
 			must(t, spec.Set("budget", c.budget))
 		}
 		remarks, all := "", ""
-		total, err := pollen.Try(t.Context(), spec, noisy(t, examples), 2, with(t, 1), ticking(c.step),
-			pollen.WithObserver(func(e pollen.Event) {
+		total, err := bayes.Try(t.Context(), spec, noisy(t, examples), 2, with(t, 1), ticking(c.step),
+			bayes.WithObserver(func(e bayes.Event) {
 				all += e.Remark
 				if strings.HasPrefix(e.Remark, "chosen: ") {
 					remarks = e.Remark
@@ -97,12 +97,12 @@ func TestAutoKeepsItsBudget(t *testing.T) {
 // parts of a run, which is resumed after it was stopped.
 func TestAutoOnManyExamples(t *testing.T) {
 	const examples = 4200
-	dir, spec := t.TempDir(), pollen.Spec{Epochs: 40, BurnIn: new(12), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	dir, spec := t.TempDir(), bayes.Spec{Epochs: 40, BurnIn: new(12), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
 	spec.Prior = new(langevin.Gaussian(0.316))
 	run, remarks := automatic(t, spec, examples, filepath.Join(dir, "whole"), with(t, 2))
 	chosen := run.Manifest().Spec
 	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "chosen: sgnht:friction=0.05,") {
-		t.Fatalf("the manifest has %s, remarks are %q", pollen.MethodText(chosen.Method), remarks)
+		t.Fatalf("the manifest has %s, remarks are %q", bayes.MethodText(chosen.Method), remarks)
 	}
 	d, err := run.Diagnostics()
 	must(t, err)
@@ -121,19 +121,19 @@ func TestAutoOnManyExamples(t *testing.T) {
 	if got := part.Manifest().Spec.Schedule; got != chosen.Schedule {
 		t.Errorf("a part of the run has %v, the whole one %v", got, chosen.Schedule)
 	}
-	total, err := pollen.Try(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Epochs: 40, Seed: 3}, noisy(t, examples), 2, with(t, 1))
+	total, err := bayes.Try(t.Context(), bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Epochs: 40, Seed: 3}, noisy(t, examples), 2, with(t, 1))
 	if err != nil || total != 1680 {
 		t.Errorf("an estimate is of %d steps, error %v", total, err)
 	}
 
 	ctx, stop := stopAt(400)
 	again := spec
-	again.Network, again.Method = "mlp-5", pollen.Auto{}
+	again.Network, again.Method = "mlp-5", bayes.Auto{}
 	stopped := filepath.Join(dir, "stopped")
-	if _, err := pollen.Fit(ctx, again, trainOn(noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
+	if _, err := bayes.Fit(ctx, again, trainOn(noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
 		t.Fatal("the run did not stop")
 	}
-	resumed, err := pollen.Resume(t.Context(), stopped, trainOn(noisy(t, examples)), with(t, 2))
+	resumed, err := bayes.Resume(t.Context(), stopped, trainOn(noisy(t, examples)), with(t, 2))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(resumed.Dir(), rundir.SamplesDir)))
 }
@@ -142,8 +142,8 @@ func TestAutoOnManyExamples(t *testing.T) {
 // bounded by that of the pilot, 0.005 for this network.
 func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
 	remarks := ""
-	spec := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Epochs: 250, Batch: 20, Temperature: new(1e4)}
-	_, err := pollen.Try(t.Context(), spec, noisy(t, 80), 2, with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+	spec := bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Epochs: 250, Batch: 20, Temperature: new(1e4)}
+	_, err := bayes.Try(t.Context(), spec, noisy(t, 80), 2, with(t, 1), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 	must(t, err)
 	if !strings.Contains(remarks, "at the rate 0.01, ") {
 		t.Errorf("remarks are %q, want twice the rate 0.005", remarks)
@@ -152,7 +152,7 @@ func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
 
 // TestAutoRefuses what would have no effect, and data that no rate is small enough for.
 func TestAutoRefuses(t *testing.T) {
-	for want, spec := range map[string]pollen.Spec{
+	for want, spec := range map[string]bayes.Spec{
 		"schedule does not apply to auto":     {Schedule: optimizers.Constant{Rate: 1}},
 		"cycles applies to":                   {Cycles: 2},
 		"temperature must be positive, got 0": {Temperature: new(0.0)},
@@ -161,13 +161,13 @@ func TestAutoRefuses(t *testing.T) {
 		"only one of them may be given":       {Budget: time.Second, Epochs: 2000},
 		"first-chain needs epochs":            {FirstChain: 1},
 	} {
-		spec.Method = pollen.Auto{}
+		spec.Method = bayes.Auto{}
 		_, err := spec.Resolve()
 		wantInvalid(t, want, err, want)
 	}
 	data := squares(t, 2100, 4, 1)
 	data.Std[0] = 1e-30
-	_, err := pollen.Fit(t.Context(), pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 100, Epochs: 60}, trainOn(data),
+	_, err := bayes.Fit(t.Context(), bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Batch: 100, Epochs: 60}, trainOn(data),
 		filepath.Join(t.TempDir(), "run"), with(t, 1))
 	wantError(t, "numbers without bounds", err, "auto", "computed a NaN or an infinity")
 }
@@ -180,26 +180,26 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 	other := *squares(t, 40, 4, 2)
 	other.Height, other.Width = side/2, 2*side
 	for want, c := range map[string]struct {
-		change func(s *pollen.Spec, splits *datasets.Splits)
+		change func(s *bayes.Spec, splits *datasets.Splits)
 		dir    string
 	}{
-		"full is not empty":               {func(*pollen.Spec, *datasets.Splits) {}, full},
-		`validation: pollen: squares has`: {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
-		"squares has images of 1x6x24":    {func(_ *pollen.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
-		"burn-in is 90 of 80 epochs":      {func(s *pollen.Spec, _ *datasets.Splits) { s.BurnIn = new(90) }, ""},
-		"5000 samples in the 1000 steps":  {func(s *pollen.Spec, _ *datasets.Splits) { s.Samples = 5000 }, ""},
+		"full is not empty":               {func(*bayes.Spec, *datasets.Splits) {}, full},
+		`validation: pollen: squares has`: {func(_ *bayes.Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
+		"squares has images of 1x6x24":    {func(_ *bayes.Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
+		"burn-in is 90 of 80 epochs":      {func(s *bayes.Spec, _ *datasets.Splits) { s.BurnIn = new(90) }, ""},
+		"5000 samples in the 1000 steps":  {func(s *bayes.Spec, _ *datasets.Splits) { s.Samples = 5000 }, ""},
 		"epochs must be at least 50, for 1000 steps in minibatches of 10 of 200 examples, got 20": {
-			func(s *pollen.Spec, _ *datasets.Splits) { s.Epochs = 20 }, ""},
-		"augment: rotation must be 0 to 180 degrees, got 400": {func(s *pollen.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
-		"no noise to choose a rate by: use a smaller batch": {func(s *pollen.Spec, _ *datasets.Splits) {
+			func(s *bayes.Spec, _ *datasets.Splits) { s.Epochs = 20 }, ""},
+		"augment: rotation must be 0 to 180 degrees, got 400": {func(s *bayes.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
+		"no noise to choose a rate by: use a smaller batch": {func(s *bayes.Spec, _ *datasets.Splits) {
 			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
 		}, ""},
 	} {
-		spec, splits := pollen.Spec{Network: "mlp-5", Method: pollen.Auto{}, Batch: 10, Epochs: 80}, trainOn(data)
+		spec, splits := bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Batch: 10, Epochs: 80}, trainOn(data)
 		c.change(&spec, splits)
 		remarks := ""
-		_, err := pollen.Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1),
-			pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		_, err := bayes.Fit(t.Context(), spec, splits, cmp.Or(c.dir, filepath.Join(dir, "run")), with(t, 1),
+			bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 		wantError(t, want, err, want)
 		if remarks != "" {
 			t.Errorf("%s: before that it remarked %q", want, remarks)
@@ -209,7 +209,7 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 
 // MCLMC takes no augmentation: few examples, too, are then sampled in minibatches.
 func TestAutoWithAugmentation(t *testing.T) {
-	spec := pollen.Spec{Epochs: 250, BurnIn: new(10), Samples: 2, Augment: pollen.Augment{Flip: true}, Batch: 20}
+	spec := bayes.Spec{Epochs: 250, BurnIn: new(10), Samples: 2, Augment: bayes.Augment{Flip: true}, Batch: 20}
 	run, remarks := automatic(t, spec, 80, filepath.Join(t.TempDir(), "run"), with(t, 1))
 	if got := run.Manifest().Spec; !strings.Contains(remarks, "chosen: sgnht:") || got.Batch != 20 || !got.Augment.Flip {
 		t.Errorf("remarks are %q, the manifest has %v", remarks, got.Texts())

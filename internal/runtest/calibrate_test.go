@@ -7,7 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 )
@@ -16,10 +16,10 @@ import (
 // digest and a Predictor that is loaded then use the new calibration, which records its images.
 func TestCalibrateLater(t *testing.T) {
 	ctx := context.Background()
-	spec := pollen.Spec{Network: "mlp-8", Method: methodOf(t, "sghmc"), Epochs: 6, Batch: 20, BurnIn: new(3), Samples: 3, Seed: 1}
+	spec := bayes.Spec{Network: "mlp-8", Method: methodOf(t, "sghmc"), Epochs: 6, Batch: 20, BurnIn: new(3), Samples: 3, Seed: 1}
 	train, fresh := squares(t, 100, 4, 1), squares(t, 60, 4, 3)
 	run := fit(t, spec, &datasets.Splits{Train: train})
-	risky := run.With(pollen.WithRisk(0.5, 0), pollen.WithSetRule(evaluate.SetRule{Score: evaluate.AdaptiveSets, PerClass: true}), pollen.WithLevel(0.8))
+	risky := run.With(bayes.WithRisk(0.5, 0), bayes.WithSetRule(evaluate.SetRule{Score: evaluate.AdaptiveSets, PerClass: true}), bayes.WithLevel(0.8))
 	answers, err := risky.Predict(ctx, fresh)
 	must(t, err)
 	if a := answers[0]; a.PredictionSet != nil || a.InDistribution != nil || a.MarginalClasses != nil || a.Refer == nil || !*a.Refer {
@@ -35,7 +35,7 @@ func TestCalibrateLater(t *testing.T) {
 	digests := map[string]bool{}
 	for i, held := range []*datasets.Dataset{squares(t, 80, 4, 2), squares(t, 30, 4, 4)} {
 		notes := map[string]string{"data": "camera"}
-		must(t, run.With(pollen.WithNotes(notes)).Calibrate(ctx, held))
+		must(t, run.With(bayes.WithNotes(notes)).Calibrate(ctx, held))
 		c, err := run.Calibration()
 		must(t, err)
 		if c.Examples != held.Len() || c.Notes["data"] != "camera" || len(c.Content) != 64 || c.Nonconformity == nil || c.SelfTest == nil {
@@ -61,7 +61,7 @@ func TestCalibrateLater(t *testing.T) {
 			t.Errorf("calibration %d: a predictor has another one", i)
 		}
 		must(t, p.Close())
-		v, err := pollen.Verify(run.Dir())
+		v, err := bayes.Verify(run.Dir())
 		must(t, err)
 		if len(v.Damaged) > 0 {
 			t.Errorf("calibration %d: %v", i, v)
@@ -70,10 +70,10 @@ func TestCalibrateLater(t *testing.T) {
 	if len(digests) != 2 {
 		t.Errorf("%d digests, want another one for each calibration", len(digests))
 	}
-	for _, option := range []pollen.Option{pollen.WithRisk(1, 0), pollen.WithRisk(-1, 0), pollen.WithRisk(0.1, 2)} {
+	for _, option := range []bayes.Option{bayes.WithRisk(1, 0), bayes.WithRisk(-1, 0), bayes.WithRisk(0.1, 2)} {
 		_, err := run.With(option).Predict(ctx, fresh)
 		wantInvalid(t, "predict", err, "must be between 0 and 1")
 	}
-	_, err = run.With(pollen.WithSetRule(evaluate.SetRule{Score: "x"})).Predict(ctx, fresh)
+	_, err = run.With(bayes.WithSetRule(evaluate.SetRule{Score: "x"})).Predict(ctx, fresh)
 	wantInvalid(t, "predict", err, "Score must be")
 }

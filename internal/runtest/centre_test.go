@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // remarked makes a run and returns its remarks, a line each.
-func remarked(t *testing.T, spec pollen.Spec, data *datasets.Splits) (run *pollen.Run, remarks string) {
+func remarked(t *testing.T, spec bayes.Spec, data *datasets.Splits) (run *bayes.Run, remarks string) {
 	t.Helper()
-	run = fit(t, spec, data, pollen.WithObserver(func(e pollen.Event) {
+	run = fit(t, spec, data, bayes.WithObserver(func(e bayes.Event) {
 		if e.Remark != "" {
 			remarks += e.Remark + "\n"
 		}
@@ -42,7 +42,7 @@ func TestAverageWorseThanItsCentre(t *testing.T) {
 		{"one sample of each chain", "ensemble", "", 0, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			spec := pollen.Spec{Network: "mlp-16", Method: methodOf(t, c.method), Batch: 20, Epochs: 20, Samples: 20}
+			spec := bayes.Spec{Network: "mlp-16", Method: methodOf(t, c.method), Batch: 20, Epochs: 20, Samples: 20}
 			if c.method == "ensemble" {
 				spec.Samples, spec.Chains = 0, 2
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -41,11 +41,11 @@ func TestClassWeights(t *testing.T) {
 		}
 	}
 	step := func(name string, data *datasets.Dataset, weights string) []float32 {
-		spec := pollen.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Schedule: optimizers.Constant{Rate: 0.1}, Epochs: 3, Batch: data.Len()}
+		spec := bayes.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Schedule: optimizers.Constant{Rate: 0.1}, Epochs: 3, Batch: data.Len()}
 		if weights != "" {
 			must(t, spec.Set("class-weights", weights))
 		}
-		run, err := pollen.Fit(ctx, spec, trainOn(data), filepath.Join(dir, name), with(t, 1))
+		run, err := bayes.Fit(ctx, spec, trainOn(data), filepath.Join(dir, name), with(t, 1))
 		must(t, err)
 		return lastOf(t, run)[0]
 	}
@@ -67,9 +67,9 @@ func TestClassWeights(t *testing.T) {
 	if d := distance(weighted, plain); d < 1e-3 {
 		t.Errorf("the weight 2 changed parameters by at most %g", d)
 	}
-	spec := pollen.Spec{Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 4, Anchor: 2, Samples: 2, ClassWeights: pollen.ClassWeights{Balanced: true}}
+	spec := bayes.Spec{Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 4, Anchor: 2, Samples: 2, ClassWeights: bayes.ClassWeights{Balanced: true}}
 	remarks := ""
-	run := fit(t, spec, trainOn(once), with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	run := fit(t, spec, trainOn(once), with(t, 1), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" }))
 	if want := "class weights: " + names[0] + " "; !strings.Contains(remarks, want) {
 		t.Errorf("remarks %q, want one with %q", remarks, want)
 	}
@@ -80,7 +80,7 @@ func TestClassWeights(t *testing.T) {
 
 // TestClassWeightsRefused are weights that do not fit.
 func TestClassWeightsRefused(t *testing.T) {
-	var spec pollen.Spec
+	var spec bayes.Spec
 	for text, want := range map[string]string{
 		"rare": `class-weights must be balanced, or CLASS=WEIGHT`, "a=0": "a must be positive and finite, got 0",
 		"a=x": `a must be a number, got "x"`, "a=1,a=2": "a is given twice",
@@ -88,10 +88,10 @@ func TestClassWeightsRefused(t *testing.T) {
 		wantInvalid(t, text, spec.Set("class-weights", text), want)
 	}
 	must(t, spec.Set("class-weights", "unknown=2"))
-	_, err := pollen.Fit(context.Background(), spec, trainOn(imbalanced(t)), filepath.Join(t.TempDir(), "run"))
+	_, err := bayes.Fit(context.Background(), spec, trainOn(imbalanced(t)), filepath.Join(t.TempDir(), "run"))
 	wantInvalid(t, "a class that there is not", err, `has no class "unknown"; its classes are`)
-	spec = pollen.Spec{Method: pollen.LaplaceApproximation{}, ClassWeights: pollen.ClassWeights{Balanced: true}}
+	spec = bayes.Spec{Method: bayes.LaplaceApproximation{}, ClassWeights: bayes.ClassWeights{Balanced: true}}
 	wantInvalid(t, "laplace", spec.Validate(), "laplace: class-weights do not apply")
-	both := pollen.ClassWeights{Balanced: true, Of: map[string]float64{"a": 1}}
-	wantInvalid(t, "both", pollen.Spec{ClassWeights: both}.Validate(), "either balanced or by class")
+	both := bayes.ClassWeights{Balanced: true, Of: map[string]float64{"a": 1}}
+	wantInvalid(t, "both", bayes.Spec{ClassWeights: both}.Validate(), "either balanced or by class")
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 )
@@ -22,13 +22,13 @@ func TestCoverageOfFreshDigits(t *testing.T) {
 	must(t, err)
 	held, err := all.Train.Slice(50000, 50000+heldOut)
 	must(t, err)
-	spec := pollen.Spec{Network: "mlp-24", Method: methodOf(t, "sghmc"), Batch: 100, Epochs: 10, BurnIn: new(6), Samples: 8, Seed: 1}
+	spec := bayes.Spec{Network: "mlp-24", Method: methodOf(t, "sghmc"), Batch: 100, Epochs: 10, BurnIn: new(6), Samples: 8, Seed: 1}
 	run := fit(t, spec, &datasets.Splits{Train: train, Validation: held})
 	kinds := map[string]*datasets.Dataset{"digits": all.Test, "letters": glyphs(t).Test}
 	shares := map[string]float64{}
 	for name, data := range kinds {
-		answers, err := run.With(pollen.WithLevel(0.9), pollen.WithInDistributionRate(0.95),
-			pollen.WithSetRule(evaluate.SetRule{AllowEmpty: true})).Predict(context.Background(), data)
+		answers, err := run.With(bayes.WithLevel(0.9), bayes.WithInDistributionRate(0.95),
+			bayes.WithSetRule(evaluate.SetRule{AllowEmpty: true})).Predict(context.Background(), data)
 		must(t, err)
 		covered, familiar := 0.0, 0.0
 		for i, a := range answers {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/index"
@@ -31,7 +31,7 @@ func flat(t testing.TB, n int) *datasets.Dataset {
 	return data
 }
 
-func accepted(answers []pollen.Answer) float64 {
+func accepted(answers []bayes.Answer) float64 {
 	count := 0.0
 	for _, a := range answers {
 		if *a.InDistribution {
@@ -84,9 +84,9 @@ func TestAcceptanceIsAsPromised(t *testing.T) {
 	for _, heldOut := range []int{9, 40, 200} {
 		mean := 0.0
 		for seed := range uint32(splits) {
-			spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, "adam"), Batch: 20, Epochs: 3, Seed: uint64(seed)}
+			spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, "adam"), Batch: 20, Epochs: 3, Seed: uint64(seed)}
 			run := fit(t, spec, &datasets.Splits{Train: squares(t, 60, 4, 3*seed+1), Validation: squares(t, heldOut, 4, 3*seed+2)},
-				pollen.WithInDistributionRate(rate))
+				bayes.WithInDistributionRate(rate))
 			answers, err := run.Predict(t.Context(), squares(t, fresh, 4, 3*seed+3))
 			must(t, err)
 			mean += accepted(answers) / splits
@@ -125,7 +125,7 @@ func TestRunWithoutDetector(t *testing.T) {
 	p := loaded(t, run, 5)
 	served, err := p.Answer(t.Context(), data.Images)
 	must(t, err)
-	for _, a := range [][]pollen.Answer{answers, served} {
+	for _, a := range [][]bayes.Answer{answers, served} {
 		if a[0].PredictionSet == nil || a[0].InDistribution != nil || a[0].PValue != nil || a[0].Calibrated {
 			t.Errorf("%+v", a[0])
 		}
@@ -153,13 +153,13 @@ func TestDamagedDetector(t *testing.T) {
 	wantDamaged(t, err, path)
 	_, err = run.Predictor(1)
 	wantDamaged(t, err, path)
-	v, err := pollen.Verify(run.Dir())
+	v, err := bayes.Verify(run.Dir())
 	must(t, err)
 	if len(v.Damaged) != 1 || v.Damaged[0].File != path {
 		t.Errorf("damaged: %v", v.Damaged)
 	}
 	remarks := ""
-	without := run.With(pollen.WithoutDamaged(), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+	without := run.With(bayes.WithoutDamaged(), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 	answers, err := without.Predict(t.Context(), data)
 	must(t, err)
 	if answers[0].PredictionSet == nil || answers[0].InDistribution != nil || !strings.Contains(remarks, "continuing without the detector") {
@@ -176,11 +176,11 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 	var parts []string
 	for i := range 2 {
 		parts = append(parts, filepath.Join(place, string(rune('a'+i))))
-		spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, FirstChain: i}
-		_, err := pollen.Fit(t.Context(), spec, &datasets.Splits{Train: train}, parts[i])
+		spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, FirstChain: i}
+		_, err := bayes.Fit(t.Context(), spec, &datasets.Splits{Train: train}, parts[i])
 		must(t, err)
 	}
-	run, err := pollen.Gather(filepath.Join(place, "all"), parts, true)
+	run, err := bayes.Gather(filepath.Join(place, "all"), parts, true)
 	must(t, err)
 	must(t, run.FitDetector(t.Context(), train))
 	must(t, run.Calibrate(t.Context(), squares(t, 60, 4, 2)))
@@ -193,7 +193,7 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 		if share := accepted(answers); (share < 0.5) != c.low {
 			t.Errorf("%s: accepts %v", c.data.Name, share)
 		}
-		ok := slices.ContainsFunc(answers, func(a pollen.Answer) bool { return *a.PValue < 0.05 })
+		ok := slices.ContainsFunc(answers, func(a bayes.Answer) bool { return *a.PValue < 0.05 })
 		if c.low && !ok {
 			t.Errorf("%s: no small p-value", c.data.Name)
 		}
@@ -204,8 +204,8 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 func TestFitWithoutDetector(t *testing.T) {
 	data := squares(t, 40, 4, 1)
 	remarks := ""
-	spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, "adam"), Subset: 1, Batch: 1, Epochs: 2}
-	run := fit(t, spec, &datasets.Splits{Train: data, Validation: data}, pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, "adam"), Subset: 1, Batch: 1, Epochs: 2}
+	run := fit(t, spec, &datasets.Splits{Train: data, Validation: data}, bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" }))
 	if !strings.Contains(remarks, "no in-distribution decisions: detector: there must be at least 2 training images, got 1") {
 		t.Errorf("remarks %q", remarks)
 	}

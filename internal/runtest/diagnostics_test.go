@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
@@ -24,7 +24,7 @@ func TestRHatIsOfTheSamplingPhase(t *testing.T) {
 		{0, func(step int) bool { return step >= 60 }},
 		{2, func(step int) bool { return step%80 >= 60 }},
 	} {
-		spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 16, BurnIn: new(6), Samples: 4, Cycles: c.cycles}
+		spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 16, BurnIn: new(6), Samples: 4, Cycles: c.cycles}
 		spec.Schedule = optimizers.Constant{Rate: 0.01}
 		d, err := fit(t, spec, data).Diagnostics()
 		must(t, err)
@@ -57,13 +57,13 @@ func TestTemperatureIsTheRequestedOne(t *testing.T) {
 			kinetic   bool
 			tolerance float64
 		}{{"sghmc:0.2", true, 0.05}, {"baoab:0.2", true, 0.05}, {"sgnht:0.2", true, 0.05}, {"hmc:leapfrog-steps=5", false, 0.15}, {"nuts:max-depth=5", false, 0.15}} {
-			spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, c.method), Batch: 60, Epochs: 400, BurnIn: new(200), Samples: 1,
+			spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, c.method), Batch: 60, Epochs: 400, BurnIn: new(200), Samples: 1,
 				Temperature: &requested, Prior: new(langevin.Gaussian(0.1))}
 			if c.kinetic {
 				spec.Schedule = optimizers.Constant{Rate: 0.01}
 			}
 			last := math.NaN()
-			run := fit(t, spec, data, pollen.WithObserver(func(e pollen.Event) { last = e.Temperature }))
+			run := fit(t, spec, data, bayes.WithObserver(func(e bayes.Event) { last = e.Temperature }))
 			d, err := run.Diagnostics()
 			must(t, err)
 			if d.Temperatures[0].Layer != "all" || len(d.Temperatures) != 3 || math.IsNaN(last) {
@@ -97,8 +97,8 @@ func TestTemperatureZero(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, c := range []struct{ temperature, falls float64 }{{0, 1}, {100, 0.9}} {
 		var losses []float64
-		spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 60, Epochs: 50, BurnIn: new(0), Samples: 50, Temperature: &c.temperature}
-		fit(t, spec, data, pollen.WithObserver(func(e pollen.Event) {
+		spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 60, Epochs: 50, BurnIn: new(0), Samples: 50, Temperature: &c.temperature}
+		fit(t, spec, data, bayes.WithObserver(func(e bayes.Event) {
 			if e.Task == "fit" {
 				losses = append(losses, e.Loss)
 			}
@@ -120,16 +120,16 @@ func TestTemperatureZero(t *testing.T) {
 func TestWeightsOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		cycles  int
-		weights pollen.Weighting
+		weights bayes.Weighting
 		want    func(step int) float64
 		after   int // the burn-in of 10 epochs, or of a cycle's 5, in steps
 	}{
 		{2, "", func(int) float64 { return 1 }, 40},
-		{2, pollen.StepSize, func(step int) float64 { return 0.01 * (math.Cos(math.Pi*float64((step-1)%50)/50) + 1) / 100 }, 40},
+		{2, bayes.StepSize, func(step int) float64 { return 0.01 * (math.Cos(math.Pi*float64((step-1)%50)/50) + 1) / 100 }, 40},
 		{0, "", func(int) float64 { return 0.02 / 100 }, 40},
-		{0, pollen.Equal, func(int) float64 { return 1 }, 40},
+		{0, bayes.Equal, func(int) float64 { return 1 }, 40},
 	} {
-		spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, "sgnht"), Batch: 10, Epochs: 10, Thinning: 2, Cycles: c.cycles, Weights: c.weights}
+		spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, "sgnht"), Batch: 10, Epochs: 10, Thinning: 2, Cycles: c.cycles, Weights: c.weights}
 		spec.Schedule = optimizers.Constant{Rate: 0.02}
 		if c.cycles > 0 {
 			spec.Schedule = optimizers.Cyclical{Initial: 0.02, Cycles: c.cycles}
@@ -157,8 +157,8 @@ func TestWeightsOfSamples(t *testing.T) {
 func TestRemarkThatNothingIsLearnt(t *testing.T) {
 	for rate, want := range map[float64]bool{1e-9: true, 0.01: false} {
 		var remarks []string
-		spec := pollen.Spec{Network: "mlp-8", Method: methodOf(t, "adam"), Schedule: optimizers.Constant{Rate: rate}, Batch: 10, Epochs: 20}
-		fit(t, spec, trainOn(squares(t, 100, 4, 1)), pollen.WithObserver(func(e pollen.Event) { remarks = append(remarks, e.Remark) }))
+		spec := bayes.Spec{Network: "mlp-8", Method: methodOf(t, "adam"), Schedule: optimizers.Constant{Rate: rate}, Batch: 10, Epochs: 20}
+		fit(t, spec, trainOn(squares(t, 100, 4, 1)), bayes.WithObserver(func(e bayes.Event) { remarks = append(remarks, e.Remark) }))
 		if got := strings.Contains(strings.Join(remarks, ""), "guessing among 4 classes, 1.386"); got != want {
 			t.Errorf("the rate %v: remarks %q", rate, remarks)
 		}
@@ -167,16 +167,16 @@ func TestRemarkThatNothingIsLearnt(t *testing.T) {
 
 // Numbers that are not finite are null in JSON, and read back.
 func TestNumber(t *testing.T) {
-	content, err := json.Marshal([]pollen.Number{1.5, pollen.Number(math.NaN()), pollen.Number(math.Inf(-1))})
+	content, err := json.Marshal([]bayes.Number{1.5, bayes.Number(math.NaN()), bayes.Number(math.Inf(-1))})
 	if err != nil || string(content) != "[1.5,null,null]" {
 		t.Errorf("%s (%v)", content, err)
 	}
-	var read []pollen.Number
+	var read []bayes.Number
 	must(t, json.Unmarshal(content, &read))
 	if read[0] != 1.5 || !math.IsNaN(float64(read[1])) {
 		t.Errorf("read back %v", read)
 	}
-	run := fit(t, pollen.Spec{Network: "mlp-3", Method: methodOf(t, "sgd"), Batch: 20, Epochs: 2}, trainOn(squares(t, 100, 4, 1)))
+	run := fit(t, bayes.Spec{Network: "mlp-3", Method: methodOf(t, "sgd"), Batch: 20, Epochs: 2}, trainOn(squares(t, 100, 4, 1)))
 	d, err := run.Diagnostics()
 	if err != nil || !math.IsNaN(float64(d.LossRHat)) || !math.IsNaN(float64(d.Temperatures[0].Configurational)) || len(d.Trace) != 10 {
 		t.Errorf("diagnostics of an optimizer: %+v (%v)", d, err)

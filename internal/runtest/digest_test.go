@@ -14,16 +14,16 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-func digestOf(t *testing.T, dir string, options ...pollen.Option) string {
+func digestOf(t *testing.T, dir string, options ...bayes.Option) string {
 	t.Helper()
-	run, err := pollen.Open(dir, options...)
+	run, err := bayes.Open(dir, options...)
 	must(t, err)
 	digest, err := run.Digest()
 	must(t, err)
@@ -61,7 +61,7 @@ func listedDigest(t *testing.T, dir string) string {
 // where all checksums are right.
 func TestDigest(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
-	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, Chains: 2}
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, Chains: 2}
 	run := fit(t, spec, data)
 	want, err := run.Digest()
 	must(t, err)
@@ -78,11 +78,11 @@ func TestDigest(t *testing.T) {
 	}
 	ctx, stopped := stopAt(10)
 	dir := filepath.Join(t.TempDir(), "stopped")
-	if _, err := pollen.Fit(ctx, spec, data, dir, stopped); err == nil {
+	if _, err := bayes.Fit(ctx, spec, data, dir, stopped); err == nil {
 		t.Fatal("the run did not stop")
 	}
 	unfinished := digestOf(t, dir)
-	resumed, err := pollen.Resume(context.Background(), dir, data)
+	resumed, err := bayes.Resume(context.Background(), dir, data)
 	must(t, err)
 	if got, err := resumed.Digest(); err != nil || got == unfinished || got != want {
 		t.Errorf("the digest of a resumed run is %s (%v), of the unfinished one %s, want %s", got, err, unfinished, want)
@@ -108,11 +108,11 @@ func TestDigest(t *testing.T) {
 	if _, err := run.With().Digest(); err != nil {
 		t.Fatal(err)
 	}
-	damagedRun, err := pollen.Open(dir)
+	damagedRun, err := bayes.Open(dir)
 	must(t, err)
 	_, err = damagedRun.Digest()
 	wantDamaged(t, err, foreign[0])
-	distinct("a run without one of its samples", digestOf(t, dir, pollen.WithoutDamaged()))
+	distinct("a run without one of its samples", digestOf(t, dir, bayes.WithoutDamaged()))
 
 	dir = copied()
 	content, err := os.ReadFile(filepath.Join(dir, rundir.ManifestFile))
@@ -123,7 +123,7 @@ func TestDigest(t *testing.T) {
 
 	dir = copied()
 	must(t, os.Remove(filepath.Join(dir, rundir.CalibrationFile)))
-	damagedRun, err = pollen.Open(dir)
+	damagedRun, err = bayes.Open(dir)
 	must(t, err)
 	_, err = damagedRun.Digest()
 	wantDamaged(t, err, filepath.Join(dir, rundir.CalibrationFile))
@@ -131,7 +131,7 @@ func TestDigest(t *testing.T) {
 
 // A calibration that is not listed is used, so that it counts.
 func TestDigestCountsWhatIsNotListed(t *testing.T) {
-	run := fit(t, pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 1}, trainOn(squares(t, 100, 3, 1)))
+	run := fit(t, bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 1}, trainOn(squares(t, 100, 3, 1)))
 	before, err := run.Digest()
 	must(t, err)
 	x, err := os.ReadFile(filepath.Join(run.Dir(), index.File))
@@ -152,18 +152,18 @@ func TestDigestOfParts(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	var parts []string
 	for i := range 2 {
-		run, err := pollen.Fit(context.Background(), chainsFrom(i, 1), trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
+		run, err := bayes.Fit(context.Background(), chainsFrom(i, 1), trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
 		must(t, err)
 		parts = append(parts, run.Dir())
 	}
-	run, err := pollen.Gather(filepath.Join(place, "all"), parts, false)
+	run, err := bayes.Gather(filepath.Join(place, "all"), parts, false)
 	must(t, err)
 	before, err := run.Digest()
 	must(t, err)
 	other := chainsFrom(1, 1)
 	other.Epochs = 5 // of which some samples have the same names
 	must(t, os.RemoveAll(parts[1]))
-	_, err = pollen.Fit(context.Background(), other, trainOn(data), parts[1])
+	_, err = bayes.Fit(context.Background(), other, trainOn(data), parts[1])
 	must(t, err)
 	after, err := run.Digest()
 	must(t, err)
@@ -171,7 +171,7 @@ func TestDigestOfParts(t *testing.T) {
 		t.Error("another part does not change the digest")
 	}
 	must(t, os.RemoveAll(parts[1]))
-	if _, err := run.Digest(); !errors.As(err, new(*pollen.NotARunError)) {
+	if _, err := run.Digest(); !errors.As(err, new(*bayes.NotARunError)) {
 		t.Errorf("without a part: %v", err)
 	}
 }
@@ -183,7 +183,7 @@ func TestDigestOfAPredictor(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := pollen.Fit(context.Background(), pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 10, Epochs: 16, Samples: 80}, data, dir)
+		_, err := bayes.Fit(context.Background(), bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 10, Epochs: 16, Samples: 80}, data, dir)
 		ended <- err
 	}()
 	digests := map[int]string{} // by the number of samples
@@ -194,7 +194,7 @@ func TestDigestOfAPredictor(t *testing.T) {
 			running = false
 		default:
 		}
-		run, err := pollen.Open(dir)
+		run, err := bayes.Open(dir)
 		if err != nil {
 			continue // it has no manifest yet
 		}

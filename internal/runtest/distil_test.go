@@ -9,17 +9,17 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
 // lesson is a small posterior with its data, and a specification that distils it.
-func lesson(t *testing.T) (data *datasets.Splits, teacher *pollen.Run, spec pollen.Spec) {
+func lesson(t *testing.T) (data *datasets.Splits, teacher *bayes.Run, spec bayes.Spec) {
 	t.Helper()
 	data = &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 60, 4, 2), Test: squares(t, 80, 4, 3)}
-	teacher = fit(t, pollen.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 20, Epochs: 12, Samples: 5, Chains: 2, Seed: 3}, data)
-	return data, teacher, pollen.Spec{Network: "mlp-12", Method: methodOf(t, "distil:copies=4"), Teacher: teacher.Dir(), Batch: 20, Epochs: 40, Seed: 5}
+	teacher = fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 20, Epochs: 12, Samples: 5, Chains: 2, Seed: 3}, data)
+	return data, teacher, bayes.Spec{Network: "mlp-12", Method: methodOf(t, "distil:copies=4"), Teacher: teacher.Dir(), Batch: 20, Epochs: 40, Seed: 5}
 }
 
 // A distilled run predicts what its teacher does, with calibration, a manifest that names the
@@ -48,11 +48,11 @@ func TestDistil(t *testing.T) {
 	if err != nil || read.KL != f.KL || read.Teacher["nll"] != f.Teacher["nll"] {
 		t.Errorf("fidelity is read as %+v (%v), want %+v", read, err, f)
 	}
-	v, err := pollen.Verify(run.Dir())
+	v, err := bayes.Verify(run.Dir())
 	if err != nil || len(v.Damaged) > 0 || !v.Resumable || v.Samples != 1 {
 		t.Errorf("verified: %v (%v)", v, err)
 	}
-	_, err = pollen.Gather(filepath.Join(t.TempDir(), "gathered"), []string{run.Dir()}, false)
+	_, err = bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{run.Dir()}, false)
 	wantInvalid(t, "gather", err, "it is a distilled run")
 	checkSpread(t, run, data.Test)
 }
@@ -62,14 +62,14 @@ func TestDistil(t *testing.T) {
 func TestTryTeacher(t *testing.T) {
 	data, teacher, spec := lesson(t)
 	predicted := 0
-	count := pollen.WithObserver(func(e pollen.Event) {
+	count := bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "predict" && e.Done == e.Total {
 			predicted++
 		}
 	})
 	for _, row := range []struct{ epochs, want int }{{40, 4 * 200}, {3, 3 * 200}} {
 		spec.Epochs = row.epochs
-		got, err := pollen.TryTeacher(context.Background(), spec, data.Train, 50, count)
+		got, err := bayes.TryTeacher(context.Background(), spec, data.Train, 50, count)
 		if err != nil || got != row.want {
 			t.Errorf("%d epochs: the teacher predicts %d images (%v), want %d", row.epochs, got, err, row.want)
 		}
@@ -77,16 +77,16 @@ func TestTryTeacher(t *testing.T) {
 	if predicted != 2 {
 		t.Errorf("%d predictions, want 2", predicted)
 	}
-	_, err := pollen.TryTeacher(context.Background(), teacher.Manifest().Spec, data.Train, 50)
+	_, err := bayes.TryTeacher(context.Background(), teacher.Manifest().Spec, data.Train, 50)
 	wantInvalid(t, "try", err, "the method must be distil, to have a teacher")
 	spec.Teacher = filepath.Join(t.TempDir(), "none")
-	_, err = pollen.TryTeacher(context.Background(), spec, data.Train, 50)
+	_, err = bayes.TryTeacher(context.Background(), spec, data.Train, 50)
 	wantInvalid(t, "try", err, "teacher")
 }
 
 // checkSpread compares the uncertainties of a distilled run, as Predictions and a Predictor compute
 // them, with each other.
-func checkSpread(t *testing.T, run *pollen.Run, test *datasets.Dataset) {
+func checkSpread(t *testing.T, run *bayes.Run, test *datasets.Dataset) {
 	t.Helper()
 	p, err := run.Predictions(context.Background(), test, nil)
 	must(t, err)
@@ -109,7 +109,7 @@ func checkSpread(t *testing.T, run *pollen.Run, test *datasets.Dataset) {
 	if _, err := without.Predictions(context.Background(), test, nil); err == nil {
 		t.Error("a missing detector is no error")
 	}
-	without = run.With(pollen.WithoutDamaged())
+	without = run.With(bayes.WithoutDamaged())
 	q, err := without.Predictions(context.Background(), test, nil)
 	must(t, err)
 	for i, information := range q.MutualInformation {
@@ -124,12 +124,12 @@ func checkSpread(t *testing.T, run *pollen.Run, test *datasets.Dataset) {
 func TestResumeDistillation(t *testing.T) {
 	data, _, spec := lesson(t)
 	spec.Epochs = 30
-	unlabelled := pollen.WithUnlabelled(squares(t, 33, 4, 8))
+	unlabelled := bayes.WithUnlabelled(squares(t, 33, 4, 8))
 	whole := fit(t, spec, data, unlabelled)
 	want := contents(t, whole.Dir())
 	dir := filepath.Join(t.TempDir(), "stopped")
 	ctx, stop := stopAt(100)
-	_, err := pollen.Fit(ctx, spec, data, dir, unlabelled, stop)
+	_, err := bayes.Fit(ctx, spec, data, dir, unlabelled, stop)
 	checkStopped(t, whole, dir, err, 1, 300)
 	targets, err := filepath.Glob(filepath.Join(dir, rundir.TargetsDir, "*"))
 	if err != nil || len(targets) != 4 {
@@ -138,7 +138,7 @@ func TestResumeDistillation(t *testing.T) {
 	must(t, os.WriteFile(targets[2], []byte("damaged"), 0o644))
 	predicted, remarks := map[string]bool{}, 0
 
-	resumed, err := pollen.Resume(context.Background(), dir, data, unlabelled, pollen.WithObserver(func(e pollen.Event) {
+	resumed, err := bayes.Resume(context.Background(), dir, data, unlabelled, bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "predict" {
 			predicted[e.On] = true
 		}
@@ -154,16 +154,16 @@ func TestResumeDistillation(t *testing.T) {
 
 	stopped := filepath.Join(t.TempDir(), "stopped again")
 	ctx, stop = stopAt(100)
-	_, err = pollen.Fit(ctx, spec, data, stopped, unlabelled, stop)
+	_, err = bayes.Fit(ctx, spec, data, stopped, unlabelled, stop)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	_, err = pollen.Resume(context.Background(), stopped, data)
+	_, err = bayes.Resume(context.Background(), stopped, data)
 	wantInvalid(t, "without the unlabelled images", err, "the unlabelled images must be those that the run began with, 33 images, got 0")
-	teacher, err := pollen.Open(spec.Teacher)
+	teacher, err := bayes.Open(spec.Teacher)
 	must(t, err)
 	must(t, teacher.Calibrate(context.Background(), squares(t, 61, 4, 6)))
-	_, err = pollen.Resume(context.Background(), stopped, data, unlabelled)
+	_, err = bayes.Resume(context.Background(), stopped, data, unlabelled)
 	wantInvalid(t, "with another teacher", err, "its teacher "+spec.Teacher+" has changed since it began")
 	_, err = resumed.MeasureFidelity(context.Background(), data.Test)
 	wantInvalid(t, "fidelity to another teacher", err, "has changed since")
@@ -171,34 +171,34 @@ func TestResumeDistillation(t *testing.T) {
 
 func TestDistilRefuses(t *testing.T) {
 	data, teacher, spec := lesson(t)
-	single := fit(t, pollen.Spec{Network: "mlp-6", Method: methodOf(t, "adam"), Batch: 20, Epochs: 2}, data)
-	with := func(change func(s *pollen.Spec)) pollen.Spec {
+	single := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "adam"), Batch: 20, Epochs: 2}, data)
+	with := func(change func(s *bayes.Spec)) bayes.Spec {
 		s := spec
 		change(&s)
 		return s
 	}
-	for want, s := range map[string]pollen.Spec{
-		"must have at least 2 samples, got 1: one network has no spread": with(func(s *pollen.Spec) { s.Teacher = single.Dir() }),
-		"teacher must be the directory of a run":                         with(func(s *pollen.Spec) { s.Teacher = "" }),
-		"is not the directory of a run":                                  with(func(s *pollen.Spec) { s.Teacher = t.TempDir() }),
-		"chains must be 1, got 2":                                        with(func(s *pollen.Spec) { s.Chains = 2 }),
-		"augment does not apply":                                         with(func(s *pollen.Spec) { s.Augment.Flip = true }),
-		"class-weights do not apply":                                     with(func(s *pollen.Spec) { s.ClassWeights = pollen.ClassWeights{Balanced: true} }),
-		"Copies must be at least 1, got 0":                               with(func(s *pollen.Spec) { s.Method = pollen.Distillation{PrecisionWeight: 1} }),
-		"PrecisionWeight must be positive and finite, got 0":             with(func(s *pollen.Spec) { s.Method = pollen.Distillation{Copies: 1} }),
-		"teacher applies to distil, not to adam":                         with(func(s *pollen.Spec) { s.Method = methodOf(t, "adam") }),
-		"the network must not be an ONNX file":                           with(func(s *pollen.Spec) { s.Network = "model.onnx" }),
+	for want, s := range map[string]bayes.Spec{
+		"must have at least 2 samples, got 1: one network has no spread": with(func(s *bayes.Spec) { s.Teacher = single.Dir() }),
+		"teacher must be the directory of a run":                         with(func(s *bayes.Spec) { s.Teacher = "" }),
+		"is not the directory of a run":                                  with(func(s *bayes.Spec) { s.Teacher = t.TempDir() }),
+		"chains must be 1, got 2":                                        with(func(s *bayes.Spec) { s.Chains = 2 }),
+		"augment does not apply":                                         with(func(s *bayes.Spec) { s.Augment.Flip = true }),
+		"class-weights do not apply":                                     with(func(s *bayes.Spec) { s.ClassWeights = bayes.ClassWeights{Balanced: true} }),
+		"Copies must be at least 1, got 0":                               with(func(s *bayes.Spec) { s.Method = bayes.Distillation{PrecisionWeight: 1} }),
+		"PrecisionWeight must be positive and finite, got 0":             with(func(s *bayes.Spec) { s.Method = bayes.Distillation{Copies: 1} }),
+		"teacher applies to distil, not to adam":                         with(func(s *bayes.Spec) { s.Method = methodOf(t, "adam") }),
+		"the network must not be an ONNX file":                           with(func(s *bayes.Spec) { s.Network = "model.onnx" }),
 	} {
-		_, err := pollen.Fit(context.Background(), s, data, filepath.Join(t.TempDir(), "run"))
+		_, err := bayes.Fit(context.Background(), s, data, filepath.Join(t.TempDir(), "run"))
 		wantInvalid(t, want, err, want)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err := pollen.Fit(context.Background(), spec, trainOn(squares(t, 200, 5, 1)), dir)
+	_, err := bayes.Fit(context.Background(), spec, trainOn(squares(t, 200, 5, 1)), dir)
 	wantInvalid(t, "other classes", err, "the classes of squares must be those of "+teacher.Dir())
 	images, labels := stripes(10)
 	others, err := datasets.New("stripes", images, labels, 1, 8, 8, nil)
 	must(t, err)
-	_, err = pollen.Fit(context.Background(), spec, data, dir, pollen.WithUnlabelled(others))
+	_, err = bayes.Fit(context.Background(), spec, data, dir, bayes.WithUnlabelled(others))
 	wantInvalid(t, "other sizes", err, "distil: stripes has images of 1x8x8, must have the 1x12x12 of squares")
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("a refused run has a directory (%v)", err)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/mcmc"
 )
 
@@ -17,10 +17,10 @@ import (
 func TestDivergingProposalsAreRejected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hmc")
 	const leaps = 40
-	spec := pollen.Spec{
+	spec := bayes.Spec{
 		Network: "mlp-6-4", Method: mcmc.HMC{LeapfrogSteps: leaps}, Batch: 40, Epochs: 8 * leaps, BurnIn: new(4 * leaps), Samples: 4, Seed: 1,
 	}
-	if _, err := pollen.Fit(context.Background(), spec, stripedSplits(t), dir); err != nil {
+	if _, err := bayes.Fit(context.Background(), spec, stripedSplits(t), dir); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))

@@ -1,3 +1,3 @@
 // Package runtest holds the tests of whole runs: training, interruption, recovery, prediction and
-// gathering, by the public API of package pollen. It has no code of its own.
+// gathering, by the public API of package bayes. It has no code of its own.
 package runtest

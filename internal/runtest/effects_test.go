@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -48,7 +48,7 @@ func TestSubsetAndAnchor(t *testing.T) {
 	spec.Subset = 40
 	same(t, "a subset", want, contents(t, fit(t, spec, trainOn(data)).Dir()))
 
-	spec = pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 6, Samples: 3, Anchor: 1}
+	spec = bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 6, Samples: 3, Anchor: 1}
 	each := contents(t, fit(t, spec, trainOn(data)).Dir())
 	spec.Anchor = 2
 	second := contents(t, fit(t, spec, trainOn(data)).Dir())
@@ -60,7 +60,7 @@ func TestSubsetAndAnchor(t *testing.T) {
 // The symmetric order begins with an epoch as it is without, and continues with others.
 func TestSymmetricOrder(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}
 	var after [2][2]samples.Sample
 	for i := range after {
 		spec.Symmetric = i == 1
@@ -76,6 +76,6 @@ func TestSymmetricOrder(t *testing.T) {
 			t.Errorf("after epoch %d the symmetric order has the shuffled one's weights, or not: want %v", epoch+1, want)
 		}
 	}
-	_, err := pollen.Spec{Method: methodOf(t, "hmc"), Symmetric: true}.Resolve()
+	_, err := bayes.Spec{Method: methodOf(t, "hmc"), Symmetric: true}.Resolve()
 	wantInvalid(t, "hmc", err, "order")
 }

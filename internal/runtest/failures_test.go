@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -22,22 +22,22 @@ import (
 )
 
 // quick is a run of 10 steps.
-func quick() pollen.Spec {
-	return pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 2}
+func quick() bayes.Spec {
+	return bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 2}
 }
 
 // A run whose numbers overflow says where, keeps the samples before, and comes to the same end
 // again.
 func TestNotFinite(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
 	var err error
 	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e30,100")
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err = pollen.Fit(context.Background(), spec, data, dir)
+	_, err = bayes.Fit(context.Background(), spec, data, dir)
 	for _, what := range []string{"fit", "resumed"} {
-		var unfinished *pollen.UnfinishedError
+		var unfinished *bayes.UnfinishedError
 		var at *graph.NotFinite
 		if !errors.As(err, &unfinished) || !errors.As(err, &at) {
 			t.Fatalf("%s: error %v, want Unfinished by a NotFinite", what, err)
@@ -46,7 +46,7 @@ func TestNotFinite(t *testing.T) {
 			t.Errorf("%s: %+v at %+v, want 100 of 200 steps and 20 samples", what, unfinished, at)
 		}
 		wantError(t, what, err, dir+" stopped after 100 of 200 steps, 20 samples kept: ", "computed a NaN or an infinity in ")
-		run, opening := pollen.Open(dir)
+		run, opening := bayes.Open(dir)
 		must(t, opening)
 		files, opening := run.Samples()
 		if opening != nil || len(files) != 20 || !strings.HasSuffix(files[19], "chain00001-step000000100.safetensors") {
@@ -55,18 +55,18 @@ func TestNotFinite(t *testing.T) {
 		if _, err := run.Assess(context.Background(), data.Train, nil); err != nil {
 			t.Errorf("%s: what was kept does not predict: %v", what, err)
 		}
-		_, err = pollen.Resume(context.Background(), dir, data)
+		_, err = bayes.Resume(context.Background(), dir, data)
 	}
 
 	// From the first step on there is no sample.
 	spec.Schedule = optimizers.Constant{Rate: 1e10}
 	early := filepath.Join(t.TempDir(), "early")
-	_, err = pollen.Fit(context.Background(), spec, data, early)
-	var unfinished *pollen.UnfinishedError
+	_, err = bayes.Fit(context.Background(), spec, data, early)
+	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) || unfinished.Made != 0 || unfinished.Samples != 0 {
 		t.Errorf("error %v, want Unfinished after no step", err)
 	}
-	run, err := pollen.Open(early)
+	run, err := bayes.Open(early)
 	must(t, err)
 	_, err = run.Predict(context.Background(), data.Train)
 	wantError(t, "prediction without samples", err, "predict: "+early+" has no samples yet")
@@ -78,12 +78,12 @@ func TestEndedContext(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err := pollen.Fit(ended, quick(), data, dir)
-	var unfinished *pollen.UnfinishedError
+	_, err := bayes.Fit(ended, quick(), data, dir)
+	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) || unfinished.Made != 0 || !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
-	_, err = pollen.Resume(context.Background(), dir, data)
+	_, err = bayes.Resume(context.Background(), dir, data)
 	must(t, err)
 	same(t, "resumed", contents(t, fit(t, quick(), data).Dir()), contents(t, dir))
 
@@ -91,7 +91,7 @@ func TestEndedContext(t *testing.T) {
 	calibrated := &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)}
 	ctx, stop := context.WithCancel(context.Background())
 	dir = filepath.Join(t.TempDir(), "run")
-	_, err = pollen.Fit(ctx, quick(), calibrated, dir, pollen.WithObserver(func(e pollen.Event) {
+	_, err = bayes.Fit(ctx, quick(), calibrated, dir, bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "predict" {
 			stop()
 		}
@@ -99,7 +99,7 @@ func TestEndedContext(t *testing.T) {
 	if !errors.As(err, &unfinished) || unfinished.Made != 10 || unfinished.Steps != 10 || !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
-	run, err := pollen.Resume(context.Background(), dir, calibrated)
+	run, err := bayes.Resume(context.Background(), dir, calibrated)
 	must(t, err)
 	if _, err := run.Calibration(); err != nil {
 		t.Error(err)
@@ -115,24 +115,24 @@ func TestDirs(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o644))
-	_, err := pollen.Fit(context.Background(), quick(), data, dir)
+	_, err := bayes.Fit(context.Background(), quick(), data, dir)
 	wantError(t, "a folder with a file", err, "run directory "+dir+" is not empty")
 	for _, place := range []string{file, filepath.Join(file, "run")} {
-		_, err = pollen.Fit(context.Background(), quick(), data, place)
+		_, err = bayes.Fit(context.Background(), quick(), data, place)
 		wantError(t, place, err, "pollen: run directory: ", "not a directory")
 	}
 	empty := filepath.Join(dir, "empty")
 	must(t, os.Mkdir(empty, 0o755))
-	_, err = pollen.Fit(context.Background(), quick(), data, empty)
+	_, err = bayes.Fit(context.Background(), quick(), data, empty)
 	must(t, err)
-	_, err = pollen.Fit(context.Background(), quick(), data, empty)
+	_, err = bayes.Fit(context.Background(), quick(), data, empty)
 	wantError(t, "a run's folder", err, "is not empty")
 
 	for _, place := range []string{dir, file, filepath.Join(dir, "nowhere")} {
-		_, opening := pollen.Open(place)
-		_, resuming := pollen.Resume(context.Background(), place, data)
+		_, opening := bayes.Open(place)
+		_, resuming := bayes.Resume(context.Background(), place, data)
 		for _, err := range []error{opening, resuming} {
-			var not *pollen.NotARunError
+			var not *bayes.NotARunError
 			if !errors.As(err, &not) || not.Dir != place || not.Unwrap() == nil {
 				t.Errorf("%s: error %v, want NotARun", place, err)
 			}
@@ -174,7 +174,7 @@ func TestDamagedRuns(t *testing.T) {
 		`{"config": {}}`: "no format, must be 1: ",
 	} {
 		dir := damaged(t, rundir.ManifestFile, content)
-		_, err := pollen.Open(dir)
+		_, err := bayes.Open(dir)
 		wantError(t, content[:min(len(content), 40)], err, want, rundir.ManifestFile)
 		wantDamaged(t, err, filepath.Join(dir, rundir.ManifestFile))
 	}
@@ -184,7 +184,7 @@ func TestDamagedRuns(t *testing.T) {
 	for _, content := range []string{"", checkpoint[:100], checkpoint[:len(checkpoint)-1], strings.Replace(checkpoint, "chain0", "chain1", 1)} {
 		dir := damaged(t, rundir.CheckpointFile, content)
 		var remarks []string
-		_, err := pollen.Resume(context.Background(), dir, data, pollen.WithObserver(func(e pollen.Event) { remarks = append(remarks, e.Remark) }))
+		_, err := bayes.Resume(context.Background(), dir, data, bayes.WithObserver(func(e bayes.Event) { remarks = append(remarks, e.Remark) }))
 		must(t, err)
 		same(t, "from the checkpoint before", contents(t, whole.Dir()), contents(t, dir))
 		text := strings.Join(remarks, "; ")
@@ -196,17 +196,17 @@ func TestDamagedRuns(t *testing.T) {
 		}
 		dir = damaged(t, rundir.CheckpointFile, content)
 		must(t, os.WriteFile(filepath.Join(dir, rundir.OlderCheckpoint), []byte(content), 0o644))
-		_, err = pollen.Resume(context.Background(), dir, data)
+		_, err = bayes.Resume(context.Background(), dir, data)
 		wantError(t, "damaged checkpoints", err, "checkpoint: ")
 		wantDamaged(t, err, filepath.Join(dir, rundir.CheckpointFile))
 	}
 	dir := damaged(t, rundir.CheckpointFile, "")
 	must(t, os.RemoveAll(filepath.Join(dir, filepath.Dir(rundir.CheckpointFile))))
-	_, err := pollen.Resume(context.Background(), dir, data)
+	_, err := bayes.Resume(context.Background(), dir, data)
 	wantError(t, "no checkpoint", err, "no checkpoint to resume from: ")
 
 	dir = damaged(t, "samples/chain00000-step000000010.safetensors", "not one")
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	_, err = run.Predict(context.Background(), data.Train)
 	wantDamaged(t, err, filepath.Join(dir, "samples/chain00000-step000000010.safetensors"))
@@ -218,7 +218,7 @@ func TestDamagedRuns(t *testing.T) {
 	wantError(t, "no samples", err, "no such file")
 
 	dir = damaged(t, rundir.CalibrationFile, "{")
-	run, err = pollen.Open(dir)
+	run, err = bayes.Open(dir)
 	must(t, err)
 	_, predicting := run.Predict(context.Background(), data.Train)
 	_, assessing := run.Assess(context.Background(), data.Train, nil)
@@ -230,9 +230,9 @@ func TestDamagedRuns(t *testing.T) {
 	must(t, os.Remove(filepath.Join(calibrated.Dir(), rundir.CalibrationFile)))
 	_, err = calibrated.Predict(context.Background(), data.Train)
 	wantDamaged(t, err, filepath.Join(calibrated.Dir(), rundir.CalibrationFile))
-	for _, run := range []*pollen.Run{run, calibrated} {
+	for _, run := range []*bayes.Run{run, calibrated} {
 		remarks := ""
-		without := run.With(pollen.WithoutDamaged(), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		without := run.With(bayes.WithoutDamaged(), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 		answers, err := without.Predict(context.Background(), data.Train)
 		must(t, err)
 		if answers[0].PredictionSet != nil || answers[0].InDistribution != nil ||
@@ -267,18 +267,18 @@ func TestResumeOnOtherData(t *testing.T) {
 		"class names":      changed(func(d *datasets.Dataset) { d.ClassNames = []string{"1", "0", "2", "3"} }),
 		"a class more":     changed(func(d *datasets.Dataset) { d.ClassNames, d.Classes = []string{"0", "1", "2", "3", "4"}, 5 }),
 	} {
-		_, err := pollen.Resume(context.Background(), run.Dir(), trainOn(other))
+		_, err := bayes.Resume(context.Background(), run.Dir(), trainOn(other))
 		wantInvalid(t, what, err, "resume "+run.Dir()+": the data squares are not those of the run")
 	}
 	for _, none := range []*datasets.Splits{nil, {}} {
-		_, err := pollen.Resume(context.Background(), run.Dir(), none)
+		_, err := bayes.Resume(context.Background(), run.Dir(), none)
 		wantInvalid(t, "no data", err, "resume: no data to train on")
-		_, err = pollen.Fit(context.Background(), quick(), none, t.TempDir())
+		_, err = bayes.Fit(context.Background(), quick(), none, t.TempDir())
 		wantInvalid(t, "no data", err, "fit: no data to train on")
 	}
 	// The same images under another name are the same data.
 	renamed := changed(func(d *datasets.Dataset) { d.Name = "other" })
-	if _, err := pollen.Resume(context.Background(), run.Dir(), trainOn(renamed)); err != nil {
+	if _, err := bayes.Resume(context.Background(), run.Dir(), trainOn(renamed)); err != nil {
 		t.Error(err)
 	}
 }
@@ -291,9 +291,9 @@ func TestInvalidData(t *testing.T) {
 		return &d
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	refused := func(want string, spec pollen.Spec, data *datasets.Splits) {
+	refused := func(want string, spec bayes.Spec, data *datasets.Splits) {
 		t.Helper()
-		_, err := pollen.Fit(context.Background(), spec, data, dir)
+		_, err := bayes.Fit(context.Background(), spec, data, dir)
 		wantInvalid(t, want, err, want)
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Fatalf("%s: there is a folder (%v)", want, err)
@@ -318,23 +318,23 @@ func TestInvalidData(t *testing.T) {
 	refused("squares has images of 1x6x24, must have the 1x12x12", quick(), &datasets.Splits{
 		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
 	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
-	refused("subset must be at most 100, the number of examples of squares, got 101", pollen.Spec{Subset: 101}, good)
-	refused("batch must be at most 100, the number of examples, got 101", pollen.Spec{Batch: 101}, good)
-	refused("100 samples in the 5 steps after burn-in", pollen.Spec{Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 100}, good)
-	refused("burn-in is 10 of 10 steps, must be less", pollen.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
-	refused("epochs are 1e+08 steps, must be at most", pollen.Spec{Batch: 20, Epochs: 20000000}, good)
-	refused("40 states that swag collects in the 5 steps after burn-in", pollen.Spec{Batch: 20, Epochs: 2, Method: pollen.SWAG{Rank: 20}}, good)
-	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", pollen.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
-	refused(`no network "dance"; there are lenet,`, pollen.Spec{Network: "dance", Method: langevin.SGLD{}, Samples: 1}, good)
-	refused("got \"0\"", pollen.Spec{Network: "mlp-0", Method: langevin.SGLD{}, Samples: 1}, good)
+	refused("subset must be at most 100, the number of examples of squares, got 101", bayes.Spec{Subset: 101}, good)
+	refused("batch must be at most 100, the number of examples, got 101", bayes.Spec{Batch: 101}, good)
+	refused("100 samples in the 5 steps after burn-in", bayes.Spec{Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 100}, good)
+	refused("burn-in is 10 of 10 steps, must be less", bayes.Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
+	refused("epochs are 1e+08 steps, must be at most", bayes.Spec{Batch: 20, Epochs: 20000000}, good)
+	refused("40 states that swag collects in the 5 steps after burn-in", bayes.Spec{Batch: 20, Epochs: 2, Method: bayes.SWAG{Rank: 20}}, good)
+	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", bayes.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
+	refused(`no network "dance"; there are lenet,`, bayes.Spec{Network: "dance", Method: langevin.SGLD{}, Samples: 1}, good)
+	refused("got \"0\"", bayes.Spec{Network: "mlp-0", Method: langevin.SGLD{}, Samples: 1}, good)
 	refused("output must have shape [B 4], got [B 7]; the last layer is linear1",
-		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
-	refused("no linear layer after another", pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
-		Method: pollen.Dropout{Rate: 0.5}, Batch: 20}, good)
+		bayes.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
+	refused("no linear layer after another", bayes.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
+		Method: bayes.Dropout{Rate: 0.5}, Batch: 20}, good)
 	refused("the network must end in a linear layer, got layers.ReLU",
-		pollen.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
-			Method: pollen.LaplaceApproximation{}, Batch: 20}, good)
-	refused("laplace: all priors must be Gaussian", pollen.Spec{Method: pollen.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
+		bayes.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
+			Method: bayes.LaplaceApproximation{}, Batch: 20}, good)
+	refused("laplace: all priors must be Gaussian", bayes.Spec{Method: bayes.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 }
 
 // A disk that takes no more files ends the run and spoils nothing. A file in place of a folder
@@ -346,26 +346,26 @@ func TestFullDisk(t *testing.T) {
 	whole := fit(t, spec, data)
 	dir := filepath.Join(t.TempDir(), "run")
 	place := filepath.Join(dir, rundir.SamplesDir)
-	_, err := pollen.Fit(context.Background(), spec, data, dir, pollen.WithObserver(func(e pollen.Event) {
+	_, err := bayes.Fit(context.Background(), spec, data, dir, bayes.WithObserver(func(e bayes.Event) {
 		if _, err := os.Stat(place + "-before"); err != nil && e.Done >= 30 {
 			os.Rename(place, place+"-before")
 			os.WriteFile(place, nil, 0o644)
 		}
 	}))
-	var unfinished *pollen.UnfinishedError
+	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) {
 		t.Fatalf("error %v, want Unfinished", err)
 	}
 	wantError(t, "samples in a file", err, "samples: store: ")
 	must(t, os.Remove(place))
 	must(t, os.Rename(place+"-before", place))
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	files, err := run.Samples()
 	if err != nil || len(files) != unfinished.Samples || len(files) == 0 {
 		t.Errorf("%d samples (%v), and the error says %d", len(files), err, unfinished.Samples)
 	}
-	_, err = pollen.Resume(context.Background(), dir, data)
+	_, err = bayes.Resume(context.Background(), dir, data)
 	must(t, err)
 	same(t, "resumed with room", contents(t, whole.Dir()), contents(t, dir))
 
@@ -373,7 +373,7 @@ func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		closed := filepath.Join(t.TempDir(), "closed")
 		must(t, os.Mkdir(closed, 0o500))
-		if _, err := pollen.Fit(context.Background(), spec, data, filepath.Join(closed, "run")); err == nil {
+		if _, err := bayes.Fit(context.Background(), spec, data, filepath.Join(closed, "run")); err == nil {
 			t.Error("no error in a folder that is closed")
 		}
 	}
@@ -387,10 +387,10 @@ func TestNoGoroutineStays(t *testing.T) {
 	_, err := run.Predict(context.Background(), data.Train)
 	must(t, err)
 	ctx, stop := stopAt(1)
-	pollen.Fit(ctx, pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 5, Epochs: 20}, data, filepath.Join(t.TempDir(), "stopped"), stop)
-	wild := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 1e10}}
-	pollen.Fit(context.Background(), wild, data, filepath.Join(t.TempDir(), "nan"))
-	pollen.Fit(context.Background(), pollen.Spec{Network: "dance"}, data, filepath.Join(t.TempDir(), "none"))
+	bayes.Fit(ctx, bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 5, Epochs: 20}, data, filepath.Join(t.TempDir(), "stopped"), stop)
+	wild := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 1e10}}
+	bayes.Fit(context.Background(), wild, data, filepath.Join(t.TempDir(), "nan"))
+	bayes.Fit(context.Background(), bayes.Spec{Network: "dance"}, data, filepath.Join(t.TempDir(), "none"))
 	deadline := time.Now().Add(5 * time.Second)
 	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)

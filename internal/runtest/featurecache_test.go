@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 )
 
 // countFeatures counts the images of which a frozen network computes features.
-func countFeatures(n *int) pollen.Option {
-	return pollen.WithObserver(func(e pollen.Event) {
+func countFeatures(n *int) bayes.Option {
+	return bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "features" {
 			*n += e.Images
 		}
@@ -26,14 +26,14 @@ func countFeatures(n *int) pollen.Option {
 func TestFeatureCache(t *testing.T) {
 	data, dir, n := splitsOf(t), filepath.Join(t.TempDir(), "features"), 0
 	device, count := with(t, 2), countFeatures(&n)
-	spec := func(change func(s *pollen.Spec)) pollen.Spec {
+	spec := func(change func(s *bayes.Spec)) bayes.Spec {
 		s := pretrained(t, onnxtest.Backbone{Metadata: map[string]string{"is": "the same"}}) // a new copy of the file
 		s.Epochs = 120
 		change(&s)
 		return s
 	}
-	unchanged := func(*pollen.Spec) {}
-	samplesOf := func(run *pollen.Run) (all []string) {
+	unchanged := func(*bayes.Spec) {}
+	samplesOf := func(run *bayes.Run) (all []string) {
 		files, err := run.Samples()
 		must(t, err)
 		for _, file := range files {
@@ -45,10 +45,10 @@ func TestFeatureCache(t *testing.T) {
 	}
 	want := samplesOf(fit(t, spec(unchanged), data, device, count))
 	computed := n
-	check := func(name string, change func(s *pollen.Spec), same bool, images int) *pollen.Run {
+	check := func(name string, change func(s *bayes.Spec), same bool, images int) *bayes.Run {
 		t.Helper()
 		n = 0
-		run := fit(t, spec(change), data, device, count, pollen.WithFeatureCache(dir))
+		run := fit(t, spec(change), data, device, count, bayes.WithFeatureCache(dir))
 		if n != images {
 			t.Errorf("%s: features of %d images computed, want %d", name, n, images)
 		}
@@ -59,18 +59,18 @@ func TestFeatureCache(t *testing.T) {
 	}
 	check("first", unchanged, true, computed)
 	run := check("second", unchanged, true, 0)
-	check("another input", func(s *pollen.Spec) { s.Input = "inception" }, false, computed)
-	check("another network", func(s *pollen.Spec) {
+	check("another input", func(s *bayes.Spec) { s.Input = "inception" }, false, computed)
+	check("another network", func(s *bayes.Spec) {
 		s.Network = onnxtest.Backbone{Channels: 1, Side: side, Filters: 13}.Write(t)
 	}, false, computed)
-	check("other data in the file", func(s *pollen.Spec) {
+	check("other data in the file", func(s *bayes.Spec) {
 		s.Network = onnxtest.Backbone{Channels: 1, Side: side, Filters: 12, Metadata: map[string]string{"is": "another"}}.Write(t)
 	}, true, computed)
 
 	// Predictions share the directory; one changed image is a single one to compute.
-	options := []pollen.Option{device, count, pollen.WithFeatureCache(dir)}
-	predict := func(data []byte) ([]pollen.Answer, int) {
-		opened, err := pollen.Open(run.Dir(), options...)
+	options := []bayes.Option{device, count, bayes.WithFeatureCache(dir)}
+	predict := func(data []byte) ([]bayes.Answer, int) {
+		opened, err := bayes.Open(run.Dir(), options...)
 		must(t, err)
 		images := splitsOf(t).Test
 		copy(images.Images, data)
@@ -100,7 +100,7 @@ func TestFeatureCache(t *testing.T) {
 		return os.WriteFile(path, content, 0o600)
 	}))
 	n = 0
-	got := samplesOf(fit(t, spec(unchanged), data, device, count, pollen.WithFeatureCache(dir)))
+	got := samplesOf(fit(t, spec(unchanged), data, device, count, bayes.WithFeatureCache(dir)))
 	if n == 0 || !reflect.DeepEqual(got, want) {
 		t.Errorf("damaged: features of %d images computed, and samples are the same: %t", n, reflect.DeepEqual(got, want))
 	}
@@ -112,7 +112,7 @@ func TestFeatureCacheThatCannotBe(t *testing.T) {
 	must(t, os.WriteFile(dir, nil, 0o600))
 	spec := pretrained(t, onnxtest.Backbone{})
 	spec.Epochs = 120
-	fit(t, spec, splitsOf(t), with(t, 1), pollen.WithFeatureCache(dir), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" }))
+	fit(t, spec, splitsOf(t), with(t, 1), bayes.WithFeatureCache(dir), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" }))
 	if !strings.Contains(remarks, "features cannot be cached") || !strings.Contains(remarks, "XDG_CACHE_HOME") {
 		t.Errorf("remarks are %q", remarks)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -24,13 +24,13 @@ import (
 // kind is a small run of each way to train. All are long enough to be stopped twice.
 type kind struct {
 	name    string
-	spec    pollen.Spec
+	spec    bayes.Spec
 	samples int // of all chains
 	states  int // kept next to the samples
 }
 
 func kinds(t testing.TB) []kind {
-	of := func(method string, change pollen.Spec) pollen.Spec {
+	of := func(method string, change bayes.Spec) bayes.Spec {
 		change.Network, change.Seed = "mlp-3", 7
 		change.Method = methodOf(t, method)
 		if change.Batch == 0 {
@@ -39,25 +39,25 @@ func kinds(t testing.TB) []kind {
 		return change
 	}
 	return []kind{
-		{"optimizer", of("adam", pollen.Spec{Epochs: 30, Chains: 2}), 2, 0},
-		{"sampler", of("sghmc", pollen.Spec{Epochs: 6, Chains: 2, Samples: 6}), 12, 0},
-		{"augmented", of("sghmc", pollen.Spec{Epochs: 6, Chains: 2, Samples: 6, Augment: pollen.Augment{Flip: true, Shift: 1, Rotation: 10, Erase: 0.3}}), 12, 0},
-		{"preconditioned", of("psgld", pollen.Spec{Epochs: 6, Samples: 5, Schedule: optimizers.Cosine{First: 0.002, Last: 0.001}}), 5, 0},
-		{"by layers", of("ksgld", pollen.Spec{Epochs: 4, Samples: 5}), 5, 0},
-		{"thermostat", of("sgnht", pollen.Spec{Epochs: 6, Samples: 5}), 5, 0},
-		{"matched friction", of("matched-friction", pollen.Spec{Epochs: 6, Samples: 5}), 5, 0},
-		{"cyclical", of("baoab", pollen.Spec{Epochs: 6, Cycles: 2, BurnIn: new(1), Samples: 6}), 6, 0},
-		{"anchor", of("sgld", pollen.Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
-		{"symmetric", of("ubu", pollen.Spec{Epochs: 6, Samples: 5, Symmetric: true}), 5, 0},
-		{"replicas", of("sgld", pollen.Spec{Epochs: 15, Chains: 2, Samples: 5, Temperatures: []float64{1, 1.01, 1.02}}), 10, 0},
-		{"exact", of("hmc:leapfrog-steps=5", pollen.Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
-		{"microcanonical", of("mclmc", pollen.Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
-		{"no u-turn", of("nuts:max-depth=4", pollen.Spec{Subset: 40, Batch: 40, Epochs: 60, BurnIn: new(44), Chains: 2, Samples: 4}), 8, 0},
-		{"ensemble", of("ensemble", pollen.Spec{Epochs: 30, Chains: 3}), 3, 0},
-		{"dropout", of("mc-dropout:rate=0.2", pollen.Spec{Epochs: 30, Chains: 2, Samples: 3}), 2, 0},
-		{"swag", of("swag:rank=3", pollen.Spec{Epochs: 6, Chains: 2, Samples: 4}), 8, 12},
-		{"laplace", of("laplace", pollen.Spec{Epochs: 30, Chains: 2, Samples: 3}), 6, 0},
-		{"backprop", of("bbb", pollen.Spec{Epochs: 30, Samples: 4}), 4, 0},
+		{"optimizer", of("adam", bayes.Spec{Epochs: 30, Chains: 2}), 2, 0},
+		{"sampler", of("sghmc", bayes.Spec{Epochs: 6, Chains: 2, Samples: 6}), 12, 0},
+		{"augmented", of("sghmc", bayes.Spec{Epochs: 6, Chains: 2, Samples: 6, Augment: bayes.Augment{Flip: true, Shift: 1, Rotation: 10, Erase: 0.3}}), 12, 0},
+		{"preconditioned", of("psgld", bayes.Spec{Epochs: 6, Samples: 5, Schedule: optimizers.Cosine{First: 0.002, Last: 0.001}}), 5, 0},
+		{"by layers", of("ksgld", bayes.Spec{Epochs: 4, Samples: 5}), 5, 0},
+		{"thermostat", of("sgnht", bayes.Spec{Epochs: 6, Samples: 5}), 5, 0},
+		{"matched friction", of("matched-friction", bayes.Spec{Epochs: 6, Samples: 5}), 5, 0},
+		{"cyclical", of("baoab", bayes.Spec{Epochs: 6, Cycles: 2, BurnIn: new(1), Samples: 6}), 6, 0},
+		{"anchor", of("sgld", bayes.Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
+		{"symmetric", of("ubu", bayes.Spec{Epochs: 6, Samples: 5, Symmetric: true}), 5, 0},
+		{"replicas", of("sgld", bayes.Spec{Epochs: 15, Chains: 2, Samples: 5, Temperatures: []float64{1, 1.01, 1.02}}), 10, 0},
+		{"exact", of("hmc:leapfrog-steps=5", bayes.Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
+		{"microcanonical", of("mclmc", bayes.Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
+		{"no u-turn", of("nuts:max-depth=4", bayes.Spec{Subset: 40, Batch: 40, Epochs: 60, BurnIn: new(44), Chains: 2, Samples: 4}), 8, 0},
+		{"ensemble", of("ensemble", bayes.Spec{Epochs: 30, Chains: 3}), 3, 0},
+		{"dropout", of("mc-dropout:rate=0.2", bayes.Spec{Epochs: 30, Chains: 2, Samples: 3}), 2, 0},
+		{"swag", of("swag:rank=3", bayes.Spec{Epochs: 6, Chains: 2, Samples: 4}), 8, 12},
+		{"laplace", of("laplace", bayes.Spec{Epochs: 30, Chains: 2, Samples: 3}), 6, 0},
+		{"backprop", of("bbb", bayes.Spec{Epochs: 30, Samples: 4}), 4, 0},
 	}
 }
 
@@ -68,18 +68,18 @@ func TestRunsAreTheSame(t *testing.T) {
 	for _, k := range kinds(t) {
 		t.Run(k.name, func(t *testing.T) {
 			steps := 0
-			whole := fit(t, k.spec, data, with(t, 1), pollen.WithObserver(func(e pollen.Event) { steps = max(steps, e.Total) }))
+			whole := fit(t, k.spec, data, with(t, 1), bayes.WithObserver(func(e bayes.Event) { steps = max(steps, e.Total) }))
 			want := contents(t, whole.Dir())
 			checkCounts(t, k, whole, want)
 
 			dir := filepath.Join(t.TempDir(), "stopped")
 			ctx, stop := stopAt(steps / 3)
-			_, err := pollen.Fit(ctx, k.spec, data, dir, with(t, 2), stop)
+			_, err := bayes.Fit(ctx, k.spec, data, dir, with(t, 2), stop)
 			first := checkStopped(t, whole, dir, err, 1, steps)
 			ctx, stop = stopAt(2 * steps / 3)
-			_, err = pollen.Resume(ctx, dir, data, with(t, 1), stop)
+			_, err = bayes.Resume(ctx, dir, data, with(t, 1), stop)
 			checkStopped(t, whole, dir, err, first+1, steps)
-			resumed, err := pollen.Resume(context.Background(), dir, data)
+			resumed, err := bayes.Resume(context.Background(), dir, data)
 			must(t, err)
 			same(t, "stopped twice and resumed", want, contents(t, dir))
 			if resumed.Dir() != dir {
@@ -88,7 +88,7 @@ func TestRunsAreTheSame(t *testing.T) {
 
 			before := readFile(t, whole.Dir(), rundir.DiagnosticsFile)
 			var remarks []string
-			_, err = pollen.Resume(context.Background(), whole.Dir(), data, pollen.WithObserver(func(e pollen.Event) { remarks = append(remarks, e.Remark) }))
+			_, err = bayes.Resume(context.Background(), whole.Dir(), data, bayes.WithObserver(func(e bayes.Event) { remarks = append(remarks, e.Remark) }))
 			must(t, err)
 			same(t, "resumed when it was finished", want, contents(t, whole.Dir()))
 			if text := strings.Join(remarks, ""); !strings.Contains(text, "nothing is left to do") {
@@ -108,7 +108,7 @@ func readFile(t testing.TB, elements ...string) string {
 	return string(content)
 }
 
-func checkCounts(t *testing.T, k kind, run *pollen.Run, files map[string][]byte) {
+func checkCounts(t *testing.T, k kind, run *bayes.Run, files map[string][]byte) {
 	t.Helper()
 	count := func(prefix string) int {
 		return len(slices.Collect(func(yield func(string) bool) {
@@ -133,16 +133,16 @@ func checkCounts(t *testing.T, k kind, run *pollen.Run, files map[string][]byte)
 
 // checkStopped checks a run that was stopped after at least some steps: it says how far it came,
 // and has its samples up to then.
-func checkStopped(t *testing.T, whole *pollen.Run, dir string, err error, least, steps int) (made int) {
+func checkStopped(t *testing.T, whole *bayes.Run, dir string, err error, least, steps int) (made int) {
 	t.Helper()
-	var unfinished *pollen.UnfinishedError
+	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want Unfinished by the context", err)
 	}
 	if unfinished.Dir != dir || unfinished.Steps != steps || unfinished.Made < least || unfinished.Made >= steps {
 		t.Fatalf("%+v, want %d to fewer than %d steps in %s", unfinished, least, steps, dir)
 	}
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	files, err := run.Samples()
 	must(t, err)
@@ -174,7 +174,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 		want := contents(t, whole.Dir())
 		stopped := filepath.Join(t.TempDir(), "stopped")
 		ctx, stop := stopAt(whole.Manifest().Steps / 2)
-		if _, err := pollen.Fit(ctx, k.spec, data, stopped, stop); err == nil {
+		if _, err := bayes.Fit(ctx, k.spec, data, stopped, stop); err == nil {
 			t.Fatal("no error of a run that was stopped")
 		}
 		killed := filepath.Join(t.TempDir(), "killed")
@@ -193,8 +193,8 @@ func TestKilledRunsGoOn(t *testing.T) {
 		// Samples of later steps are removed at once: a reader would take them for this run's.
 		ended, end := context.WithCancel(context.Background())
 		end()
-		_, err = pollen.Resume(ended, killed, data)
-		var unfinished *pollen.UnfinishedError
+		_, err = bayes.Resume(ended, killed, data)
+		var unfinished *bayes.UnfinishedError
 		if !errors.As(err, &unfinished) {
 			t.Fatalf("error %v, want Unfinished", err)
 		}
@@ -207,7 +207,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 				}
 			}
 		}
-		_, err = pollen.Resume(context.Background(), killed, data)
+		_, err = bayes.Resume(context.Background(), killed, data)
 		must(t, err)
 		same(t, k.name, want, contents(t, killed))
 		for _, half := range halves {
@@ -240,7 +240,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 			must(t, os.Remove(filepath.Join(dir, rundir.DiagnosticsFile)))
 			must(t, os.Remove(filepath.Join(dir, rundir.CalibrationFile)))
 		})
-		_, err := pollen.Resume(context.Background(), dir, data)
+		_, err := bayes.Resume(context.Background(), dir, data)
 		must(t, err)
 		for _, name := range []string{rundir.DiagnosticsFile, rundir.CalibrationFile} {
 			if want, got := readFile(t, whole.Dir(), name), readFile(t, dir, name); got != want {
@@ -253,7 +253,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 // Seeds differ; a chain is the same on its own and among others.
 func TestSeedsAndChains(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}
 	two := contents(t, fit(t, spec, data).Dir())
 	spec.Chains = 1
 	one := contents(t, fit(t, spec, data).Dir())
@@ -275,10 +275,10 @@ func TestSeedsAndChains(t *testing.T) {
 // Events come in the order of steps, cover all of them, and say what metrics.jsonl does.
 func TestObserver(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	var events []pollen.Event
-	spec := pollen.Spec{Network: "mlp-3", Method: methodOf(t, "baoab"), Batch: 20, Epochs: 40, Chains: 2, Samples: 4, Seed: 1}
-	run := fit(t, spec, trainOn(data), pollen.WithObserver(func(e pollen.Event) { events = append(events, e) }))
-	after := slices.IndexFunc(events, func(e pollen.Event) bool { return e.Task == "temperature" })
+	var events []bayes.Event
+	spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, "baoab"), Batch: 20, Epochs: 40, Chains: 2, Samples: 4, Seed: 1}
+	run := fit(t, spec, trainOn(data), bayes.WithObserver(func(e bayes.Event) { events = append(events, e) }))
+	after := slices.IndexFunc(events, func(e bayes.Event) bool { return e.Task == "temperature" })
 	for i, e := range events[after:] {
 		if e.Task != "temperature" || e.On != "squares" || e.Done != i+1 || e.Total != len(events)-after || e.Images != 5*100 || e.Remark != "" {
 			t.Errorf("event %+v after the steps, number %d", e, i)
@@ -308,10 +308,10 @@ func TestObserver(t *testing.T) {
 	if len(lines) != len(events) {
 		t.Errorf("%d lines of metrics, %d events", len(lines), len(events))
 	}
-	_, err := run.With(pollen.WithObserver(nil)).Predictions(context.Background(), data, nil)
+	_, err := run.With(bayes.WithObserver(nil)).Predictions(context.Background(), data, nil)
 	must(t, err)
 	events = nil
-	_, err = run.With(pollen.WithObserver(func(e pollen.Event) { events = append(events, e) })).Predictions(context.Background(), data, nil)
+	_, err = run.With(bayes.WithObserver(func(e bayes.Event) { events = append(events, e) })).Predictions(context.Background(), data, nil)
 	must(t, err)
 	for i, e := range events {
 		if e.Task != "predict" || e.On != "squares" || e.Done != i+1 || e.Total != 8 || e.Images != 100 {
@@ -326,8 +326,8 @@ func TestObserver(t *testing.T) {
 // Try makes no folder, and some steps.
 func TestTry(t *testing.T) {
 	done := 0
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 40, Anchor: 2, Chains: 2}
-	total, err := pollen.Try(context.Background(), spec, squares(t, 100, 4, 1), 7, pollen.WithObserver(func(e pollen.Event) {
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 40, Anchor: 2, Chains: 2}
+	total, err := bayes.Try(context.Background(), spec, squares(t, 100, 4, 1), 7, bayes.WithObserver(func(e bayes.Event) {
 		if e.Remark == "" && (e.Task != "try" || e.Total != 7) {
 			t.Errorf("event %+v", e)
 		}
@@ -336,12 +336,12 @@ func TestTry(t *testing.T) {
 	if err != nil || total != 200 || done != 7 {
 		t.Errorf("%d of %d steps (%v), want 7 of 200", done, total, err)
 	}
-	_, err = pollen.Try(context.Background(), pollen.Spec{Batch: 200}, squares(t, 100, 4, 1), 2)
+	_, err = bayes.Try(context.Background(), bayes.Spec{Batch: 200}, squares(t, 100, 4, 1), 2)
 	wantInvalid(t, "a batch of too many", err, "batch must be at most 100, the number of examples, got 200")
-	_, err = pollen.Try(context.Background(), pollen.Spec{}, nil, 2)
+	_, err = bayes.Try(context.Background(), bayes.Spec{}, nil, 2)
 	wantInvalid(t, "no data", err, "try: no data to train on")
-	_, err = pollen.Fit(context.Background(), quick(), trainOn(squares(t, 100, 4, 1)), "")
+	_, err = bayes.Fit(context.Background(), quick(), trainOn(squares(t, 100, 4, 1)), "")
 	wantInvalid(t, "no folder", err, "fit: no directory for the run")
-	_, err = pollen.Try(context.Background(), pollen.Spec{}, squares(t, 100, 4, 1), 0)
+	_, err = bayes.Try(context.Background(), bayes.Spec{}, squares(t, 100, 4, 1), 0)
 	wantInvalid(t, "no steps", err, "try: steps must be at least 1, got 0")
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/index"
@@ -205,7 +205,7 @@ var hostileRuns = []hostile{
 }
 
 // foreignRun makes the run that hostile runs are copies of, and its data.
-func foreignRun(t *testing.T) (*pollen.Run, *datasets.Splits) {
+func foreignRun(t *testing.T) (*bayes.Run, *datasets.Splits) {
 	t.Helper()
 	data := trainOn(squares(t, 100, 4, 1))
 	data.Validation = squares(t, 40, 4, 2)
@@ -229,35 +229,35 @@ func (h hostile) test(t *testing.T, good string, data *datasets.Splits) {
 		call       func(dir string) error
 	}{
 		{"predict", h.predict, func(dir string) error {
-			run, err := pollen.Open(dir)
+			run, err := bayes.Open(dir)
 			if err == nil {
 				_, err = run.Predict(ctx, test)
 			}
 			return err
 		}},
 		{"assess", h.assess, func(dir string) error {
-			run, err := pollen.Open(dir)
+			run, err := bayes.Open(dir)
 			if err == nil {
 				_, err = run.Assess(ctx, test, nil)
 			}
 			return err
 		}},
 		{"verify", h.verify, func(dir string) error {
-			v, err := pollen.Verify(dir)
+			v, err := bayes.Verify(dir)
 			if err == nil && len(v.Damaged) > 0 {
 				err = v.Damaged[0]
 			}
 			return err
 		}},
 		{"status", h.status, func(dir string) error {
-			run, err := pollen.Open(dir)
+			run, err := bayes.Open(dir)
 			if err == nil {
 				_, err = run.Progress()
 			}
 			return err
 		}},
 		{"resume", h.resumes, func(dir string) error {
-			_, err := pollen.Resume(ctx, dir, data)
+			_, err := bayes.Resume(ctx, dir, data)
 			return err
 		}},
 	} {
@@ -289,12 +289,12 @@ func TestPartsInALoop(t *testing.T) {
 		member("parts", []string{map[string]string{"a": "../b", "b": "../a"}[name]})(t, dir)
 	}
 	dir := filepath.Join(parent, "a")
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	_, err = run.Samples()
 	wantDamaged(t, err, filepath.Join(dir, rundir.ManifestFile))
 	wantError(t, "samples", err, "must not be a gathered run")
-	v, err := pollen.Verify(dir)
+	v, err := bayes.Verify(dir)
 	must(t, err)
 	if len(v.Damaged) != 1 || !strings.Contains(v.Damaged[0].Error(), "must not be a gathered run") {
 		t.Errorf("Verify: %v, want one damaged part", v)

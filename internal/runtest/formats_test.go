@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/samples"
 )
 
 // copied is a copy of a run in which something was changed.
-func copied(t testing.TB, run *pollen.Run, change func(dir string)) string {
+func copied(t testing.TB, run *bayes.Run, change func(dir string)) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
 	must(t, os.CopyFS(dir, os.DirFS(run.Dir())))
@@ -59,12 +59,12 @@ func TestFilesThatAreNotTheRuns(t *testing.T) {
 	} {
 		dir := copied(t, whole, c.change)
 		path := filepath.Join(dir, c.file)
-		v, err := pollen.Verify(dir)
+		v, err := bayes.Verify(dir)
 		must(t, err)
-		if !slices.ContainsFunc(v.Damaged, func(d *pollen.DamagedError) bool { return d.File == path }) {
+		if !slices.ContainsFunc(v.Damaged, func(d *bayes.DamagedError) bool { return d.File == path }) {
 			t.Errorf("%s: %+v does not name %s", what, v.Damaged, path)
 		}
-		run, err := pollen.Open(dir)
+		run, err := bayes.Open(dir)
 		must(t, err)
 		_, err = run.Predictions(context.Background(), data.Train, nil)
 		if what == "renamed" {
@@ -72,7 +72,7 @@ func TestFilesThatAreNotTheRuns(t *testing.T) {
 		} else {
 			wantDamaged(t, err, path)
 		}
-		run = run.With(pollen.WithoutDamaged())
+		run = run.With(bayes.WithoutDamaged())
 		p, err := run.Predictions(context.Background(), data.Train, nil)
 		must(t, err)
 		if p.Samples != c.left || !slices.Contains(run.LeftOut(), path) {
@@ -103,10 +103,10 @@ func TestResumeWithoutASample(t *testing.T) {
 			name, left, out = "samples/"+samples.FileName(1, 7), 5, nil
 		}
 		dir := copied(t, whole, func(dir string) { change(filepath.Join(dir, name)) })
-		_, err := pollen.Resume(context.Background(), dir, data)
+		_, err := bayes.Resume(context.Background(), dir, data)
 		wantDamaged(t, err, filepath.Join(dir, name))
 		for range 2 {
-			run, err := pollen.Resume(context.Background(), dir, data, pollen.WithoutDamaged())
+			run, err := bayes.Resume(context.Background(), dir, data, bayes.WithoutDamaged())
 			must(t, err)
 			p, err := run.Predictions(context.Background(), data.Train, nil)
 			must(t, err)
@@ -117,7 +117,7 @@ func TestResumeWithoutASample(t *testing.T) {
 				t.Errorf("%s: %d samples, left out %v", what, p.Samples, run.LeftOut())
 			}
 		}
-		v, err := pollen.Verify(dir)
+		v, err := bayes.Verify(dir)
 		must(t, err)
 		if len(v.Damaged) > 0 || strings.Contains(strings.Join(v.Notes, "; "), "the run continued without "+name) != (out != nil) {
 			t.Errorf("%s: %+v", what, v)
@@ -142,12 +142,12 @@ func TestFormatOpens(t *testing.T) {
 		"testdata/plain": {4, "accuracy 0.2592, NLL 2.0566, Brier 0.8209, ECE 0.1178"},
 		"testdata/kept":  {6, "accuracy 0.2720, NLL 2.0352, Brier 0.8091, ECE 0.1401"},
 	} {
-		v, err := pollen.Verify(dir)
+		v, err := bayes.Verify(dir)
 		must(t, err)
 		if len(v.Damaged) > 0 || v.Samples != want.samples || v.Expected != want.samples || !v.Resumable || v.Made != 72 {
 			t.Errorf("%s: %+v", dir, v)
 		}
-		run, err := pollen.Open(dir)
+		run, err := bayes.Open(dir)
 		must(t, err)
 		a, err := run.Assess(context.Background(), test, nil)
 		must(t, err)
@@ -166,7 +166,7 @@ func TestOtherFormats(t *testing.T) {
 		must(t, os.CopyFS(dir, os.DirFS("testdata/plain")))
 		path := filepath.Join(dir, rundir.ManifestFile)
 		must(t, os.WriteFile(path, []byte(resealed(t, strings.Replace(readFile(t, path), change[0], change[1], 1))), 0o644))
-		_, err := pollen.Open(dir)
+		_, err := bayes.Open(dir)
 		wantDamaged(t, err, path)
 		wantError(t, change[1], err, "made by a version of Pollen from before its formats were reset")
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
@@ -23,8 +23,8 @@ import (
 )
 
 // chainsFrom is a small run of some chains, of which Gather makes parts.
-func chainsFrom(first, chains int) pollen.Spec {
-	return pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
+func chainsFrom(first, chains int) bayes.Spec {
+	return bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
 }
 
 // Parts gathered are the whole run: its samples, in order, and its predictions, to the bit.
@@ -33,7 +33,7 @@ func TestGather(t *testing.T) {
 	whole := fit(t, chainsFrom(0, 3), trainOn(data))
 	var parts []string
 	for i, chains := range []int{1, 2} {
-		run, err := pollen.Fit(context.Background(), chainsFrom(i, chains), trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
+		run, err := bayes.Fit(context.Background(), chainsFrom(i, chains), trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
 		must(t, err)
 		parts = append(parts, run.Dir())
 	}
@@ -42,7 +42,7 @@ func TestGather(t *testing.T) {
 	traced, err := whole.Diagnostics()
 	must(t, err)
 	for _, copied := range []bool{false, true} {
-		run, err := pollen.Gather(filepath.Join(place, fmt.Sprint("all", copied)), parts, copied)
+		run, err := bayes.Gather(filepath.Join(place, fmt.Sprint("all", copied)), parts, copied)
 		must(t, err)
 		if m := run.Manifest(); m.Spec.Chains != 3 || m.Spec.FirstChain != 0 {
 			t.Errorf("%d chains from %d on, want the 3 from 0 on", m.Spec.Chains, m.Spec.FirstChain)
@@ -71,7 +71,7 @@ func TestGather(t *testing.T) {
 		if !(d.WeightRHat > 0.5 && d.LossRHat > 0.5) || d.WeightRHat != traced.WeightRHat || d.LossRHat != traced.LossRHat {
 			t.Errorf("R-hat %v of the weight and %v of the loss, want the whole run's %v and %v", d.WeightRHat, d.LossRHat, traced.WeightRHat, traced.LossRHat)
 		}
-		v, err := pollen.Verify(run.Dir())
+		v, err := bayes.Verify(run.Dir())
 		must(t, err)
 		if len(v.Damaged) != 0 || v.Samples != 6 || v.Expected != 6 || !v.Resumable ||
 			!strings.HasSuffix(v.String(), "6 of 6 samples can be used; all 40 steps are made") {
@@ -79,7 +79,7 @@ func TestGather(t *testing.T) {
 		}
 		p, err := run.Progress()
 		must(t, err)
-		if p.State != pollen.Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps || !math.IsNaN(p.PerSecond) {
+		if p.State != bayes.Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps || !math.IsNaN(p.PerSecond) {
 			t.Errorf("progress %+v, want 6 samples of a finished run", p)
 		}
 	}
@@ -89,7 +89,7 @@ func TestGather(t *testing.T) {
 func TestGatherSwaps(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	for _, temperatures := range [][]float64{nil, {1, 1.02}} {
-		swaps := func(run *pollen.Run, err error) float64 {
+		swaps := func(run *bayes.Run, err error) float64 {
 			t.Helper()
 			must(t, err)
 			d, err := run.Diagnostics()
@@ -100,12 +100,12 @@ func TestGatherSwaps(t *testing.T) {
 		for i, chains := range []int{1, 2, 3} { // the last is the whole
 			spec := chainsFrom(i%2, chains)
 			spec.Method, spec.Batch, spec.Epochs, spec.Temperatures = langevin.SGLD{}, 100, 500, temperatures
-			run, err := pollen.Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint(len(temperatures), "part", i)))
+			run, err := bayes.Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint(len(temperatures), "part", i)))
 			must(t, err)
 			parts = append(parts, run.Dir())
 		}
-		got := swaps(pollen.Gather(filepath.Join(place, fmt.Sprint(len(temperatures), "all")), parts[:2], false))
-		want := swaps(pollen.Open(parts[2]))
+		got := swaps(bayes.Gather(filepath.Join(place, fmt.Sprint(len(temperatures), "all")), parts[:2], false))
+		want := swaps(bayes.Open(parts[2]))
 		if temperatures == nil && !math.IsNaN(got) || temperatures != nil && !(want > 0 && want < 1 && math.Abs(got-want) < 1e-12) {
 			t.Errorf("temperatures %v: swaps %v, want %v", temperatures, got, want)
 		}
@@ -118,34 +118,34 @@ func TestGatherGrowing(t *testing.T) {
 	spec := chainsFrom(0, 1)
 	spec.Samples, spec.Epochs = 10, 40
 	ctx, stopping := stopAt(120)
-	_, err := pollen.Fit(ctx, spec, trainOn(data), filepath.Join(place, "part"), stopping)
-	if !errors.As(err, new(*pollen.UnfinishedError)) {
+	_, err := bayes.Fit(ctx, spec, trainOn(data), filepath.Join(place, "part"), stopping)
+	if !errors.As(err, new(*bayes.UnfinishedError)) {
 		t.Fatal(err)
 	}
-	named, err := pollen.Gather(filepath.Join(place, "named"), []string{filepath.Join(place, "part")}, false)
+	named, err := bayes.Gather(filepath.Join(place, "named"), []string{filepath.Join(place, "part")}, false)
 	must(t, err)
-	copied, err := pollen.Gather(filepath.Join(place, "copied"), []string{filepath.Join(place, "part")}, true)
+	copied, err := bayes.Gather(filepath.Join(place, "copied"), []string{filepath.Join(place, "part")}, true)
 	must(t, err)
 	parts, err := named.Parts()
 	must(t, err)
 	p, err := parts[0].Progress()
 	must(t, err)
-	if p.State != pollen.Stopped || p.Made < 100 || p.Made >= p.Steps || p.Samples < 1 || p.Samples >= 10 || p.Error == "" || p.Process != os.Getpid() {
+	if p.State != bayes.Stopped || p.Made < 100 || p.Made >= p.Steps || p.Samples < 1 || p.Samples >= 10 || p.Error == "" || p.Process != os.Getpid() {
 		t.Errorf("progress %+v, want that of a run that was stopped on the way", p)
 	}
 	if all, err := named.Progress(); err != nil || fmt.Sprint(all.PerSecond) != fmt.Sprint(p.PerSecond) {
 		t.Errorf("%v steps a second (%v), want %v", all.PerSecond, err, p.PerSecond)
 	}
-	v, err := pollen.Verify(named.Dir())
+	v, err := bayes.Verify(named.Dir())
 	must(t, err)
 	want := fmt.Sprintf("%d of 10 samples can be used; it can be resumed from step %d of 200\n  note: it is a gathered run", p.Samples, v.Made)
 	if got := v.String(); !strings.Contains(got, want) {
 		t.Errorf("verified: %s, want %q", got, want)
 	}
 	before := p.Samples
-	_, err = pollen.Resume(context.Background(), filepath.Join(place, "part"), trainOn(data))
+	_, err = bayes.Resume(context.Background(), filepath.Join(place, "part"), trainOn(data))
 	must(t, err)
-	for run, want := range map[*pollen.Run]int{named: 10, copied: before} {
+	for run, want := range map[*bayes.Run]int{named: 10, copied: before} {
 		files, err := run.Samples()
 		must(t, err)
 		if len(files) != want {
@@ -160,7 +160,7 @@ func TestGatherContinued(t *testing.T) {
 	spec := chainsFrom(0, 1)
 	var parts []string
 	for i := range 3 {
-		run, err := pollen.Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
+		run, err := bayes.Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
 		must(t, err)
 		parts = append(parts, run.Dir())
 		spec.Seed++
@@ -170,7 +170,7 @@ func TestGatherContinued(t *testing.T) {
 		parts []string
 		start string // of all
 	}{{parts, ""}, {parts[1:], ""}, {parts[1:2], parts[0]}} {
-		run, err := pollen.Gather(filepath.Join(place, fmt.Sprint("of", len(c.parts))), c.parts, false)
+		run, err := bayes.Gather(filepath.Join(place, fmt.Sprint("of", len(c.parts))), c.parts, false)
 		must(t, err)
 		files, err := run.Samples()
 		must(t, err)
@@ -184,12 +184,12 @@ func TestGatherContinued(t *testing.T) {
 
 func TestGatherRefuses(t *testing.T) {
 	data, other, place := squares(t, 100, 3, 1), squares(t, 100, 3, 2), t.TempDir()
-	make := func(name string, spec pollen.Spec) string {
+	make := func(name string, spec bayes.Spec) string {
 		d := data
 		if name == "other" {
 			d = other
 		}
-		run, err := pollen.Fit(context.Background(), spec, trainOn(d), filepath.Join(place, name))
+		run, err := bayes.Fit(context.Background(), spec, trainOn(d), filepath.Join(place, name))
 		must(t, err)
 		return run.Dir()
 	}
@@ -205,7 +205,7 @@ func TestGatherRefuses(t *testing.T) {
 		"is not the directory of a run": {first, place},
 	} {
 		dir := filepath.Join(place, "none")
-		if _, err := pollen.Gather(dir, parts, false); err == nil {
+		if _, err := bayes.Gather(dir, parts, false); err == nil {
 			t.Errorf("%v: no error", parts)
 		} else {
 			wantError(t, "gather", err, want)
@@ -214,11 +214,11 @@ func TestGatherRefuses(t *testing.T) {
 			t.Fatalf("a refused gathering left %s: %v", dir, err)
 		}
 	}
-	run, err := pollen.Gather(filepath.Join(place, "all"), []string{first}, false)
+	run, err := bayes.Gather(filepath.Join(place, "all"), []string{first}, false)
 	must(t, err)
-	_, err = pollen.Resume(context.Background(), run.Dir(), trainOn(data))
+	_, err = bayes.Resume(context.Background(), run.Dir(), trainOn(data))
 	wantInvalid(t, "resume", err, "resume its parts")
-	_, err = pollen.Gather(filepath.Join(place, "none"), []string{run.Dir()}, false)
+	_, err = bayes.Gather(filepath.Join(place, "none"), []string{run.Dir()}, false)
 	wantInvalid(t, "gathered twice", err, "gather its parts")
 }
 
@@ -235,7 +235,7 @@ func TestGatherAThousand(t *testing.T) {
 		simulate(t, first, dir, chain)
 	}
 	began := time.Now()
-	run, err := pollen.Gather(filepath.Join(place, "all"), parts, false)
+	run, err := bayes.Gather(filepath.Join(place, "all"), parts, false)
 	must(t, err)
 	p, err := run.Progress()
 	must(t, err)
@@ -243,7 +243,7 @@ func TestGatherAThousand(t *testing.T) {
 	var memory runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&memory)
-	if p.Samples != 2*chains || p.State != pollen.Finished {
+	if p.Samples != 2*chains || p.State != bayes.Finished {
 		t.Errorf("progress %+v, want %d samples", p, 2*chains)
 	}
 	t.Logf("%d chains: %v, %d MiB", chains, took, memory.HeapAlloc>>20)
@@ -254,7 +254,7 @@ func TestGatherAThousand(t *testing.T) {
 
 // simulate makes the folder that a run of one chain would have, from that of another chain, without
 // waiting for the disk.
-func simulate(t *testing.T, of *pollen.Run, dir string, chain int) {
+func simulate(t *testing.T, of *bayes.Run, dir string, chain int) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Join(dir, rundir.SamplesDir), 0o755))
 	var lines []any

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
@@ -17,8 +17,8 @@ import (
 func TestLaplaceObservesEachImageOnce(t *testing.T) {
 	data := squares(t, 50, 4, 1)
 	drawn := func(batch, epochs int) []samples.Parameter {
-		spec := pollen.Spec{
-			Network: "mlp-5", Method: pollen.LaplaceApproximation{}, Schedule: optimizers.Constant{Rate: 1e-30}, Batch: batch, Epochs: epochs, Samples: 1,
+		spec := bayes.Spec{
+			Network: "mlp-5", Method: bayes.LaplaceApproximation{}, Schedule: optimizers.Constant{Rate: 1e-30}, Batch: batch, Epochs: epochs, Samples: 1,
 		}
 		files, err := fit(t, spec, trainOn(data)).Samples()
 		must(t, err)
@@ -40,8 +40,8 @@ func TestLaplaceObservesEachImageOnce(t *testing.T) {
 func TestLaplaceUnderAWidePrior(t *testing.T) {
 	data := squares(t, 200, 4, 1)
 	remarks := func(prior langevin.Prior) (all string) {
-		spec := pollen.Spec{Network: "mlp-20", Method: pollen.LaplaceApproximation{}, Batch: 20, Epochs: 60, Prior: &prior}
-		fit(t, spec, trainOn(data), pollen.WithObserver(func(e pollen.Event) { all += e.Remark }))
+		spec := bayes.Spec{Network: "mlp-20", Method: bayes.LaplaceApproximation{}, Batch: 20, Epochs: 60, Prior: &prior}
+		fit(t, spec, trainOn(data), bayes.WithObserver(func(e bayes.Event) { all += e.Remark }))
 		return all
 	}
 	const want = "laplace: the average over 10 draws has the class of the trained network on only "

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
@@ -32,7 +32,7 @@ func resident(t *testing.T) float64 {
 }
 
 // near fails the test unless measured memory is near its estimate.
-func near(t *testing.T, what string, measured float64, m *pollen.Memory) {
+func near(t *testing.T, what string, measured float64, m *bayes.Memory) {
 	t.Helper()
 	ratio := measured / float64(m.Host)
 	t.Logf("%s: measured %.1f MB, estimated %.1f MB: %.2f", what, measured/1e6, float64(m.Host)/1e6, ratio)
@@ -45,7 +45,7 @@ func near(t *testing.T, what string, measured float64, m *pollen.Memory) {
 func TestMemoryOfPredictions(t *testing.T) {
 	testenv.NeedsAll(t, "writes samples of 150 MB")
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1)}
-	spec := pollen.Spec{Network: "mlp-1000-1000", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 20, Method: langevin.SGLD{}}
+	spec := bayes.Spec{Network: "mlp-1000-1000", Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 20, Method: langevin.SGLD{}}
 	run := fit(t, spec, data, with(t, 2)).With(with(t, 2))
 
 	const batch = 64
@@ -63,7 +63,7 @@ func TestMemoryOfPredictions(t *testing.T) {
 	}
 
 	many := squares(t, 250000, 4, 2)
-	spec = pollen.Spec{Network: "mlp-16", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2}
+	spec = bayes.Spec{Network: "mlp-16", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2}
 	run = fit(t, spec, data, with(t, 2)).With(with(t, 2))
 	m, err = run.PredictMemory(many.Len())
 	must(t, err)
@@ -98,17 +98,17 @@ func peak(t *testing.T) float64 {
 func TestTooLittleMemory(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
 	for name, c := range map[string]struct {
-		spec   pollen.Spec
+		spec   bayes.Spec
 		advice string
 	}{
-		"many chains":     {pollen.Spec{Network: "mlp-2000-2000", Method: langevin.SGLD{}, Chains: 60000, Batch: 20}, "chains "},
-		"a large network": {pollen.Spec{Network: "mlp-40000-40000", Method: langevin.SGLD{}, Chains: 1000, Batch: 20}, "a smaller model"},
-		"HMC":             {pollen.Spec{Network: "mlp-2000-2000", Chains: 60000, Method: methodOf(t, "hmc")}, "chains "},
+		"many chains":     {bayes.Spec{Network: "mlp-2000-2000", Method: langevin.SGLD{}, Chains: 60000, Batch: 20}, "chains "},
+		"a large network": {bayes.Spec{Network: "mlp-40000-40000", Method: langevin.SGLD{}, Chains: 1000, Batch: 20}, "a smaller model"},
+		"HMC":             {bayes.Spec{Network: "mlp-2000-2000", Chains: 60000, Method: methodOf(t, "hmc")}, "chains "},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		before := resident(t)
-		_, err := pollen.Fit(context.Background(), c.spec, data, dir)
-		var e *pollen.MemoryError
+		_, err := bayes.Fit(context.Background(), c.spec, data, dir)
+		var e *bayes.MemoryError
 		if !errors.As(err, &e) || e.Need <= e.Limit.Bytes || len(e.Advice) == 0 || !strings.HasPrefix(e.Advice[0], c.advice) {
 			t.Errorf("%s: %v, want a MemoryError that advises %s", name, err, c.advice)
 			continue
@@ -120,7 +120,7 @@ func TestTooLittleMemory(t *testing.T) {
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Errorf("%s: the run's directory was made (%v)", name, err)
 		}
-		_, err = pollen.Try(context.Background(), c.spec, data.Train, 2)
+		_, err = bayes.Try(context.Background(), c.spec, data.Train, 2)
 		if !errors.As(err, &e) {
 			t.Errorf("%s: Try: %v, want a MemoryError", name, err)
 		}
@@ -130,15 +130,15 @@ func TestTooLittleMemory(t *testing.T) {
 // The peak is what is kept throughout and the largest phase; what needs more, has larger parts.
 func TestEstimateMemory(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
-	estimate := func(change func(s *pollen.Spec)) *pollen.Memory {
+	estimate := func(change func(s *bayes.Spec)) *bayes.Memory {
 		t.Helper()
-		s := pollen.Spec{Network: "mlp-50", Method: langevin.SGLD{}, Batch: 20}
+		s := bayes.Spec{Network: "mlp-50", Method: langevin.SGLD{}, Batch: 20}
 		change(&s)
-		m, err := pollen.EstimateMemory(s, data, with(t, 2))
+		m, err := bayes.EstimateMemory(s, data, with(t, 2))
 		must(t, err)
 		return m
 	}
-	one := estimate(func(*pollen.Spec) {})
+	one := estimate(func(*bayes.Spec) {})
 	throughout, training, after := int64(0), int64(0), int64(0)
 	for _, p := range one.Parts {
 		switch p.Phase {
@@ -156,28 +156,28 @@ func TestEstimateMemory(t *testing.T) {
 	if bytes := int64(240 * (side*side + 4)); one.Loaded != bytes {
 		t.Errorf("%d bytes are loaded, want the %d of 240 images and labels", one.Loaded, bytes)
 	}
-	for name, change := range map[string]func(s *pollen.Spec){
-		"chains":   func(s *pollen.Spec) { s.Chains = 8 },
-		"network":  func(s *pollen.Spec) { s.Network = "mlp-500" },
-		"batch":    func(s *pollen.Spec) { s.Batch = 200; s.Epochs = 100 },
-		"replicas": func(s *pollen.Spec) { s.Temperatures = []float64{1, 1.1, 1.2, 1.3} },
-		"adam":     func(s *pollen.Spec) { s.Method = methodOf(t, "psgld") },
+	for name, change := range map[string]func(s *bayes.Spec){
+		"chains":   func(s *bayes.Spec) { s.Chains = 8 },
+		"network":  func(s *bayes.Spec) { s.Network = "mlp-500" },
+		"batch":    func(s *bayes.Spec) { s.Batch = 200; s.Epochs = 100 },
+		"replicas": func(s *bayes.Spec) { s.Temperatures = []float64{1, 1.1, 1.2, 1.3} },
+		"adam":     func(s *bayes.Spec) { s.Method = methodOf(t, "psgld") },
 	} {
 		if more := estimate(change); more.Host <= one.Host {
 			t.Errorf("%s: %d bytes, want more than %d", name, more.Host, one.Host)
 		}
 	}
-	for _, method := range pollen.MethodNames() {
-		estimate(func(s *pollen.Spec) {
+	for _, method := range bayes.MethodNames() {
+		estimate(func(s *bayes.Spec) {
 			s.Method, s.Chains, s.Batch = methodOf(t, method), 2, 0
 			if method == "distil" {
 				s.Chains, s.Teacher = 1, "runs/teacher"
 			}
 		})
 	}
-	_, err := pollen.EstimateMemory(pollen.Spec{Chains: -1}, data)
+	_, err := bayes.EstimateMemory(bayes.Spec{Chains: -1}, data)
 	wantInvalid(t, "EstimateMemory", err, "chains")
-	_, err = pollen.EstimateMemory(pollen.Spec{}, nil)
+	_, err = bayes.EstimateMemory(bayes.Spec{}, nil)
 	wantInvalid(t, "EstimateMemory", err, "no data")
 }
 
@@ -199,19 +199,19 @@ func TestTooLittleMemoryOfAGPU(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 40, 4, 2)}
-	spec := pollen.Spec{Network: "mlp-400-400", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2, Chains: 8}
-	m, err := pollen.EstimateMemory(spec, data, pollen.WithDevice(gpu{host, math.MaxInt}))
+	spec := bayes.Spec{Network: "mlp-400-400", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(int), Samples: 2, Chains: 8}
+	m, err := bayes.EstimateMemory(spec, data, bayes.WithDevice(gpu{host, math.MaxInt}))
 	must(t, err)
 	if m.Device < 1<<20 || m.Host-m.Loaded > 128<<20 || !strings.Contains(m.String(), "on the GPU") {
 		t.Errorf("the estimate for a GPU is\n%v", m)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err = pollen.Fit(context.Background(), spec, data, dir, pollen.WithDevice(gpu{host, int(m.Device) * 3 / 4}))
-	var e *pollen.MemoryError
+	_, err = bayes.Fit(context.Background(), spec, data, dir, bayes.WithDevice(gpu{host, int(m.Device) * 3 / 4}))
+	var e *bayes.MemoryError
 	if !errors.As(err, &e) || e.Need != m.Device || e.Limit.Bytes != m.Device*3/4 {
 		t.Fatalf("%v, want a MemoryError of %d bytes", err, m.Device)
 	}
 	wantError(t, "less memory", err, "(the GPU's memory)", "less is needed with chains ")
-	_, err = pollen.Fit(context.Background(), spec, data, dir, pollen.WithDevice(gpu{host, int(m.Device)}))
+	_, err = bayes.Fit(context.Background(), spec, data, dir, bayes.WithDevice(gpu{host, int(m.Device)}))
 	must(t, err)
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/layers"
@@ -21,12 +21,12 @@ import (
 // data come before test data.
 func TestMixingOfPredictions(t *testing.T) {
 	train, held, other := squares(t, 100, 4, 1), squares(t, 30, 4, 2), squares(t, 20, 4, 3)
-	spec := pollen.Spec{
+	spec := bayes.Spec{
 		Network: "mlp-3", Method: methodOf(t, "sgld"), Schedule: optimizers.Constant{Rate: 0.05}, Batch: 10, Epochs: 260, Chains: 2,
 		BurnInSteps: 1000, Thinning: 100,
 	}
 	for _, splits := range []datasets.Splits{{Train: train, Test: held}, {Train: train, Validation: held, Test: other}} {
-		run, err := pollen.Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
+		run, err := bayes.Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
 		must(t, err)
 		d, err := run.Diagnostics()
 		must(t, err)
@@ -78,7 +78,7 @@ func TestMixingOfPredictions(t *testing.T) {
 	}
 	wrong := squares(t, 20, 4, 3)
 	wrong.Width, wrong.Height = wrong.Width*2, wrong.Height/2
-	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: train, Test: wrong}, t.TempDir()+"/run")
+	_, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: train, Test: wrong}, t.TempDir()+"/run")
 	if err == nil || !strings.Contains(err.Error(), "must have the") {
 		t.Errorf("test images of another shape: error %v", err)
 	}
@@ -89,8 +89,8 @@ func TestMixingOfPredictions(t *testing.T) {
 func TestHeating(t *testing.T) {
 	const size, batch, rate, temperature = 40, 5, 0.02, 0.5
 	data := squares(t, size, 4, 1)
-	of := func(method string, batch int) (*pollen.Run, pollen.Temperature) {
-		spec := pollen.Spec{
+	of := func(method string, batch int) (*bayes.Run, bayes.Temperature) {
+		spec := bayes.Spec{
 			Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
 			Schedule: optimizers.Constant{Rate: rate}, Batch: batch, Epochs: 20, Samples: 1,
 		}
@@ -142,15 +142,15 @@ func TestHeating(t *testing.T) {
 }
 
 func TestVerdictInWords(t *testing.T) {
-	none := pollen.Number(math.NaN())
-	of := func(layer string, weights int, temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
-		return pollen.Temperature{
+	none := bayes.Number(math.NaN())
+	of := func(layer string, weights int, temperature, standardError, kinetic, heating bayes.Number) bayes.Temperature {
+		return bayes.Temperature{
 			Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, GradientNoise: heating,
 		}
 	}
-	mixed := &pollen.Mixing{Chains: 2, RHat: 1.049, BulkESS: 30}
+	mixed := &bayes.Mixing{Chains: 2, RHat: 1.049, BulkESS: 30}
 	const beginning = "split R-hat of predictions is 1.049 (30 effective samples); "
-	for want, layers := range map[string][]pollen.Temperature{
+	for want, layers := range map[string][]bayes.Temperature{
 		"in equilibrium: " + beginning + "every layer is within 5 % of T = 1": {of("a", 10, 1.04, 0.01, 1, 0.3)},
 		"not in equilibrium: " + beginning + "90 % of the weights are within 5 % of T = 1; in too short a run to tell: b": {
 			of("a", 90, 1, 0.01, 1, 0), of("b", 10, 1.2, 0.2, 1, 0)},
@@ -164,13 +164,13 @@ func TestVerdictInWords(t *testing.T) {
 			of("a", 1, 1.5, 0.01, 1.4, 0), of("b", 1, 1.2, 0.01, none, 0.2), of("c", 1, 1.01, 0.01, 1.1, 0)},
 		"": {of("a", 1, none, none, none, none)},
 	} {
-		d := pollen.Diagnostics{Temperatures: append([]pollen.Temperature{{Layer: "all"}}, layers...), Predicted: mixed}
+		d := bayes.Diagnostics{Temperatures: append([]bayes.Temperature{{Layer: "all"}}, layers...), Predicted: mixed}
 		got := d.Verdict(1)
 		if got.Text != want || got.InEquilibrium != strings.HasPrefix(want, "in ") || got.Heated != strings.Contains(want, "heated") {
 			t.Errorf("%+v: %+v, want %q", layers, got, want)
 		}
 	}
-	deep := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}}}
+	deep := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}}}
 	for i := range 9 {
 		deep.Temperatures = append(deep.Temperatures, of(fmt.Sprint("conv", i+1), 1, 0.5, 0.01, 1, 0))
 	}
@@ -179,8 +179,8 @@ func TestVerdictInWords(t *testing.T) {
 	if got := deep.Verdict(1).Text; got != want {
 		t.Errorf("of many layers: %q, want %q", got, want)
 	}
-	d := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
-	if got := d.Verdict(0); got != (pollen.Verdict{}) {
+	d := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
+	if got := d.Verdict(0); got != (bayes.Verdict{}) {
 		t.Errorf("at temperature 0: %+v", got)
 	}
 }
@@ -188,9 +188,9 @@ func TestVerdictInWords(t *testing.T) {
 // What is hotter than requested counts as heated by more than half of the excess: 1.12 of 1.2 is,
 // 1.08 of 1.2 is not, whose weights still shrink.
 func TestHeatedOrShrinking(t *testing.T) {
-	for kinetic, want := range map[pollen.Number]string{1.04: "heated by the noise of minibatches: a", 1.02: "still shrinking: a"} {
-		layer := pollen.Temperature{Layer: "a", Weights: 1, Configurational: 1.07, StandardError: 0.001, Kinetic: kinetic}
-		d := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, layer}}
+	for kinetic, want := range map[bayes.Number]string{1.04: "heated by the noise of minibatches: a", 1.02: "still shrinking: a"} {
+		layer := bayes.Temperature{Layer: "a", Weights: 1, Configurational: 1.07, StandardError: 0.001, Kinetic: kinetic}
+		d := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, layer}}
 		if got := d.Verdict(1).Text; !strings.Contains(got, want) {
 			t.Errorf("kinetic %v of 1.07: %q, want %q", kinetic, got, want)
 		}
@@ -199,17 +199,17 @@ func TestHeatedOrShrinking(t *testing.T) {
 
 // Weights at their temperature are in equilibrium only if chains agree in their predictions.
 func TestVerdictOnModes(t *testing.T) {
-	none := pollen.Number(math.NaN())
-	layer := pollen.Temperature{Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}
+	none := bayes.Number(math.NaN())
+	layer := bayes.Temperature{Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}
 	const mode, rHat = "at its temperature within one mode: ", "split R-hat of predictions is "
-	for want, mixing := range map[string]*pollen.Mixing{
+	for want, mixing := range map[string]*bayes.Mixing{
 		"in equilibrium: " + rHat + "1.010; every layer is within 5 % of T = 1":          {Chains: 4, RHat: 1.01, BulkESS: none},
 		mode + rHat + "1.750 (9 effective samples); every layer is ":                     {Chains: 4, RHat: 1.75, BulkESS: 9},
 		mode + rHat + "1.050; every layer":                                               {Chains: 2, RHat: 1.05, BulkESS: none},
 		mode + rHat + "1.000, but one chain cannot show other modes; every":              {Chains: 1, RHat: 1, BulkESS: none},
 		"at its temperature: every layer is within 5 % of T = 1, but no held-out images": nil,
 	} {
-		d := pollen.Diagnostics{Temperatures: []pollen.Temperature{{}, layer}, Predicted: mixing}
+		d := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, layer}, Predicted: mixing}
 		if got := d.Verdict(1); !strings.HasPrefix(got.Text, want) || got.InEquilibrium != strings.HasPrefix(want, "in ") || !got.AtTemperature || got.Heated {
 			t.Errorf("%+v, want %q", got, want)
 		}
@@ -219,11 +219,11 @@ func TestVerdictOnModes(t *testing.T) {
 // An alarm is raised where the interval of the temperature of predictions is above the requested
 // one, and not by a value that may be chance.
 func TestAlarm(t *testing.T) {
-	of := func(value, standardError pollen.Number, groups int) *pollen.Measured {
-		return &pollen.Measured{Value: value, StandardError: standardError, Groups: groups}
+	of := func(value, standardError bayes.Number, groups int) *bayes.Measured {
+		return &bayes.Measured{Value: value, StandardError: standardError, Groups: groups}
 	}
 	for _, c := range []struct {
-		curvature, determination *pollen.Measured
+		curvature, determination *bayes.Measured
 		want                     string
 	}{
 		{of(8.04, 1.71, 16), of(1.2, 0.1, 16), "what predictions depend on is at T = 8 ± 2 by curvature and 1.2 ± 0.1 by determination"},
@@ -233,9 +233,9 @@ func TestAlarm(t *testing.T) {
 		{of(1.1, 0.1, 16), of(1.1, 0.1, 16), ""},
 		{nil, nil, ""},
 	} {
-		d := pollen.Diagnostics{
-			Temperatures: []pollen.Temperature{{}, {Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}},
-			Predicted:    &pollen.Mixing{Chains: 2, RHat: 1}, Predictions: c.curvature, Determination: c.determination,
+		d := bayes.Diagnostics{
+			Temperatures: []bayes.Temperature{{}, {Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}},
+			Predicted:    &bayes.Mixing{Chains: 2, RHat: 1}, Predictions: c.curvature, Determination: c.determination,
 		}
 		got := d.Verdict(1)
 		if _, alarm, found := strings.Cut(got.Text, "alarm: "); found != (c.want != "") || !strings.Contains(alarm, c.want) || got.Heated != found {
@@ -248,16 +248,16 @@ func TestAlarm(t *testing.T) {
 // not; with other held-out images, it says so, and starts again.
 func TestMixingOfAResumedRun(t *testing.T) {
 	splits := datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 30, 4, 2)}
-	spec := pollen.Spec{
+	spec := bayes.Spec{
 		Network: "mlp-3", Method: methodOf(t, "sgnht"), Schedule: optimizers.Constant{Rate: 0.005}, Batch: 10, Epochs: 200, Chains: 2,
 		BurnInSteps: 300, Thinning: 240,
 	}
-	whole, err := pollen.Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
+	whole, err := bayes.Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	dir := t.TempDir() + "/run"
-	_, err = pollen.Fit(ctx, spec, &splits, dir, pollen.WithObserver(func(e pollen.Event) {
+	_, err = bayes.Fit(ctx, spec, &splits, dir, bayes.WithObserver(func(e bayes.Event) {
 		if e.Done > 800 {
 			cancel()
 		}
@@ -283,8 +283,8 @@ func TestMixingOfAResumedRun(t *testing.T) {
 		{stopped("fewer"), squares(t, 20, 4, 2), true},
 	} {
 		remarks := ""
-		resumed, err := pollen.Resume(context.Background(), c.dir, &datasets.Splits{Train: splits.Train, Test: c.test},
-			pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		resumed, err := bayes.Resume(context.Background(), c.dir, &datasets.Splits{Train: splits.Train, Test: c.test},
+			bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 		must(t, err)
 		got, err := resumed.Diagnostics()
 		must(t, err)

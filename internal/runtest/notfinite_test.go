@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -26,28 +26,28 @@ import (
 // stops before it is written, and what was kept before predicts.
 func TestPoisonedSampleIsNotKept(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3-3-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 11, BurnIn: new(0), Thinning: 1}
+	spec := bayes.Spec{Network: "mlp-3-3-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 11, BurnIn: new(0), Thinning: 1}
 	var err error
 	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e25,100")
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "run")
-	_, err = pollen.Fit(t.Context(), spec, data, dir)
+	_, err = bayes.Fit(t.Context(), spec, data, dir)
 	for range 2 {
-		var at *pollen.DivergedError
+		var at *bayes.DivergedError
 		var sample *samples.NotFiniteError
 		if !errors.As(err, &at) || !errors.As(err, &sample) || at.Method != "sgld" || sample.Step != 101 {
 			t.Fatalf("error %v, want Diverged by the sample after step 101", err)
 		}
 		wantError(t, "fit", err, "sgld diverged: samples: the sample of chain 0 at step 101 has a probability of image",
 			"start a new run with smaller learning rates")
-		v, failed := pollen.Verify(dir)
+		v, failed := bayes.Verify(dir)
 		must(t, failed)
 		if len(v.Damaged) != 0 || v.Samples != 100 || len(v.Notes) != 1 || !strings.Contains(v.Notes[0], "it failed, and may fail again when it is resumed: ") {
 			t.Errorf("verification %v, want 100 samples, no damage, and a note on the failure", v)
 		}
-		_, err = pollen.Resume(t.Context(), dir, data)
+		_, err = bayes.Resume(t.Context(), dir, data)
 	}
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	if _, err := run.Predict(t.Context(), data.Train); err != nil {
 		t.Error(err)
@@ -56,7 +56,7 @@ func TestPoisonedSampleIsNotKept(t *testing.T) {
 
 // poison replaces a sample of a run by one whose weights are huge, as runs kept them once: the file
 // is whole, and the index lists it.
-func poison(t *testing.T, run *pollen.Run, at int) (path string) {
+func poison(t *testing.T, run *bayes.Run, at int) (path string) {
 	t.Helper()
 	files, err := run.Samples()
 	must(t, err)
@@ -88,22 +88,22 @@ func poison(t *testing.T, run *pollen.Run, at int) (path string) {
 // or leave it out.
 func TestPoisonedSample(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 40, 4, 2)}
-	run := fit(t, pollen.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 8}, data)
+	run := fit(t, bayes.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 8}, data)
 	intact, err := run.Predict(t.Context(), data.Test)
 	must(t, err)
 	bad := poison(t, run, 3)
 
-	v, err := pollen.Verify(run.Dir())
+	v, err := bayes.Verify(run.Dir())
 	must(t, err)
 	if len(v.Damaged) != 1 || v.Damaged[0].File != bad || v.Samples != 7 || len(v.Notes) != 0 {
 		t.Errorf("verification %v, want that %s is damaged, and 7 samples", v, bad)
 	}
-	uses := map[string]func(r *pollen.Run) error{
-		"predict":  func(r *pollen.Run) error { _, err := r.Predict(t.Context(), data.Test); return err },
-		"assess":   func(r *pollen.Run) error { _, err := r.Assess(t.Context(), data.Test, nil); return err },
-		"gradient": func(r *pollen.Run) error { _, err := r.Gradient(t.Context(), data.Test); return err },
-		"mixing":   func(r *pollen.Run) error { _, err := r.Mixing(t.Context(), data); return err },
-		"predictor": func(r *pollen.Run) error {
+	uses := map[string]func(r *bayes.Run) error{
+		"predict":  func(r *bayes.Run) error { _, err := r.Predict(t.Context(), data.Test); return err },
+		"assess":   func(r *bayes.Run) error { _, err := r.Assess(t.Context(), data.Test, nil); return err },
+		"gradient": func(r *bayes.Run) error { _, err := r.Gradient(t.Context(), data.Test); return err },
+		"mixing":   func(r *bayes.Run) error { _, err := r.Mixing(t.Context(), data); return err },
+		"predictor": func(r *bayes.Run) error {
 			p, err := r.Predictor(8)
 			if err != nil {
 				return err
@@ -117,12 +117,12 @@ func TestPoisonedSample(t *testing.T) {
 		},
 	}
 	for name, use := range uses {
-		whole, err := pollen.Open(run.Dir())
+		whole, err := bayes.Open(run.Dir())
 		must(t, err)
 		err = use(whole)
 		wantDamaged(t, err, bad)
 		wantError(t, name, err, "has a probability of image", "that is not finite: its chain diverged")
-		without, err := pollen.Open(run.Dir(), pollen.WithoutDamaged())
+		without, err := bayes.Open(run.Dir(), bayes.WithoutDamaged())
 		must(t, err)
 		if err := use(without); err != nil {
 			t.Errorf("%s without it: %v", name, err)
@@ -134,8 +134,8 @@ func TestPoisonedSample(t *testing.T) {
 
 	// No run starts from one.
 	last := poison(t, run, 7)
-	started := pollen.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, Start: run.Dir(), Seed: 2}
-	_, err = pollen.Fit(t.Context(), started, data, filepath.Join(t.TempDir(), "run"))
+	started := bayes.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, Start: run.Dir(), Seed: 2}
+	_, err = bayes.Fit(t.Context(), started, data, filepath.Join(t.TempDir(), "run"))
 	wantInvalid(t, "start", err, "start "+run.Dir(), "the sample of chain 0 at step 50 has a probability of image")
 	if filepath.Base(last) != samples.FileName(0, 50) {
 		t.Errorf("the last sample is %s", last)
@@ -145,7 +145,7 @@ func TestPoisonedSample(t *testing.T) {
 	for i := range 8 {
 		poison(t, run, i)
 	}
-	without, err := pollen.Open(run.Dir(), pollen.WithoutDamaged())
+	without, err := bayes.Open(run.Dir(), bayes.WithoutDamaged())
 	must(t, err)
 	_, err = without.Predict(t.Context(), data.Test)
 	wantError(t, "predict", err, "all samples of "+run.Dir()+" are damaged")
@@ -160,16 +160,16 @@ func TestPoisonedSample(t *testing.T) {
 // predicts.
 func TestAnyRate(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 60, 3, 1), Validation: squares(t, 60, 3, 2), Test: squares(t, 30, 3, 3)}
-	teacher := fit(t, pollen.Spec{Network: "mlp-4-4", Method: methodOf(t, "ensemble"), Epochs: 2, Chains: 2, Batch: 20}, data)
-	combined := map[string]func(s *pollen.Spec){
-		"sgld, cycles":       func(s *pollen.Spec) { s.Cycles = 2 },
-		"sgld, an anchor":    func(s *pollen.Spec) { s.Anchor = 2 },
-		"sgld, temperatures": func(s *pollen.Spec) { s.Temperatures = []float64{1, 1.2} },
+	teacher := fit(t, bayes.Spec{Network: "mlp-4-4", Method: methodOf(t, "ensemble"), Epochs: 2, Chains: 2, Batch: 20}, data)
+	combined := map[string]func(s *bayes.Spec){
+		"sgld, cycles":       func(s *bayes.Spec) { s.Cycles = 2 },
+		"sgld, an anchor":    func(s *bayes.Spec) { s.Anchor = 2 },
+		"sgld, temperatures": func(s *bayes.Spec) { s.Temperatures = []float64{1, 1.2} },
 	}
-	for _, what := range slices.Concat(pollen.MethodNames(), slices.Sorted(maps.Keys(combined))) {
+	for _, what := range slices.Concat(bayes.MethodNames(), slices.Sorted(maps.Keys(combined))) {
 		name, _, _ := strings.Cut(what, ",")
 		for _, rate := range testenv.Some(t, 2, []float64{100, 1e30, 0.5, 3, 20, 1e3, 1e5, 1e10, 1e20, 3e38, 1e-30}) {
-			spec := pollen.Spec{Network: "mlp-4-4", Method: methodOf(t, name), Schedule: optimizers.Constant{Rate: rate}, Epochs: 24, Chains: 2}
+			spec := bayes.Spec{Network: "mlp-4-4", Method: methodOf(t, name), Schedule: optimizers.Constant{Rate: rate}, Epochs: 24, Chains: 2}
 			if name == "distil" {
 				spec.Chains, spec.Teacher = 1, teacher.Dir()
 			}
@@ -181,18 +181,18 @@ func TestAnyRate(t *testing.T) {
 				change(&spec)
 			}
 			dir := filepath.Join(t.TempDir(), "run")
-			_, err := pollen.Fit(t.Context(), spec, data, dir)
-			var diverged *pollen.DivergedError
+			_, err := bayes.Fit(t.Context(), spec, data, dir)
+			var diverged *bayes.DivergedError
 			if err != nil && (!errors.As(err, &diverged) || diverged.Method != name) {
 				t.Errorf("%s at rate %v: %v, want a DivergedError", what, rate, err)
 				continue
 			}
-			v, failed := pollen.Verify(dir)
+			v, failed := bayes.Verify(dir)
 			must(t, failed)
 			if len(v.Damaged) > 0 {
 				t.Errorf("%s at rate %v: %v", what, rate, v)
 			}
-			run, failed := pollen.Open(dir)
+			run, failed := bayes.Open(dir)
 			if v.Samples == 0 {
 				continue
 			}

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/testenv"
@@ -39,7 +39,7 @@ func dots(t testing.TB, n int) *datasets.Dataset {
 }
 
 // weightsOf are the samples' weights: by weight and chain, one after the other.
-func weightsOf(t testing.TB, run *pollen.Run, chains int) [][][]float64 {
+func weightsOf(t testing.TB, run *bayes.Run, chains int) [][][]float64 {
 	t.Helper()
 	files, err := run.Samples()
 	must(t, err)
@@ -69,7 +69,7 @@ func TestNUTSAgreesWithHMC(t *testing.T) {
 	const chains = 12
 	data := trainOn(dots(t, 24))
 	of := func(method string, epochs, burnIn int) [][][]float64 {
-		run := fit(t, pollen.Spec{
+		run := fit(t, bayes.Spec{
 			Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 2}}, Method: methodOf(t, method), Batch: 24, Epochs: epochs, BurnIn: &burnIn,
 			Chains: chains, Samples: 50, Temperature: new(2.0), Prior: new(langevin.Gaussian(0.7)), Seed: 5,
 		}, data)
@@ -120,15 +120,15 @@ func momentOf(chains [][]float64, power float64) (mean, variance float64) {
 // metrics for each, and is resumed to the same bits. Images count all passes over the data.
 func TestNUTSStoppedInATrajectory(t *testing.T) {
 	data := trainOn(squares(t, 40, 4, 1))
-	spec := pollen.Spec{Network: "mlp-3", Method: pollen.NUTS{MaxDepth: 6}, Batch: 40, Epochs: 30, BurnIn: new(20), Samples: 5, Chains: 2}
+	spec := bayes.Spec{Network: "mlp-3", Method: bayes.NUTS{MaxDepth: 6}, Batch: 40, Epochs: 30, BurnIn: new(20), Samples: 5, Chains: 2}
 	images := 0
-	whole := fit(t, spec, data, pollen.WithObserver(func(e pollen.Event) { images += e.Images }))
+	whole := fit(t, spec, data, bayes.WithObserver(func(e bayes.Event) { images += e.Images }))
 	if least := 30 * 40 * 2 * 4; images < least || images%80 != 0 {
 		t.Errorf("%d images, want at least %d", images, least)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	ctx := &asked{Context: context.Background(), most: 100}
-	_, err := pollen.Fit(ctx, spec, data, dir)
+	_, err := bayes.Fit(ctx, spec, data, dir)
 	wantError(t, "stopped", err, "nuts: stopped")
 	lines := strings.Split(strings.TrimSpace(readFile(t, dir, rundir.MetricsFile)), "\n")
 	for i, line := range lines {
@@ -141,7 +141,7 @@ func TestNUTSStoppedInATrajectory(t *testing.T) {
 	if len(lines) < 2 || len(lines) > 29 {
 		t.Errorf("%d draws before the stop, want some of 30", len(lines))
 	}
-	_, err = pollen.Resume(context.Background(), dir, data)
+	_, err = bayes.Resume(context.Background(), dir, data)
 	must(t, err)
 	same(t, "resumed", contents(t, whole.Dir()), contents(t, dir))
 }

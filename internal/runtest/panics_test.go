@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 )
 
 // A process that recovers from a panic of its observer, as servers do, can resume the run.
@@ -18,13 +18,13 @@ func TestPanickingObserver(t *testing.T) {
 				t.Error("the observer did not panic")
 			}
 		}()
-		pollen.Fit(context.Background(), spec, data, dir, pollen.WithObserver(func(e pollen.Event) {
+		bayes.Fit(context.Background(), spec, data, dir, bayes.WithObserver(func(e bayes.Event) {
 			if e.Done > 0 {
 				panic("observer")
 			}
 		}))
 	}()
-	_, err := pollen.Resume(context.Background(), dir, data)
+	_, err := bayes.Resume(context.Background(), dir, data)
 	must(t, err)
 	same(t, "resumed", contents(t, fit(t, spec, data).Dir()), contents(t, dir))
 }

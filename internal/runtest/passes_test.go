@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 )
 
 // The passes of Monte Carlo dropout differ, and all count.
 func TestDropoutPasses(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	run := fit(t, pollen.Spec{Network: "mlp-8", Method: pollen.Dropout{Rate: 0.5}, Batch: 20, Epochs: 10, Samples: 4, Chains: 2}, trainOn(data))
+	run := fit(t, bayes.Spec{Network: "mlp-8", Method: bayes.Dropout{Rate: 0.5}, Batch: 20, Epochs: 10, Samples: 4, Chains: 2}, trainOn(data))
 	var passes [][]float32
 	p, err := run.Predictions(context.Background(), data, func(probabilities []float32, weight float64) error {
 		passes = append(passes, slices.Clone(probabilities))
@@ -42,7 +42,7 @@ func TestDropoutPasses(t *testing.T) {
 }
 
 // summaryOf has the types of a network's layers.
-func summaryOf(t *testing.T, run *pollen.Run) string {
+func summaryOf(t *testing.T, run *bayes.Run) string {
 	network, err := run.Network()
 	must(t, err)
 	var names []string

@@ -12,7 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/langevin"
@@ -21,8 +21,8 @@ import (
 )
 
 // uneven is a run whose samples have weights that differ.
-func uneven(t *testing.T, options ...pollen.Option) *pollen.Run {
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Chains: 2,
+func uneven(t *testing.T, options ...bayes.Option) *bayes.Run {
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Chains: 2,
 		Schedule: optimizers.Cosine{First: 0.3, Last: 0.01}}
 	return fit(t, spec, &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 60, 4, 2)}, options...)
 }
@@ -63,10 +63,10 @@ func TestWeights(t *testing.T) {
 // A schedule that ends at 0 would make a sample that counts for nothing.
 func TestSampleWithoutWeight(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Schedule: optimizers.Cosine{First: 0.3}}
-	_, err := pollen.Fit(context.Background(), spec, trainOn(data), t.TempDir())
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Schedule: optimizers.Cosine{First: 0.3}}
+	_, err := bayes.Fit(context.Background(), spec, trainOn(data), t.TempDir())
 	wantInvalid(t, "a sample at rate 0", err, "schedule cosine:0.3,0 is 0 at step 49, after which a sample is drawn: it would have no weight")
-	spec.Method = pollen.SWAG{Rank: 2}
+	spec.Method = bayes.SWAG{Rank: 2}
 	fit(t, spec, trainOn(data))
 	spec.Method, spec.Samples = nil, 6 // the last of which is drawn after 46 steps
 	fit(t, spec, trainOn(data))
@@ -142,7 +142,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("calibration %+v", c)
 	}
 	for _, level := range []float64{0.9, 0.6} {
-		answers, err := run.With(pollen.WithLevel(level), pollen.WithInDistributionRate(level/2)).Predict(context.Background(), data)
+		answers, err := run.With(bayes.WithLevel(level), bayes.WithInDistributionRate(level/2)).Predict(context.Background(), data)
 		must(t, err)
 		least, err := c.ProbabilityThreshold(level)
 		must(t, err)
@@ -172,14 +172,14 @@ func TestPredict(t *testing.T) {
 			}
 		}
 	}
-	for _, option := range []pollen.Option{
-		pollen.WithLevel(0), pollen.WithLevel(1), pollen.WithInDistributionRate(math.NaN()), pollen.WithInDistributionRate(-1),
+	for _, option := range []bayes.Option{
+		bayes.WithLevel(0), bayes.WithLevel(1), bayes.WithInDistributionRate(math.NaN()), bayes.WithInDistributionRate(-1),
 	} {
 		other := run.With(option)
 		_, predicting := other.Predict(context.Background(), data)
 		_, answering := other.Answers(&evaluate.Predictions{}, nil)
 		_, loading := other.Predictor(1)
-		_, opening := pollen.Open(run.Dir(), option)
+		_, opening := bayes.Open(run.Dir(), option)
 		for what, err := range map[string]error{"predict": predicting, "answers": answering, "predictor": loading, "open": opening} {
 			wantInvalid(t, what, err, "must be between 0 and 1")
 		}
@@ -187,7 +187,7 @@ func TestPredict(t *testing.T) {
 	// Each guarantee has a level of its own, which 60 examples give or do not.
 	for _, levels := range [][2]float64{{0.9, 0.999}, {0.999, 0.95}, {0.999, 0.999}} {
 		has := func(level float64) bool { return level < 0.99 }
-		watched := run.With(pollen.WithLevel(levels[0]), pollen.WithInDistributionRate(levels[1]))
+		watched := run.With(bayes.WithLevel(levels[0]), bayes.WithInDistributionRate(levels[1]))
 		answers, err := watched.Predict(context.Background(), data)
 		must(t, err)
 		loaded, err := watched.Predictor(1)
@@ -204,7 +204,7 @@ func TestPredict(t *testing.T) {
 		}
 	}
 	// A set without a class is in the JSON, too.
-	if text, err := json.Marshal(pollen.Answer{PredictionSet: []string{}}); err != nil || !strings.Contains(string(text), `"predictionSet":[]`) {
+	if text, err := json.Marshal(bayes.Answer{PredictionSet: []string{}}); err != nil || !strings.Contains(string(text), `"predictionSet":[]`) {
 		t.Errorf("empty prediction set: %s (%v)", text, err)
 	}
 
@@ -215,7 +215,7 @@ func TestPredict(t *testing.T) {
 	_, err = run.Predict(context.Background(), data)
 	wantDamaged(t, err, files[0])
 	remark := ""
-	run = run.With(pollen.WithoutDamaged(), pollen.WithObserver(func(e pollen.Event) { remark += e.Remark }))
+	run = run.With(bayes.WithoutDamaged(), bayes.WithObserver(func(e bayes.Event) { remark += e.Remark }))
 	answers, err := run.Predict(context.Background(), data)
 	must(t, err)
 	if answers[0].Calibrated || !strings.Contains(remark, "was calibrated with 10 samples, and 9 are left") || !slices.Equal(run.LeftOut(), files[:1]) {
@@ -255,7 +255,7 @@ func TestPredictUncalibrated(t *testing.T) {
 	if _, err := run.Calibration(); !os.IsNotExist(errors.Cause(err)) {
 		t.Errorf("error %v, want that there is none", err)
 	}
-	wantInvalid(t, "fewer names", pollen.WriteCSV(io.Discard, answers, data.ClassNames[1:]), "answer 0 has 4 probabilities, must have one for each of 3 classes")
+	wantInvalid(t, "fewer names", bayes.WriteCSV(io.Discard, answers, data.ClassNames[1:]), "answer 0 has 4 probabilities, must have one for each of 3 classes")
 	if mixing, err := run.Mixing(context.Background(), nil); mixing != nil || err != nil {
 		t.Errorf("mixing of no data is %v (%v)", mixing, err)
 	}
@@ -375,7 +375,7 @@ func TestAssess(t *testing.T) {
 			t.Errorf("no %s", s.Name)
 		}
 	}
-	reopened, err := pollen.Open(run.Dir())
+	reopened, err := bayes.Open(run.Dir())
 	must(t, err)
 	again, err := reopened.With(with(t, 1)).Assess(context.Background(), test, other)
 	must(t, err)
@@ -385,7 +385,7 @@ func TestAssess(t *testing.T) {
 }
 
 func TestAnswerInWords(t *testing.T) {
-	for want, a := range map[string]pollen.Answer{
+	for want, a := range map[string]bayes.Answer{
 		"rose (0.61)":                       {Class: "rose", Confidence: 0.612},
 		"a.png: rose (0.61) of rose, tulip": {File: "a.png", Class: "rose", Confidence: 0.61, PredictionSet: []string{"rose", "tulip"}, InDistribution: new(true)},
 		"a.png: rose (0.61); empty prediction set; out of distribution": {

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
 // striped is a run on stripes and 40 others of them.
-func striped(t *testing.T, method pollen.Method, validation bool) (*pollen.Run, *datasets.Dataset) {
+func striped(t *testing.T, method bayes.Method, validation bool) (*bayes.Run, *datasets.Dataset) {
 	t.Helper()
 	pixels, labels := stripes(140)
 	data, err := datasets.New("stripes", pixels, labels, 1, 8, 8, []string{"across", "along"})
@@ -26,15 +26,15 @@ func striped(t *testing.T, method pollen.Method, validation bool) (*pollen.Run, 
 	if validation {
 		splits.Validation = others
 	}
-	spec := pollen.Spec{Network: "mlp-16", Method: method, Batch: 20, Epochs: 8, Samples: 4}
-	run, err := pollen.Fit(t.Context(), spec, splits, filepath.Join(t.TempDir(), "run"))
+	spec := bayes.Spec{Network: "mlp-16", Method: method, Batch: 20, Epochs: 8, Samples: 4}
+	run, err := bayes.Fit(t.Context(), spec, splits, filepath.Join(t.TempDir(), "run"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return run, others
 }
 
-func loaded(t *testing.T, run *pollen.Run, batch int) *pollen.Predictor {
+func loaded(t *testing.T, run *bayes.Run, batch int) *bayes.Predictor {
 	t.Helper()
 	p, err := run.Predictor(batch)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestPredictor(t *testing.T) {
 // TestPredictorOfDropout: the passes of Monte Carlo dropout disagree, as those of Predict do, and
 // the same question has the same answer.
 func TestPredictorOfDropout(t *testing.T) {
-	run, images := striped(t, pollen.Dropout{Rate: 0.5}, false)
+	run, images := striped(t, bayes.Dropout{Rate: 0.5}, false)
 	p := loaded(t, run, 8)
 	if p.Samples() != 4 {
 		t.Errorf("%d samples, want the 4 passes", p.Samples())

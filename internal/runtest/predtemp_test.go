@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/testenv"
@@ -26,8 +26,8 @@ func noisy(t *testing.T, n int) *datasets.Dataset {
 }
 
 // softmaxRegression is of a method at that temperature.
-func softmaxRegression(t *testing.T, method string, temperature float64) pollen.Spec {
-	return pollen.Spec{
+func softmaxRegression(t *testing.T, method string, temperature float64) bayes.Spec {
+	return bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
 		Prior: new(langevin.Gaussian(0.1)), Schedule: optimizers.Constant{Rate: 0.05},
 	}
@@ -39,7 +39,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const size, temperature = 200, 0.2
 	data := noisy(t, size)
-	of := func(method string, batch, epochs int) *pollen.Diagnostics {
+	of := func(method string, batch, epochs int) *bayes.Diagnostics {
 		spec := softmaxRegression(t, method, temperature)
 		spec.Batch, spec.Epochs, spec.Chains, spec.Samples = batch, epochs, 4, 40
 		d, err := fit(t, spec, trainOn(data)).Diagnostics()
@@ -53,7 +53,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	}
 	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
 		all, heated := of(method, size, 6000), of(method, 5, 320)
-		for _, right := range []*pollen.Measured{all.Predictions, all.Determination} {
+		for _, right := range []*bayes.Measured{all.Predictions, all.Determination} {
 			if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
 				t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
 			}
@@ -86,7 +86,7 @@ func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
 	dir := filepath.Join(t.TempDir(), "run")
 	remarks, damaged := "", ""
-	run, err := pollen.Fit(t.Context(), spec, trainOn(data), dir, with(t, 1), pollen.WithObserver(func(e pollen.Event) {
+	run, err := bayes.Fit(t.Context(), spec, trainOn(data), dir, with(t, 1), bayes.WithObserver(func(e bayes.Event) {
 		remarks += e.Remark
 		if files, _ := os.ReadDir(filepath.Join(dir, rundir.SamplesDir)); e.Done > 500 && damaged == "" {
 			damaged = files[1].Name()
@@ -109,7 +109,7 @@ func TestSymmetricRemark(t *testing.T) {
 		spec := softmaxRegression(t, method, 1)
 		must(t, spec.Set("order", order))
 		spec.Schedule, spec.Batch, spec.Epochs, spec.Samples = optimizers.Constant{Rate: rate}, 20, 120, 4
-		fit(t, spec, trainOn(data), pollen.WithObserver(func(e pollen.Event) { all += e.Remark }))
+		fit(t, spec, trainOn(data), bayes.WithObserver(func(e bayes.Event) { all += e.Remark }))
 		return all
 	}
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -23,9 +23,9 @@ import (
 )
 
 // pretrained is a specification with the network of an ONNX file for images of squares.
-func pretrained(t *testing.T, n onnxtest.Backbone) pollen.Spec {
+func pretrained(t *testing.T, n onnxtest.Backbone) bayes.Spec {
 	n.Channels, n.Side, n.Filters = 1, side, 12
-	return pollen.Spec{Network: n.Write(t), Method: methodOf(t, "hmc"), Epochs: 120, Chains: 2, Samples: 4, Seed: 3}
+	return bayes.Spec{Network: n.Write(t), Method: methodOf(t, "hmc"), Epochs: 120, Chains: 2, Samples: 4, Seed: 3}
 }
 
 // splitsOf are squares for all purposes.
@@ -62,7 +62,7 @@ func TestFrozenFeatures(t *testing.T) {
 				}
 			}
 			must(t, os.Remove(run.Manifest().Spec.Network)) // the run has a copy
-			run, err = pollen.Open(run.Dir(), with(t, 1))
+			run, err = bayes.Open(run.Dir(), with(t, 1))
 			must(t, err)
 			got, err := run.Predictions(context.Background(), data.Test, nil)
 			must(t, err)
@@ -137,20 +137,20 @@ func TestPretrainedRunsAreRuns(t *testing.T) {
 	whole := fit(t, spec, data, with(t, 1))
 	ctx, stop := stopAt(40)
 	dir := filepath.Join(t.TempDir(), "stopped")
-	if _, err := pollen.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
+	if _, err := bayes.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
 		t.Fatal("the run was not stopped")
 	}
 	other := spec
 	other.FirstChain = 2
 	second := fit(t, other, data, with(t, 1))
 	must(t, os.Remove(spec.Network))
-	resumed, err := pollen.Resume(context.Background(), dir, data, with(t, 1))
+	resumed, err := bayes.Resume(context.Background(), dir, data, with(t, 1))
 	must(t, err)
 	if !reflect.DeepEqual(contents(t, whole.Dir()), contents(t, resumed.Dir())) {
 		t.Error("a resumed run differs from one that was not interrupted")
 	}
 	for _, copied := range []bool{false, true} {
-		gathered, err := pollen.Gather(filepath.Join(t.TempDir(), "gathered"), []string{whole.Dir(), second.Dir()}, copied)
+		gathered, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{whole.Dir(), second.Dir()}, copied)
 		must(t, err)
 		p, err := gathered.Predictions(context.Background(), data.Test, nil)
 		must(t, err)
@@ -158,7 +158,7 @@ func TestPretrainedRunsAreRuns(t *testing.T) {
 			t.Errorf("a gathered run predicts with %d samples, want 16", p.Samples)
 		}
 	}
-	v, err := pollen.Verify(whole.Dir())
+	v, err := bayes.Verify(whole.Dir())
 	must(t, err)
 	if len(v.Damaged) > 0 {
 		t.Errorf("verify finds damage: %v", v)
@@ -168,12 +168,12 @@ func TestPretrainedRunsAreRuns(t *testing.T) {
 	must(t, err)
 	content[len(content)/2]++
 	must(t, os.WriteFile(model, content, 0o600))
-	if v, err = pollen.Verify(whole.Dir()); err != nil || len(v.Damaged) != 1 || v.Damaged[0].File != model {
+	if v, err = bayes.Verify(whole.Dir()); err != nil || len(v.Damaged) != 1 || v.Damaged[0].File != model {
 		t.Errorf("verify of a changed model: %v, %v, want that file", v, err)
 	}
-	if again, err := pollen.Open(whole.Dir()); err != nil {
+	if again, err := bayes.Open(whole.Dir()); err != nil {
 		t.Error(err)
-	} else if _, err = again.Predict(context.Background(), data.Test); !errors.As(err, new(*pollen.DamagedError)) {
+	} else if _, err = again.Predict(context.Background(), data.Test); !errors.As(err, new(*bayes.DamagedError)) {
 		t.Errorf("predictions with a changed model: %v, want DamagedError", err)
 	}
 }
@@ -192,10 +192,10 @@ func TestFineTuning(t *testing.T) {
 	}
 	ctx, stop := stopAt(100)
 	dir := filepath.Join(t.TempDir(), "stopped")
-	if _, err := pollen.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
+	if _, err := bayes.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
 		t.Fatal("the run was not stopped")
 	}
-	resumed, err := pollen.Resume(context.Background(), dir, data, with(t, 1))
+	resumed, err := bayes.Resume(context.Background(), dir, data, with(t, 1))
 	must(t, err)
 	whole := fit(t, spec, data, with(t, 1))
 	if !reflect.DeepEqual(contents(t, whole.Dir()), contents(t, resumed.Dir())) {
@@ -244,10 +244,10 @@ func TestPretrainedRates(t *testing.T) {
 // the clock advances, too.
 func TestAutoOnFeatures(t *testing.T) {
 	spec := pretrained(t, onnxtest.Backbone{})
-	spec.Method, spec.Epochs, spec.Chains, spec.Samples = pollen.Auto{}, 0, 0, 0
+	spec.Method, spec.Epochs, spec.Chains, spec.Samples = bayes.Auto{}, 0, 0, 0
 	chosen := ""
-	steps, err := pollen.Try(t.Context(), spec, splitsOf(t).Train, 2, with(t, 1), ticking(799*time.Millisecond),
-		pollen.WithObserver(func(e pollen.Event) {
+	steps, err := bayes.Try(t.Context(), spec, splitsOf(t).Train, 2, with(t, 1), ticking(799*time.Millisecond),
+		bayes.WithObserver(func(e bayes.Event) {
 			if strings.HasPrefix(e.Remark, "chosen: ") {
 				chosen = e.Remark
 			}
@@ -263,30 +263,30 @@ func TestPretrainedErrors(t *testing.T) {
 	data := splitsOf(t)
 	for name, row := range map[string]struct {
 		network onnxtest.Backbone
-		change  func(s *pollen.Spec)
+		change  func(s *bayes.Spec)
 		want    string
 	}{
-		"not a vector":     {change: func(s *pollen.Spec) { s.Cut = "pool" }, want: `a head reads vectors [B D], got [1 12 1 1] at the value "c"`},
-		"no such value":    {change: func(s *pollen.Spec) { s.Cut = "elsewhere" }, want: `no node and no value "elsewhere"`},
+		"not a vector":     {change: func(s *bayes.Spec) { s.Cut = "pool" }, want: `a head reads vectors [B D], got [1 12 1 1] at the value "c"`},
+		"no such value":    {change: func(s *bayes.Spec) { s.Cut = "elsewhere" }, want: `no node and no value "elsewhere"`},
 		"unknown operator": {network: onnxtest.Backbone{Operator: "Wobble"}, want: "Wobble in node act (Wobble)"},
-		"a name":           {change: func(s *pollen.Spec) { s.Freeze = "features.1" }, want: `freeze must be all, none or names of weights`},
-		"a head":           {change: func(s *pollen.Spec) { s.Head = "mlp:many" }, want: "head must be linear, mlp:WIDTH"},
-		"another head":     {change: func(s *pollen.Spec) { s.Head = "- conv2d: {filters: 3, kernel: 3}" }, want: "input must have shape [B C H W]"},
-		"an input":         {change: func(s *pollen.Spec) { s.Input = "std=0" }, want: "input must be imagenet"},
-		"no ONNX file":     {change: func(s *pollen.Spec) { s.Network, s.Head = "lenet-small", "linear" }, want: "head applies to networks of ONNX files"},
-		"a prior": {change: func(s *pollen.Spec) {
+		"a name":           {change: func(s *bayes.Spec) { s.Freeze = "features.1" }, want: `freeze must be all, none or names of weights`},
+		"a head":           {change: func(s *bayes.Spec) { s.Head = "mlp:many" }, want: "head must be linear, mlp:WIDTH"},
+		"another head":     {change: func(s *bayes.Spec) { s.Head = "- conv2d: {filters: 3, kernel: 3}" }, want: "input must have shape [B C H W]"},
+		"an input":         {change: func(s *bayes.Spec) { s.Input = "std=0" }, want: "input must be imagenet"},
+		"no ONNX file":     {change: func(s *bayes.Spec) { s.Network, s.Head = "lenet-small", "linear" }, want: "head applies to networks of ONNX files"},
+		"a prior": {change: func(s *bayes.Spec) {
 			s.Network, s.Prior = "mlp-5", new(langevin.Start(1))
 		}, want: "the prior start:S applies to networks of ONNX files, not to mlp-5"},
-		"a prior of the head": {change: func(s *pollen.Spec) {
+		"a prior of the head": {change: func(s *bayes.Spec) {
 			s.Priors = map[string]langevin.Prior{"head": langevin.Start(1)}
 		}, want: "head is after the cut"},
-		"no file": {change: func(s *pollen.Spec) { s.Network = "absent.onnx" }, want: "absent.onnx"},
-		"half a file": {change: func(s *pollen.Spec) {
+		"no file": {change: func(s *bayes.Spec) { s.Network = "absent.onnx" }, want: "absent.onnx"},
+		"half a file": {change: func(s *bayes.Spec) {
 			content, err := os.ReadFile(s.Network)
 			must(t, err)
 			must(t, os.WriteFile(s.Network, content[:len(content)/2], 0o600))
 		}, want: "backbone.onnx"},
-		"another size": {change: func(s *pollen.Spec) {
+		"another size": {change: func(s *bayes.Spec) {
 			s.Network = onnxtest.Backbone{Channels: 1, Side: 2 * side, Filters: 3}.Write(t)
 		}, want: "input images must have shape [B 1 "},
 	} {
@@ -296,7 +296,7 @@ func TestPretrainedErrors(t *testing.T) {
 				row.change(&spec)
 			}
 			dir := filepath.Join(t.TempDir(), "run")
-			_, err := pollen.Fit(context.Background(), spec, data, dir, with(t, 1))
+			_, err := bayes.Fit(context.Background(), spec, data, dir, with(t, 1))
 			wantInvalid(t, name, err, row.want)
 			if _, err := os.Stat(dir); !os.IsNotExist(err) {
 				t.Errorf("there is a directory: %v", err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -19,12 +19,12 @@ import (
 
 // keeping has the samples 24, 28, ... 60, of which 4 stay at most: at 40, 24 and 32 go, and at 60,
 // 28 and 44.
-func keeping(t testing.TB) pollen.Spec {
-	return pollen.Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 6, Chains: 2, Samples: 10, Keep: 4, Seed: 7}
+func keeping(t testing.TB) bayes.Spec {
+	return bayes.Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 6, Chains: 2, Samples: 10, Keep: 4, Seed: 7}
 }
 
 // stepsOf are the steps of the samples of the first chain.
-func stepsOf(t testing.TB, run *pollen.Run) (steps []int) {
+func stepsOf(t testing.TB, run *bayes.Run) (steps []int) {
 	t.Helper()
 	files, err := run.Samples()
 	must(t, err)
@@ -42,11 +42,11 @@ func stepsOf(t testing.TB, run *pollen.Run) (steps []int) {
 }
 
 // stoppedAt is the directory of a run that was stopped after the given number of steps.
-func stoppedAt(t testing.TB, spec pollen.Spec, steps int) string {
+func stoppedAt(t testing.TB, spec bayes.Spec, steps int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "stopped")
 	ctx, stop := stopAt(steps)
-	if _, err := pollen.Fit(ctx, spec, trainOn(squares(t, 100, 4, 1)), dir, stop); err == nil {
+	if _, err := bayes.Fit(ctx, spec, trainOn(squares(t, 100, 4, 1)), dir, stop); err == nil {
 		t.Fatal("the run did not stop")
 	}
 	return dir
@@ -76,19 +76,19 @@ func TestKeep(t *testing.T) {
 	}
 	for stop, want := range map[int][]int{36: {24, 28, 32, 36}, 40: {28, 36}, 44: {28, 36, 44}, 56: {28, 36, 44, 52}} {
 		dir := stoppedAt(t, keeping(t), stop)
-		run, err := pollen.Open(dir)
+		run, err := bayes.Open(dir)
 		must(t, err)
 		if got := stepsOf(t, run); !slices.Equal(got, want) {
 			t.Errorf("after %d steps there are samples of %v, want %v", stop, got, want)
 		}
-		v, err := pollen.Verify(dir)
+		v, err := bayes.Verify(dir)
 		must(t, err)
 		if len(v.Damaged) > 0 || v.Samples != 2*len(want) || v.Expected != 4 {
 			t.Errorf("after %d steps: %+v", stop, v)
 		}
 		finished, err := run.Finished()
 		must(t, err)
-		_, err = pollen.Resume(context.Background(), dir, data)
+		_, err = bayes.Resume(context.Background(), dir, data)
 		must(t, err)
 		same(t, "resumed", contents(t, whole.Dir()), contents(t, dir))
 		now, err := run.Finished()
@@ -99,7 +99,7 @@ func TestKeep(t *testing.T) {
 	if steps := stepsOf(t, whole); !slices.Equal(steps, []int{36, 52}) {
 		t.Errorf("samples of %v", steps)
 	}
-	for want, s := range map[string]pollen.Spec{
+	for want, s := range map[string]bayes.Spec{
 		"keep applies to ":                {Method: methodOf(t, "swag:2"), Keep: 3},
 		"keep must be at least 1, got -1": {Keep: -1},
 		"keep is 3 with 2 cycles:":        {Keep: 3, Cycles: 2},
@@ -136,27 +136,27 @@ func TestKilledWhileSamplesGo(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "killed")
 		must(t, os.CopyFS(dir, os.DirFS(after)))
 		change(dir)
-		run, err := pollen.Open(dir)
+		run, err := bayes.Open(dir)
 		must(t, err)
 		if got := stepsOf(t, run); !slices.Equal(got, []int{28, 36}) {
 			t.Errorf("%s: samples of %v", what, got)
 		}
-		v, err := pollen.Verify(dir)
+		v, err := bayes.Verify(dir)
 		must(t, err)
 		if damaged := len(v.Damaged); damaged > 1 || damaged == 1 && v.Damaged[0].File != filepath.Join(dir, rundir.CheckpointFile) {
 			t.Errorf("%s: %v", what, v)
 		}
 		ctx, stop := stopAt(37)
-		_, err = pollen.Resume(ctx, dir, data, stop)
+		_, err = bayes.Resume(ctx, dir, data, stop)
 		if err == nil {
 			t.Fatalf("%s: the run did not stop", what)
 		}
 		_, err = run.Predictions(context.Background(), data.Train, nil)
 		must(t, err)
-		_, err = pollen.Resume(context.Background(), dir, data)
+		_, err = bayes.Resume(context.Background(), dir, data)
 		must(t, err)
 		same(t, what, want, contents(t, dir))
-		if v, err = pollen.Verify(dir); err != nil || len(v.Damaged) > 0 || v.Samples != 4 {
+		if v, err = bayes.Verify(dir); err != nil || len(v.Damaged) > 0 || v.Samples != 4 {
 			t.Errorf("%s: %v (%v)", what, v, err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestReadWhileSamplesGo(t *testing.T) {
 			must(t, os.Remove(filepath.Join(dir, l.File)))
 		}
 	}
-	run, err := pollen.Open(dir, pollen.WithObserver(func(e pollen.Event) {
+	run, err := bayes.Open(dir, bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "predict" && e.Done == 1 {
 			drop()
 		}
@@ -192,7 +192,7 @@ func TestReadWhileSamplesGo(t *testing.T) {
 	must(t, err)
 	_, err = run.Predictions(context.Background(), data.Train, nil)
 	wantError(t, "samples that went", err, "dropped samples while they were read, to keep no more than 4 of a chain: try again")
-	p, err := run.With(pollen.WithObserver(nil)).Predictions(context.Background(), data.Train, nil)
+	p, err := run.With(bayes.WithObserver(nil)).Predictions(context.Background(), data.Train, nil)
 	if must(t, err); p.Samples != 4 || len(run.LeftOut()) > 0 {
 		t.Errorf("%d samples, %v left out", p.Samples, run.LeftOut())
 	}
@@ -200,7 +200,7 @@ func TestReadWhileSamplesGo(t *testing.T) {
 
 // A process that drops samples while its speed is asked for is healthy.
 func TestSpeedWhileSamplesGo(t *testing.T) {
-	run, err := pollen.Open(stoppedAt(t, keeping(t), 36))
+	run, err := bayes.Open(stoppedAt(t, keeping(t), 36))
 	must(t, err)
 	files, err := run.Samples()
 	must(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/letters"
@@ -38,32 +38,32 @@ func must(t testing.TB, err error) {
 }
 
 // with is a device of the given number of threads, which the test closes.
-func with(t testing.TB, threads int) pollen.Option {
+func with(t testing.TB, threads int) bayes.Option {
 	host := tensor.NewHost(threads)
 	t.Cleanup(func() { host.Close() })
-	return pollen.WithDevice(host)
+	return bayes.WithDevice(host)
 }
 
 // methodOf is what a text says.
-func methodOf(t testing.TB, text string) pollen.Method {
+func methodOf(t testing.TB, text string) bayes.Method {
 	t.Helper()
-	m, err := pollen.ParseMethod(text)
+	m, err := bayes.ParseMethod(text)
 	must(t, err)
 	return m
 }
 
 // fit makes a run in a new folder.
-func fit(t testing.TB, spec pollen.Spec, data *datasets.Splits, options ...pollen.Option) *pollen.Run {
+func fit(t testing.TB, spec bayes.Spec, data *datasets.Splits, options ...bayes.Option) *bayes.Run {
 	t.Helper()
-	run, err := pollen.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
+	run, err := bayes.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
 	must(t, err)
 	return run
 }
 
 // stopAt ends a context once the given number of steps is made.
-func stopAt(steps int) (context.Context, pollen.Option) {
+func stopAt(steps int) (context.Context, bayes.Option) {
 	ctx, stop := context.WithCancel(context.Background())
-	return ctx, pollen.WithObserver(func(e pollen.Event) {
+	return ctx, bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "fit" && e.Done >= steps {
 			stop()
 		}
@@ -119,7 +119,7 @@ func wantError(t testing.TB, what string, err error, texts ...string) {
 // wantDamaged fails the test unless the error is Damaged and names the file.
 func wantDamaged(t testing.TB, err error, path string) {
 	t.Helper()
-	var at *pollen.DamagedError
+	var at *bayes.DamagedError
 	if !errors.As(err, &at) || at.File != path || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v (%T), want that %s is damaged", err, err, path)
 	}
@@ -139,7 +139,7 @@ func resealed(t testing.TB, text string) string {
 func wantInvalid(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	wantError(t, what, err, texts...)
-	if !errors.As(err, &pollen.InvalidError{}) {
+	if !errors.As(err, &bayes.InvalidError{}) {
 		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
 	}
 }

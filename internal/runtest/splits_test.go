@@ -11,7 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -20,7 +20,7 @@ import (
 )
 
 // wantImages fails the test unless a run lists a number of images of each split.
-func wantImages(t *testing.T, run *pollen.Run, want map[string]int) []pollen.SplitImage {
+func wantImages(t *testing.T, run *bayes.Run, want map[string]int) []bayes.SplitImage {
 	t.Helper()
 	images, err := run.Splits()
 	must(t, err)
@@ -46,14 +46,14 @@ func TestSplitsOfARun(t *testing.T) {
 	validation, test, err := others.Split(30)
 	must(t, err)
 	data := &datasets.Splits{Train: train, Validation: validation, Test: test}
-	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2, Subset: 40}
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2, Subset: 40}
 	run := fit(t, spec, data)
 	ctx := context.Background()
 	answers, err := run.Predict(ctx, validation)
 	must(t, err)
 	images := wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
 	for i, image := range images {
-		want := pollen.SplitImage{File: fmt.Sprint(i), Split: image.Split, Class: all.ClassNames[all.Labels[i]], Group: all.Groups[i]}
+		want := bayes.SplitImage{File: fmt.Sprint(i), Split: image.Split, Class: all.ClassNames[all.Labels[i]], Group: all.Groups[i]}
 		switch {
 		case i >= 80:
 			want.File = fmt.Sprint(i - 80)
@@ -75,14 +75,14 @@ func TestSplitsOfARun(t *testing.T) {
 	if err := run.RecordTest(predictions); err != nil {
 		t.Error("a second time: ", err)
 	}
-	_, err = pollen.Resume(ctx, run.Dir(), data)
+	_, err = bayes.Resume(ctx, run.Dir(), data)
 	must(t, err)
 	for _, image := range wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10}) {
 		if held := image.Split == "test" || image.Split == "validation"; held != (image.Prediction != "") {
 			t.Errorf("%+v", image)
 		}
 	}
-	v, err := pollen.Verify(run.Dir())
+	v, err := bayes.Verify(run.Dir())
 	must(t, err)
 	if len(v.Damaged) > 0 {
 		t.Error(v)
@@ -96,14 +96,14 @@ func TestSplitsOfARun(t *testing.T) {
 	content, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, content[:len(content)-1], 0o644))
-	if _, err := run.Splits(); !errors.As(err, new(*pollen.DamagedError)) {
+	if _, err := run.Splits(); !errors.As(err, new(*bayes.DamagedError)) {
 		t.Errorf("a changed list: %v", err)
 	}
-	if v, err := pollen.Verify(run.Dir()); err != nil || len(v.Damaged) != 1 || v.Damaged[0].File != path {
+	if v, err := bayes.Verify(run.Dir()); err != nil || len(v.Damaged) != 1 || v.Damaged[0].File != path {
 		t.Errorf("a changed list: %v, %v", v, err)
 	}
 	must(t, os.Remove(path))
-	_, err = pollen.Resume(ctx, run.Dir(), data)
+	_, err = bayes.Resume(ctx, run.Dir(), data)
 	must(t, err)
 	wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
 }
@@ -113,21 +113,21 @@ func TestSplitsOfAStoppedRun(t *testing.T) {
 	train, validation, err := squares(t, 60, 3, 1).Split(40)
 	must(t, err)
 	data := &datasets.Splits{Train: train, Validation: validation}
-	spec := pollen.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 6, Batch: 10, Samples: 2}
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 6, Batch: 10, Samples: 2}
 	whole := wantImages(t, fit(t, spec, data), map[string]int{"train": 40, "validation": 20})
 	ctx, stop := stopAt(5)
 	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := pollen.Fit(ctx, spec, data, dir, stop); !errors.As(err, new(*pollen.UnfinishedError)) {
+	if _, err := bayes.Fit(ctx, spec, data, dir, stop); !errors.As(err, new(*bayes.UnfinishedError)) {
 		t.Fatal(err)
 	}
-	run, err := pollen.Open(dir)
+	run, err := bayes.Open(dir)
 	must(t, err)
 	for _, image := range wantImages(t, run, map[string]int{"train": 40, "validation": 20}) {
 		if image.Prediction != "" {
 			t.Errorf("predicted before the end: %+v", image)
 		}
 	}
-	run, err = pollen.Resume(context.Background(), dir, data)
+	run, err = bayes.Resume(context.Background(), dir, data)
 	must(t, err)
 	if images := wantImages(t, run, map[string]int{"train": 40, "validation": 20}); !slices.Equal(images, whole) {
 		t.Error("the list differs from that of a run that was not stopped")
@@ -172,9 +172,9 @@ func TestCoverageByGroup(t *testing.T) {
 	covered := func(all, fresh *datasets.Dataset) float64 {
 		train, validation, err := all.Stratified(0.4, 1)
 		must(t, err)
-		spec := pollen.Spec{Network: "mlp-32", Method: optimizers.Momentum{Decay: 0.9}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 30, Batch: 50}
+		spec := bayes.Spec{Network: "mlp-32", Method: optimizers.Momentum{Decay: 0.9}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 30, Batch: 50}
 		run := fit(t, spec, &datasets.Splits{Train: train, Validation: validation})
-		answers, err := run.With(pollen.WithLevel(level), pollen.WithSetRule(evaluate.SetRule{AllowEmpty: true})).Predict(context.Background(), fresh)
+		answers, err := run.With(bayes.WithLevel(level), bayes.WithSetRule(evaluate.SetRule{AllowEmpty: true})).Predict(context.Background(), fresh)
 		must(t, err)
 		hits := 0
 		for i, answer := range answers {

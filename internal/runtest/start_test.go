@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -18,7 +18,7 @@ import (
 )
 
 // lastOf are the parameters of each chain's last sample, one after the other.
-func lastOf(t *testing.T, run *pollen.Run) map[int][]float32 {
+func lastOf(t *testing.T, run *bayes.Run) map[int][]float32 {
 	t.Helper()
 	files, err := run.Samples()
 	must(t, err)
@@ -37,20 +37,20 @@ func lastOf(t *testing.T, run *pollen.Run) map[int][]float32 {
 // TestStartAtGathered: chains of one number in two parts, of other seeds, are two to begin at.
 func TestStartAtGathered(t *testing.T) {
 	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
-	spec := pollen.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 1}
+	spec := bayes.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 1}
 	var parts []string
 	var from [][]float32
 	for _, seed := range []uint64{3, 5} {
 		spec.Seed = seed
 		parts = append(parts, filepath.Join(dir, strconv.FormatUint(seed, 10)))
-		run, err := pollen.Fit(ctx, spec, data, parts[len(parts)-1], with(t, 1))
+		run, err := bayes.Fit(ctx, spec, data, parts[len(parts)-1], with(t, 1))
 		must(t, err)
 		from = append(from, lastOf(t, run)[0])
 	}
-	_, err := pollen.Gather(filepath.Join(dir, "gathered"), parts, false)
+	_, err := bayes.Gather(filepath.Join(dir, "gathered"), parts, false)
 	must(t, err)
 	spec.Schedule, spec.Chains, spec.Start = optimizers.Constant{Rate: 1e-30}, 2, filepath.Join(dir, "gathered")
-	run, err := pollen.Fit(ctx, spec, data, filepath.Join(dir, "run"), with(t, 1))
+	run, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, "run"), with(t, 1))
 	must(t, err)
 	for chain, values := range lastOf(t, run) {
 		if !slices.Equal(values, from[chain]) {
@@ -63,21 +63,21 @@ func TestStartAtGathered(t *testing.T) {
 // draw the same noise.
 func TestStartRemarksOnNoise(t *testing.T) {
 	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
-	spec := pollen.Spec{Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 2, BurnIn: new(1), Samples: 1, Batch: 20, Chains: 2, Seed: 3}
-	first, err := pollen.Fit(ctx, spec, data, filepath.Join(dir, "first"), with(t, 1))
+	spec := bayes.Spec{Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 2, BurnIn: new(1), Samples: 1, Batch: 20, Chains: 2, Seed: 3}
+	first, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, "first"), with(t, 1))
 	must(t, err)
-	optimized := pollen.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 2, Seed: 3}
-	start, err := pollen.Fit(ctx, optimized, data, filepath.Join(dir, "start"), with(t, 1))
+	optimized := bayes.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 2, Seed: 3}
+	start, err := bayes.Fit(ctx, optimized, data, filepath.Join(dir, "start"), with(t, 1))
 	must(t, err)
 	for i, c := range []struct {
-		from       *pollen.Run
+		from       *bayes.Run
 		seed       uint64
 		firstChain int
 		want       bool
 	}{{first, 3, 0, true}, {first, 3, 1, true}, {first, 3, 2, false}, {first, 4, 0, false}, {start, 3, 0, false}} {
 		spec.Start, spec.Seed, spec.FirstChain = c.from.Dir(), c.seed, c.firstChain
 		remarks := ""
-		_, err := pollen.Fit(ctx, spec, data, filepath.Join(dir, strconv.Itoa(i)), with(t, 1), pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark }))
+		_, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, strconv.Itoa(i)), with(t, 1), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 		must(t, err)
 		if strings.Contains(remarks, "had the same noise") != c.want {
 			t.Errorf("from %s by seed %d, from chain %d on: %q", c.from.Dir(), c.seed, c.firstChain, remarks)
@@ -89,21 +89,21 @@ func TestStartRemarksOnNoise(t *testing.T) {
 // whole.
 func TestStart(t *testing.T) {
 	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
-	ensemble := pollen.Spec{Network: "mlp-5", Method: pollen.Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}
-	first, err := pollen.Fit(ctx, ensemble, data, filepath.Join(dir, "first"), with(t, 2))
+	ensemble := bayes.Spec{Network: "mlp-5", Method: bayes.Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}
+	first, err := bayes.Fit(ctx, ensemble, data, filepath.Join(dir, "first"), with(t, 2))
 	must(t, err)
 	from := lastOf(t, first)
 	if len(from) != 2 || slices.Equal(from[0], from[1]) {
 		t.Fatalf("%d members, want two different ones", len(from))
 	}
-	still := pollen.Spec{
+	still := bayes.Spec{
 		Network: "mlp-5", Method: optimizers.SGD{}, Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, Batch: 20, Chains: 3, Seed: 4, Start: first.Dir(),
 	}
 	part := still
 	part.FirstChain, part.Chains = 3, 2
-	all := pollen.Spec{Network: "mlp-5", Method: mcmc.HMC{LeapfrogSteps: 1}, Epochs: 2, BurnIn: new(1), Samples: 1, Chains: 2, Start: first.Dir()}
-	for name, spec := range map[string]pollen.Spec{"whole": still, "part": part, "all data": all} {
-		run, err := pollen.Fit(ctx, spec, data, filepath.Join(dir, name), with(t, 1))
+	all := bayes.Spec{Network: "mlp-5", Method: mcmc.HMC{LeapfrogSteps: 1}, Epochs: 2, BurnIn: new(1), Samples: 1, Chains: 2, Start: first.Dir()}
+	for name, spec := range map[string]bayes.Spec{"whole": still, "part": part, "all data": all} {
+		run, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, name), with(t, 1))
 		must(t, err)
 		for chain, values := range lastOf(t, run) {
 			square := 0.0
@@ -123,7 +123,7 @@ func TestStart(t *testing.T) {
 		spec := still
 		spec.Start, spec.Network = c.start, c.network
 		place := filepath.Join(dir, "refused")
-		_, err := pollen.Fit(ctx, spec, data, place, with(t, 1))
+		_, err := bayes.Fit(ctx, spec, data, place, with(t, 1))
 		wantError(t, c.start, err, c.want)
 		if _, err := os.Stat(place); !os.IsNotExist(err) {
 			t.Errorf("%s: a run was begun (%v)", c.start, err)
@@ -136,7 +136,7 @@ func TestStart(t *testing.T) {
 			}
 		}
 		t.Chdir(t.TempDir())
-		_, err = pollen.Fit(ctx, spec, data, ".", with(t, 1))
+		_, err = bayes.Fit(ctx, spec, data, ".", with(t, 1))
 		wantError(t, "a folder that cannot be removed", err, c.want, "an incomplete run could not be removed (")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -36,10 +36,10 @@ func TestStorageOfFinishedRun(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "a", "b", "run")
 	listed := filepath.Join(dir, index.File)
-	var run *pollen.Run
+	var run *bayes.Run
 	calls := diskCalls(func() {
 		var err error
-		run, err = pollen.Fit(context.Background(), quick(), data, dir)
+		run, err = bayes.Fit(context.Background(), quick(), data, dir)
 		must(t, err)
 	})
 	syncedLast := func(what string, calls []string) {

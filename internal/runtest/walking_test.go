@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -30,7 +30,7 @@ func TestPotentialsInFloat32(t *testing.T) {
 	}
 	x := b.Apply(op.ViewAs(examples, 1, 28, 28), b.Table("pixels", pixels))
 	labels := b.Data("labels", tensor.Int32, examples)
-	network, err := pollen.Spec{Network: "lenet-small", Method: mcmc.HMC{LeapfrogSteps: 1}}.Build(letters.Classes)
+	network, err := bayes.Spec{Network: "lenet-small", Method: mcmc.HMC{LeapfrogSteps: 1}}.Build(letters.Classes)
 	must(t, err)
 	potential := func() *graph.Node {
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, b.Cast(x)), labels)
@@ -71,20 +71,20 @@ func TestPotentialsInFloat32(t *testing.T) {
 // TestAllDataAreTheBatch: unless a specification says otherwise.
 func TestAllDataAreTheBatch(t *testing.T) {
 	data := dots(t, 30)
-	spec := pollen.Spec{Network: "mlp-2", Method: mcmc.HMC{LeapfrogSteps: 2}, Epochs: 20}
-	run, err := pollen.Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	spec := bayes.Spec{Network: "mlp-2", Method: mcmc.HMC{LeapfrogSteps: 2}, Epochs: 20}
+	run, err := bayes.Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
 	must(t, err)
 	if got := run.Manifest().Spec.Batch; got != data.Len() {
 		t.Errorf("a batch of %d, want all %d examples", got, data.Len())
 	}
 	for _, c := range []struct {
-		method pollen.Method
+		method bayes.Method
 		epochs int
-	}{{mcmc.HMC{LeapfrogSteps: 2}, 2000}, {pollen.NUTS{}, 500}, {langevin.SGLD{}, 8}} {
-		resolved, err := pollen.Spec{Network: "mlp-2", Method: c.method}.Resolve()
+	}{{mcmc.HMC{LeapfrogSteps: 2}, 2000}, {bayes.NUTS{}, 500}, {langevin.SGLD{}, 8}} {
+		resolved, err := bayes.Spec{Network: "mlp-2", Method: c.method}.Resolve()
 		must(t, err)
 		if resolved.Epochs != c.epochs {
-			t.Errorf("%s: %d epochs, want %d", pollen.MethodName(c.method), resolved.Epochs, c.epochs)
+			t.Errorf("%s: %d epochs, want %d", bayes.MethodName(c.method), resolved.Epochs, c.epochs)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -23,7 +23,7 @@ func adam() optimizers.Optimizer { return optimizers.Adam{Beta1: 0.9, Beta2: 0.9
 func TestWarmStart(t *testing.T) {
 	ctx, data := context.Background(), trainOn(squares(t, 60, 3, 1))
 	rate := optimizers.Constant{Rate: 1e-30}
-	for name, spec := range map[string]pollen.Spec{
+	for name, spec := range map[string]bayes.Spec{
 		"minibatches": {Method: langevin.SGLD{}, Temperature: new(0.0), Schedule: rate, Epochs: 2, BurnIn: new(1)},
 		"replicas":    {Method: langevin.SGLD{}, Temperatures: []float64{1, 1.5}, Schedule: rate, Epochs: 2, BurnIn: new(1)},
 		"all data":    {Method: mcmc.HMC{LeapfrogSteps: 1}, Epochs: 2, BurnIn: new(1)},
@@ -32,7 +32,7 @@ func TestWarmStart(t *testing.T) {
 			dir := t.TempDir()
 			spec.Network, spec.Samples, spec.Chains, spec.Seed = "mlp-5", 1, 3, 7
 			spec.WarmStart, spec.WarmEpochs, spec.WarmPatience = adam(), 30, 4
-			whole, err := pollen.Fit(ctx, spec, data, filepath.Join(dir, "whole"), with(t, 2))
+			whole, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, "whole"), with(t, 2))
 			must(t, err)
 			d, err := whole.Diagnostics()
 			must(t, err)
@@ -43,7 +43,7 @@ func TestWarmStart(t *testing.T) {
 
 			stopping, stop := context.WithCancel(ctx)
 			epochs := 0
-			_, err = pollen.Fit(stopping, spec, data, filepath.Join(dir, "stopped"), with(t, 1), pollen.WithObserver(func(e pollen.Event) {
+			_, err = bayes.Fit(stopping, spec, data, filepath.Join(dir, "stopped"), with(t, 1), bayes.WithObserver(func(e bayes.Event) {
 				if e.Task == "warm start" {
 					epochs++
 				}
@@ -52,13 +52,13 @@ func TestWarmStart(t *testing.T) {
 				}
 			}))
 			wantError(t, "a stop within the warm start", err, "warm start: stopped after")
-			resumed, err := pollen.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2))
+			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2))
 			must(t, err)
 			same(t, "resumed within the warm start", contents(t, whole.Dir()), contents(t, resumed.Dir()))
 
 			part := spec
 			part.FirstChain, part.Chains = 1, 2
-			of, err := pollen.Fit(ctx, part, data, filepath.Join(dir, "part"), with(t, 1))
+			of, err := bayes.Fit(ctx, part, data, filepath.Join(dir, "part"), with(t, 1))
 			must(t, err)
 			of1, whole1 := lastOf(t, of), lastOf(t, whole)
 			for chain := 1; chain < 3; chain++ {
@@ -75,12 +75,12 @@ func TestWarmStart(t *testing.T) {
 // nothing.
 func TestWarmStartKeepsTheBest(t *testing.T) {
 	data := trainOn(squares(t, 60, 3, 1))
-	spoiling := pollen.Spec{
+	spoiling := bayes.Spec{
 		Network: "mlp-5", Method: langevin.SGLD{}, Temperature: new(0.0), Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, BurnIn: new(0),
 		Samples: 1, WarmStart: optimizers.Momentum{Decay: 0.9999}, WarmEpochs: 60, WarmPatience: 60,
 	}
 	remarks, nothing := "", "warm start: 1 of 1 chains predict the images held out no better than the frequencies of their classes"
-	remarking := pollen.WithObserver(func(e pollen.Event) { remarks += e.Remark + "\n" })
+	remarking := bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" })
 	run := fit(t, spoiling, data, with(t, 1), remarking)
 	d, err := run.Diagnostics()
 	must(t, err)
@@ -104,12 +104,12 @@ func TestWarmStartKeepsTheBest(t *testing.T) {
 // TestWarmStartDiverges: a warm start whose weights become NaN or infinite fails with its own name
 // and advice.
 func TestWarmStartDiverges(t *testing.T) {
-	spec := pollen.Spec{
+	spec := bayes.Spec{
 		Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 1, BurnIn: new(0), Samples: 1,
 		WarmStart: optimizers.Momentum{Decay: 0.9}, WarmSchedule: optimizers.Constant{Rate: 1e30}, WarmEpochs: 5,
 	}
-	_, err := pollen.Fit(context.Background(), spec, trainOn(squares(t, 60, 3, 1)), filepath.Join(t.TempDir(), "run"), with(t, 1))
-	var diverged *pollen.DivergedError
+	_, err := bayes.Fit(context.Background(), spec, trainOn(squares(t, 60, 3, 1)), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	var diverged *bayes.DivergedError
 	if !errors.As(err, &diverged) || diverged.Method != "momentum" || !strings.Contains(diverged.Advice, "warm-schedule") {
 		t.Errorf("error %v, want one of the warm start's optimizer", err)
 	}
@@ -118,7 +118,7 @@ func TestWarmStartDiverges(t *testing.T) {
 // TestWarmStartRefused are settings that do not fit.
 func TestWarmStartRefused(t *testing.T) {
 	adadelta := optimizers.Adadelta{Decay: 0.95, Epsilon: 1e-6}
-	for want, spec := range map[string]pollen.Spec{
+	for want, spec := range map[string]bayes.Spec{
 		"apply to a warm-start":                         {Method: langevin.SGLD{}, WarmEpochs: 3},
 		"only one of them may be given":                 {Method: langevin.SGLD{}, WarmStart: adam(), Start: "run"},
 		"warm-start applies to sgld":                    {Method: optimizers.SGD{}, WarmStart: adam()},
@@ -131,6 +131,6 @@ func TestWarmStartRefused(t *testing.T) {
 	} {
 		wantInvalid(t, want, spec.Validate(), want)
 	}
-	var spec pollen.Spec
+	var spec bayes.Spec
 	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"), "warm-start must be an optimizer, such as adam, got sgld")
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -16,9 +16,9 @@ func TestTemperatureFarOffIsRemarked(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	for rate, want := range map[float64]int{1e-4: 1, 0.1: 0} {
 		said := 0
-		spec := pollen.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 5, Epochs: 40, BurnIn: new(20), Samples: 40,
+		spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 5, Epochs: 40, BurnIn: new(20), Samples: 40,
 			Schedule: optimizers.Constant{Rate: rate}}
-		run := fit(t, spec, data, pollen.WithObserver(func(e pollen.Event) {
+		run := fit(t, spec, data, bayes.WithObserver(func(e bayes.Event) {
 			if strings.HasPrefix(e.Remark, "the temperature is far off: measured ") && strings.Contains(e.Remark, ", requested 1; ") {
 				said++
 			}

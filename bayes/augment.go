@@ -1,0 +1,131 @@
+package bayes
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Augment is how training images are changed at random, independently for each image at each step
+// of each chain. The zero value leaves them unchanged. An image is rotated about its centre,
+// shifted, mirrored, and a square of it erased, in this order. The square, and pixels from beyond
+// the edges, get the mean of the training images. See op.Augment. Predictions use unchanged images.
+// Mirroring may change the class of a digit or a traffic sign.
+//
+// Augmentation changes the meaning of the posterior. Minibatches' gradients are unbiased for the
+// potential
+//
+//	U(theta) = -ln prior(theta) - sum over the N images of E[ln p(label | changed image, theta)]
+//
+// where the mean E is over the changes. N is still the number of distinct images, and each step
+// uses one change of some of them. exp(-U) is not a posterior of N independent examples, since the
+// geometric mean of an image's likelihoods is not normalised over the labels. Nor is it one of all
+// changed images as examples: it has their likelihood to a power far below 1. Temperatures,
+// requested and measured, are those of exp(-U/T). The changes also add to the noise of minibatches,
+// so that even the gradient of a batch of all images is noisy. Sources: Izmailov et al., What are
+// Bayesian neural network posteriors really like? (2021); Nabarro et al., Data augmentation in
+// Bayesian neural networks and the cold posterior effect (2022).
+//
+// Augment cannot be combined with what needs U as a function of the parameters: samplers on all
+// data, Spec.Anchor and Spec.Temperatures.
+type Augment struct {
+	// Flip mirrors an image left to right with probability 1/2.
+	Flip bool
+	// Shift moves an image by whole rows and columns, each uniform on -Shift to Shift pixels.
+	Shift int
+	// Rotation turns an image by an angle uniform on -Rotation to Rotation degrees, at most 180.
+	Rotation float64
+	// Erase blanks a square centred on a random pixel. Its side is this fraction, below 1, of the
+	// image's shorter side: 0.25 erases a square of 8 pixels from an image of 32x32.
+	Erase float64
+}
+
+// augmentForm is the text of an Augment with all fields.
+const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION"
+
+// ParseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
+// any order. An unknown field or value is an InvalidError.
+func ParseAugment(text string) (Augment, error) {
+	var a Augment
+	fields := fieldsOf(reflect.ValueOf(&a).Elem())
+	for _, item := range strings.Split(text, ",") {
+		if err := setItem(fields, strings.TrimSpace(item)); err != nil {
+			return Augment{}, invalid("augment %q: %v", text, err)
+		}
+	}
+	return a, nil
+}
+
+// setItem sets the field of an item of the text.
+func setItem(fields []attribute, item string) error {
+	name, value, given := strings.Cut(item, "=")
+	for _, field := range fields {
+		switch {
+		case field.name != strings.TrimSpace(name):
+			continue
+		case !field.value.IsZero():
+			return errors.Errorf("%s is given twice", field.name)
+		case strings.TrimSpace(value) == "" && (given || field.value.Kind() != reflect.Bool):
+			return errors.Errorf("%s has no value, must be as in %s", field.name, augmentForm)
+		case !given:
+			value = "true"
+		}
+		if err := setValue(field.value, strings.TrimSpace(value)); err != nil {
+			return errors.Wrap(err, field.name)
+		}
+		if field.value.IsZero() {
+			return errors.Errorf("%s changes nothing, leave it out", item)
+		}
+		return nil
+	}
+	return errors.Errorf("%q must be as in %s", item, augmentForm)
+}
+
+// String returns the text that ParseAugment reads; empty if nothing is changed.
+func (a Augment) String() string {
+	var items []string
+	for _, field := range fieldsOf(reflect.ValueOf(a)) {
+		switch {
+		case field.value.IsZero():
+		case field.value.Kind() == reflect.Bool:
+			items = append(items, field.name)
+		default:
+			items = append(items, field.name+"="+field.text())
+		}
+	}
+	return strings.Join(items, ",")
+}
+
+// isNone reports whether images are left unchanged.
+func (a Augment) isNone() bool { return a == Augment{} }
+
+func (a Augment) op(stream uint16) op.Augment {
+	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Erase: a.Erase, Stream: stream}
+}
+
+// apply changes a minibatch's images. It takes a stream of random numbers only if it changes
+// something.
+func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	if a.isNone() {
+		return x
+	}
+	return b.Apply(a.op(b.Stream()), x, b.Header())
+}
+
+// checkFits refuses changes that images of this size do not allow.
+func (a Augment) checkFits(data *datasets.Dataset) error {
+	if a.isNone() {
+		return nil
+	}
+	images, header := tensor.Shape{1, data.Channels, data.Height, data.Width}, tensor.Shape{3}
+	if _, err := a.op(1).Shape([]tensor.Shape{images, header}); err != nil {
+		return invalid("augment: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package bayes
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/rundir"
+)
+
+// Calibrate evaluates the run on labelled images that it was not trained on, and writes to its
+// directory the scores from which prediction sets, InDistribution and Refer are computed, with the
+// result of a test of InDistribution on strange images. What is guaranteed then holds for images
+// like heldOut. Fit calls Calibrate if there are validation data; calling it again replaces the
+// calibration, for example by one for another camera.
+//
+// InDistribution is calibrated, too: by the scores of heldOut from the run's detector, which
+// compares images with those trained on and stays as it is. Since heldOut was used for neither, a
+// new image like heldOut is accepted with the promised rate. Without a detector, see FitDetector,
+// there is no InDistribution.
+//
+// The error is LockedError while another process writes to the run.
+func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
+	if err := checkContext(ctx, "calibrate"); err != nil {
+		return err
+	}
+	c, err := r.calibrationOn(ctx, heldOut, nil)
+	if err != nil {
+		return err
+	}
+	c.Notes = r.notes
+	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
+}
+
+// calibrationOn returns the calibration by held-out data, and remarks what is wrong with the
+// predictions. atCentre, if not nil, predicts the data at the centre of the samples, which is that
+// of chainMeans otherwise.
+func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error),
+) (*evaluate.Calibration, error) {
+	heldOut, err := r.relabelled(heldOut)
+	if err != nil {
+		return nil, err
+	}
+	content := contentHash(heldOut)
+	if content == r.manifest.Data.Content {
+		return nil, invalid("calibrate: %s has the images that %s was trained on: guarantees need images that it has not seen", heldOut.Name, r.dir)
+	}
+	kind, err := kindOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
+	var means *chainMeans
+	if t := kind.traits(); atCentre == nil && (t.tempered || t.collected) {
+		means = &chainMeans{}
+	}
+	p, err := r.predictions(ctx, heldOut, nil, means)
+	if err != nil {
+		return nil, err
+	}
+	r.calibratedOn = p
+	p.Groups = heldOut.Groups
+	c, err := evaluate.Calibrate(p)
+	if err != nil {
+		return nil, err
+	}
+	c.Content = content
+	r.remarkAllClasses(c)
+	var centre *evaluate.Predictions
+	switch {
+	case atCentre != nil:
+		centre, err = atCentre(heldOut)
+	case means != nil:
+		centre = means.predictions
+	}
+	if err == nil {
+		err = r.remarkCentre(p, centre)
+	}
+	if err == nil {
+		c.SelfTest, err = r.selfTest(ctx, c, heldOut)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Calibration returns the result of Calibrate. If that was not called, the error's cause is
+// os.ErrNotExist.
+func (r *Run) Calibration() (*evaluate.Calibration, error) {
+	c := &evaluate.Calibration{}
+	if err := rundir.ReadFile(r.dir, rundir.CalibrationFile, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// calibrationIfAny returns the result of Calibrate, or nil. used is the number of samples of the
+// prediction. The result is also nil if the calibration used samples that are left out now, since
+// its quantiles are only valid for the same average, or is damaged and left out.
+func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
+	c, err := r.Calibration()
+	if os.IsNotExist(errors.Cause(err)) {
+		return nil, nil
+	}
+	if r.withoutDamaged && errors.As(err, new(*DamagedError)) {
+		r.remark(fmt.Sprintf("continuing without the calibration: no prediction sets, no out-of-distribution test and no certified risk: %v", err))
+		return nil, nil
+	}
+	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {
+		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, no out-of-distribution test and no certified risk",
+			r.dir, c.Samples, used))
+		return nil, nil
+	}
+	return c, err
+}
+
+// decisions are the thresholds of a calibration at the levels of an environment.
+type decisions struct {
+	calibration *evaluate.Calibration // nil without one
+	sets        *evaluate.Sets        // nil if there are too few held-out images for the level
+	// rate is the rate of in-distribution decisions, and nonconformity the highest score that is
+	// accepted. rate is 0 if there are no decisions.
+	rate, nonconformity float64
+	certificate         *evaluate.Certificate // nil if no risk was asked for
+}
+
+// decisionsBy returns the decisions by a calibration, which may be nil. Prediction sets and
+// InDistribution are quantiles of the held-out images, and a quantile such as 0.99 needs enough of
+// them: each is left out if there were too few. Without enough for the risk, all images are
+// referred.
+func (e environment) decisionsBy(c *evaluate.Calibration) (d *decisions, err error) {
+	d = &decisions{calibration: c}
+	if e.risk > 0 {
+		d.certificate = &evaluate.Certificate{Risk: e.risk, Confidence: e.riskConfidence}
+	}
+	if c == nil {
+		return d, nil
+	}
+	if c.Supports(e.level) {
+		if d.sets, err = c.Sets(e.level, e.setRule); err != nil {
+			return nil, err
+		}
+	}
+	if c.Decides(e.inDistributionRate) {
+		d.rate = e.inDistributionRate
+		if d.nonconformity, err = c.NonconformityThreshold(d.rate); err != nil {
+			return nil, err
+		}
+	}
+	if d.certificate != nil {
+		*d.certificate, err = c.Certify(e.risk, e.riskConfidence)
+	}
+	return d, err
+}
+
+// answers returns the answers for predictions. names are those of the classes.
+func (d *decisions) answers(p *evaluate.Predictions, names []string) ([]Answer, error) {
+	// Quantiles that were calibrated with one number of samples do not hold for the average over
+	// another.
+	if d.calibration != nil && d.calibration.Samples != p.Samples {
+		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", d.calibration.Samples, p.Samples)
+	}
+	answers := make([]Answer, p.Len())
+	for i := range answers {
+		class, confidence := p.Guess(i)
+		answers[i] = Answer{
+			Class: names[class], Index: class, Confidence: confidence, Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
+			Probabilities: p.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
+		}
+		if d.certificate != nil {
+			answers[i].Refer = new(!d.certificate.Answers(confidence))
+		}
+	}
+	if err := d.addSets(answers, p, names); err != nil {
+		return nil, err
+	}
+	if d.rate == 0 || p.Nonconformity == nil {
+		return answers, nil
+	}
+	for i, score := range p.Nonconformity {
+		if math.IsNaN(score) {
+			return nil, errors.Errorf("pollen: the nonconformity score of image %d is NaN", i)
+		}
+		answers[i].InDistribution, answers[i].PValue = new(score <= d.nonconformity), new(d.calibration.PValue(score))
+		answers[i].Calibrated = d.sets != nil
+	}
+	return answers, nil
+}
+
+// addSets adds the prediction sets to answers, if there are any.
+func (d *decisions) addSets(answers []Answer, p *evaluate.Predictions, names []string) error {
+	if d.sets == nil {
+		return nil
+	}
+	sets, err := d.sets.Of(p.Probabilities, p.Classes)
+	if err != nil {
+		return err
+	}
+	var marginal []string
+	if d.sets.Rule.PerClass {
+		marginal = []string{}
+	}
+	for _, t := range d.sets.Fallbacks() {
+		marginal = append(marginal, names[t.Class])
+	}
+	for i := range answers {
+		answers[i].PredictionSet, answers[i].MarginalClasses = []string{}, marginal
+		for _, class := range sets[i] {
+			answers[i].PredictionSet = append(answers[i].PredictionSet, names[class])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+package bayes
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The types of numbers in Diagnostics.
+type (
+	// Number is a float64 that is null in JSON if it is not finite.
+	Number = diagnostics.Number
+	// Measured is an estimate with its standard error.
+	Measured = diagnostics.Measured
+	// Temperature is the temperature of the weights of a layer in the sampling phase.
+	Temperature = diagnostics.Temperature
+	// Mixing describes how well chains have mixed in what they predict.
+	Mixing = diagnostics.Mixing
+)
+
+// Diagnostics describe the chains of a run, from its first step on, however often it was resumed.
+// Values that were not measured are NaN, null in JSON.
+type Diagnostics struct {
+	// Made is the number of steps made, From the step at which the diagnostics begin, 0, and
+	// Samples the number of samples of all chains.
+	Made    int `json:"made"`
+	From    int `json:"from"`
+	Samples int `json:"samples"`
+
+	// Watched is the weight whose trace is recorded, and Trace its values in the first chain, at
+	// evenly spaced steps.
+	Watched string    `json:"watched"`
+	Trace   []float64 `json:"trace"`
+
+	// WarmStart is where the chains began; nil without a warm start, and of a gathered run.
+	WarmStart *WarmStart `json:"warmStart,omitempty"`
+
+	// Predicted is how the chains mix in what they predict for held-out images, by states between
+	// samples, too; nil without held-out images.
+	Predicted *Mixing `json:"predicted,omitempty"`
+
+	// WeightRHat is split R-hat of the watched weight in the sampling phase, near 1 if the chains
+	// agree. LossRHat is that of the loss, which on minibatches is mostly their noise, and so near
+	// 1 even for chains that do not agree.
+	WeightRHat Number `json:"weightRHat"`
+	LossRHat   Number `json:"lossRHat"`
+
+	// Weights and Losses are values of the watched weight and of the loss, by chain, evenly spaced,
+	// from which the R-hat of a gathered run is computed.
+	Weights [][]float64 `json:"weights,omitempty"`
+	Losses  [][]float64 `json:"losses,omitempty"`
+
+	// Temperatures are those of all weights, then by layer.
+	Temperatures []Temperature `json:"temperatures,omitempty"`
+	// Predictions is the temperature of what predictions depend on, with the directions of weight
+	// space weighted by their curvature lambda: an alarm, which the steepest few directions decide.
+	// Determination is the same with each direction weighted by lambda/(lambda + prior), so that
+	// each one that the data determine counts once, as in the spread of predictions. They are nil
+	// if they were not measured, the latter also for networks of more than a million weights.
+	Predictions   *Measured `json:"predictions,omitempty"`
+	Determination *Measured `json:"determination,omitempty"`
+	// Acceptance is the mean acceptance probability of a Metropolis test.
+	Acceptance Number `json:"acceptance"`
+	// Diverged is the fraction of NUTS' trajectories that diverged, see mcmc.TraceDiverged.
+	Diverged Number `json:"diverged"`
+	// Swaps is the fraction of replica exchange's swap attempts that succeeded.
+	Swaps Number `json:"swaps"`
+}
+
+// Diagnostics reads the diagnostics of a run that has finished or was stopped; of a gathered run,
+// it combines those of its parts. The error's cause is os.ErrNotExist if there are none, and the
+// error is DamagedError if they were changed.
+func (r *Run) Diagnostics() (*Diagnostics, error) {
+	parts, err := r.Parts()
+	if err != nil {
+		return nil, err
+	}
+	if parts != nil {
+		return diagnosticsOf(parts)
+	}
+	d := &Diagnostics{}
+	if err := rundir.ReadFile(r.dir, rundir.DiagnosticsFile, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// heldOutImages is how many held-out images chains are watched on.
+const heldOutImages = 50
+
+// toWatch returns the validation data, or the test data if there are none; nil without either.
+func toWatch(splits *datasets.Splits) *datasets.Dataset {
+	if splits == nil {
+		return nil
+	}
+	for _, data := range []*datasets.Dataset{splits.Validation, splits.Test} {
+		if data != nil && data.Len() > 0 {
+			return data
+		}
+	}
+	return nil
+}
+
+// spaced returns the pixels of some images of a data set, evenly spaced.
+func spaced(data *datasets.Dataset) (pixels []byte) {
+	n := min(heldOutImages, data.Len())
+	for i := range n {
+		pixels = append(pixels, data.Image(i*data.Len()/n)...)
+	}
+	return pixels
+}
+
+// Mixing returns how well the chains have mixed in what their samples predict for some of the
+// validation images, or of the test images if there are none; of a gathered run, all chains
+// together. It is nil without such images, for methods that do not sample, and if chains have too
+// few samples. Chains are cut to the length of the shortest.
+func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
+	if err := checkContext(ctx, "mixing"); err != nil {
+		return nil, err
+	}
+	heldOut := toWatch(data)
+	c, err := kindOf(r.manifest.Spec.Method)
+	if err != nil || heldOut == nil || !c.traits().tempered {
+		return nil, err
+	}
+	images, err := r.images(heldOut)
+	if err != nil {
+		return nil, err
+	}
+	images.Pixels = spaced(heldOut)
+	n := images.Len()
+	p, err := r.parts()
+	if err != nil {
+		return nil, err
+	}
+	chains := map[string][][]float64{} // by directory and number, for each image
+	var names []string
+	var classes []int
+	err = r.on(func(device tensor.Device) error {
+		inputs, err := r.inputs(ctx, device, p, images)
+		if err != nil {
+			return err
+		}
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, inputs, n, p.network.Apply)
+		if err != nil {
+			return err
+		}
+		defer predictor.Close()
+		k := predictor.Classes()
+		probabilities := make([]float32, n*k)
+		return r.eachOf(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
+			if err := predictor.Predict(sample, probabilities); err != nil {
+				return err
+			}
+			if chains[chain] == nil {
+				names, chains[chain] = append(names, chain), make([][]float64, n)
+			}
+			for i := range n {
+				row := probabilities[i*k:][:k]
+				// The traced quantity is the probability of the class that the very first sample
+				// predicts: it must be the same class for all samples and chains.
+				if len(classes) == i {
+					classes = append(classes, slices.Index(row, slices.Max(row)))
+				}
+				chains[chain][i] = append(chains[chain][i], float64(row[classes[i]]))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	shortest := math.MaxInt
+	for _, chain := range chains {
+		shortest = min(shortest, len(chain[0]))
+	}
+	traces := make([][][]float64, n)
+	for i := range traces {
+		for _, name := range names {
+			traces[i] = append(traces[i], chains[name][i][:shortest])
+		}
+	}
+	return measure.Mixing(traces), nil
+}
+
+// diagnosticsOf combines the diagnostics of the parts of a gathered run. Temperatures are means
+// over all chains, and R-hat is that of all chains by the values that each part kept, NaN if one
+// kept none. How predictions mix is not combined, see Run.Mixing.
+func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
+	all := &Diagnostics{}
+	var weights, losses [][]float64
+	traced := true
+	var total float64
+	var shares, sharesOfPredictions, sharesOfDetermination []float64
+	var layers [][]Measured // configurational temperatures, by layer and part
+	var predictions, determination []Measured
+	for i, part := range parts {
+		d, err := part.Diagnostics()
+		if err != nil {
+			return nil, err
+		}
+		all.Samples += d.Samples
+		if i == 0 {
+			all.Made, all.From, all.Watched, all.Trace = d.Made, d.From, d.Watched, d.Trace
+			all.Temperatures, layers = make([]Temperature, len(d.Temperatures)), make([][]Measured, len(d.Temperatures))
+		}
+		if len(d.Temperatures) != len(all.Temperatures) {
+			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.dir, len(d.Temperatures), parts[0].dir, len(all.Temperatures))
+		}
+		// The combined run is as far as its slowest part. Means over parts are weighted by chains
+		// times steps.
+		all.Made, all.From = min(all.Made, d.Made), max(all.From, d.From)
+		weights, losses = append(weights, d.Weights...), append(losses, d.Losses...)
+		traced = traced && len(d.Weights) > 0 && d.Watched == all.Watched
+		share := float64(part.manifest.Spec.Chains * (d.Made - d.From))
+		total, shares = total+share, append(shares, share)
+		for j, t := range d.Temperatures {
+			at := &all.Temperatures[j]
+			at.Layer, at.Weights = t.Layer, t.Weights
+			layers[j] = append(layers[j], Measured{Value: t.Configurational, StandardError: t.StandardError})
+			at.Kinetic += Number(share) * t.Kinetic
+			at.Drift += Number(share) * t.Drift
+			at.GradientNoise += Number(share) * t.GradientNoise
+		}
+		if d.Predictions != nil {
+			predictions, sharesOfPredictions = append(predictions, *d.Predictions), append(sharesOfPredictions, share)
+		}
+		if d.Determination != nil {
+			determination, sharesOfDetermination = append(determination, *d.Determination), append(sharesOfDetermination, share)
+		}
+		all.Acceptance += Number(share) * d.Acceptance
+		all.Diverged += Number(share) * d.Diverged
+		all.Swaps += Number(share) * d.Swaps
+	}
+	n := Number(total)
+	for j := range all.Temperatures {
+		t := &all.Temperatures[j]
+		t.Kinetic, t.Drift, t.GradientNoise = t.Kinetic/n, t.Drift/n, t.GradientNoise/n
+		mean := meanOf(layers[j], shares)
+		t.Configurational, t.StandardError = mean.Value, mean.StandardError
+	}
+	all.Acceptance, all.Diverged, all.Swaps = all.Acceptance/n, all.Diverged/n, all.Swaps/n
+	if !traced {
+		weights, losses = nil, nil
+	}
+	all.Predictions = meanOf(predictions, sharesOfPredictions)
+	all.Determination = meanOf(determination, sharesOfDetermination)
+	all.WeightRHat, all.LossRHat = measure.RHat(weights), measure.RHat(losses)
+	return all, nil
+}
+
+// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its error
+// is the larger of two: that by their own errors and that by their spread, as a thermometer's of
+// chains.
+func meanOf(measured []Measured, shares []float64) *Measured {
+	if len(measured) == 0 {
+		return nil
+	}
+	total, mean, within, between := 0.0, 0.0, 0.0, 0.0
+	groups := 0
+	for i, m := range measured {
+		groups += m.Groups
+		total += shares[i]
+		mean += shares[i] * float64(m.Value)
+		within += math.Pow(shares[i]*float64(m.StandardError), 2)
+	}
+	mean /= total
+	for i, m := range measured {
+		between += math.Pow(shares[i]*(float64(m.Value)-mean), 2)
+	}
+	if n := float64(len(measured)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
+		within, groups = between*n/(n-1), len(measured)
+	}
+	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total), Groups: groups}
+}

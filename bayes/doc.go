@@ -1,0 +1,25 @@
+// Package bayes trains Bayesian convolutional networks and reports how sure they are.
+//
+// A Spec describes what is trained and how: a network, a Method, and how long it runs. Fit trains
+// it on the images of package datasets and writes a Run, a directory with samples of the posterior
+// over the network's weights. Resume continues a run that was interrupted, and Open opens one.
+//
+// A Run predicts with the average over its samples, the posterior predictive. For each image,
+// Predict returns an Answer: the most probable class with its probability, a conformal prediction
+// set, and whether the image is in distribution. The latter two need held-out images for
+// calibration. Assess scores a run on labelled images, and a Predictor keeps a run loaded, as
+// servers need.
+//
+// A Method is an optimizer of package optimizers, a sampler of package langevin or mcmc, an
+// approximation of this package such as Ensemble or SWAG, or a type of your own, see Register.
+// Networks are built from package layers on a Gorgonia computation graph (package graph). Samplers
+// and optimizers are update ops in the same graph, which is compiled once and runs on the host
+// (package tensor) or on GPUs (package cuda).
+//
+// The command cmd/pollen does all of this from the command line. ARCHITECTURE.md describes how the
+// packages fit together, and docs/formats.md the files of a run.
+//
+// The same specification, data and seed give the same samples, bit for bit, no matter how often a
+// run was interrupted and how many threads it had. The package prints nothing and reads no clock;
+// an Observer follows the progress of a run.
+package bayes

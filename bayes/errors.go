@@ -1,0 +1,85 @@
+package bayes
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/memory"
+	"github.com/pollen-ml/pollen/internal/rundir"
+)
+
+// InvalidError is the error of a specification, data or an option that is not valid. It is a
+// mistake of the caller, found before any work is done, so that nothing needs to be cleaned up or
+// resumed. Test for it with errors.As.
+type InvalidError struct{ error }
+
+// NewInvalidError returns an InvalidError with a cause.
+func NewInvalidError(cause error) error { return InvalidError{cause} }
+
+// Unwrap returns what is not valid.
+func (e InvalidError) Unwrap() error { return e.error }
+
+// asInvalid returns err as an InvalidError, unless it is one, or a damaged file.
+func asInvalid(err error) error {
+	if errors.As(err, new(InvalidError)) || errors.As(err, new(*DamagedError)) {
+		return err
+	}
+	return InvalidError{err}
+}
+
+func invalid(format string, values ...any) error {
+	return InvalidError{errors.Errorf("pollen: "+format, values...)}
+}
+
+// UnfinishedError is the error of a run that ended before its last step, because its context ended
+// or something failed. Its samples are kept, and Resume continues it bit for bit. errors.Is(err,
+// context.Canceled) distinguishes a stop from a failure.
+type UnfinishedError struct {
+	// Dir is the directory to pass to Resume.
+	Dir string
+	// Made is the number of steps made so far, of Steps.
+	Made, Steps int
+	// Samples is the number of samples on disk, of all chains.
+	Samples int
+	Cause   error
+}
+
+// Error reports how far the run came, and the cause.
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("pollen: %s stopped after %d of %d steps, %d samples kept: %v", e.Dir, e.Made, e.Steps, e.Samples, e.Cause)
+}
+
+// Unwrap returns the cause: the context's error, or what failed.
+func (e *UnfinishedError) Unwrap() error { return e.Cause }
+
+// DiskFullError is the error of a run that stopped before its disk was full. Its last checkpoint is
+// whole, and Resume continues from there once there is room.
+type DiskFullError struct {
+	Dir            string
+	Free, Required uint64 // bytes
+}
+
+// Error reports how much room there is.
+func (d *DiskFullError) Error() string {
+	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint needs %.1f MB",
+		d.Dir, megabytes(d.Free), megabytes(d.Required))
+}
+
+func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
+
+// NotARunError is the error of opening a directory that has no manifest: Dir, because of Cause.
+type NotARunError = rundir.NotARunError
+
+// DamagedError is the error of a file of a run that is missing, was changed, or is a sample of a
+// chain that diverged: its path, File, and what is wrong with it, Cause. The other files can still
+// be used, see WithoutDamaged and Verify.
+type DamagedError = rundir.DamagedError
+
+// LockedError is the error of writing to the directory Dir while another process writes there:
+// number Process on Host, which is "" if unknown. Reading the directory is no error.
+type LockedError = rundir.LockedError
+
+// MemoryError is the error of a call that needs more memory than the process can take: Need and
+// Limit are bytes, and Advice are settings that need less. It is found before the work begins.
+type MemoryError = memory.Error

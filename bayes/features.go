@@ -1,0 +1,308 @@
+package bayes
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/featurecache"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// parts are a network in the two stages in which it predicts: a frozen stem, from images to
+// features, which are computed once for each image, and the network that is sampled. stem is nil if
+// nothing is frozen, or not everything before the head; the network then reads images.
+type parts struct {
+	stem    *stem
+	file    *networkFile
+	network layers.Sequential
+	images  samples.Images // shape and moments of the images
+	width   int            // of the features
+}
+
+// parts returns the network for images of a shape and a number of classes in two stages.
+func (s Spec) parts(images samples.Images, classes int) (p parts, err error) {
+	s = s.named()
+	p = parts{file: s.file, images: images.Empty()}
+	if !s.Frozen() {
+		p.network, err = s.Build(classes)
+		return p, err
+	}
+	if p.stem, err = s.stem(); err != nil {
+		return p, err
+	}
+	if p.network, err = s.completed(s.headNetwork(classes)); err != nil {
+		return p, err
+	}
+	p.width, err = p.file.width(p.stem, images.Shape())
+	return p, err
+}
+
+// inputs returns the shape of what the sampled network reads, without values.
+func (p parts) inputs() samples.Images {
+	if p.stem == nil {
+		return p.images
+	}
+	return samples.Images{Features: p.width}
+}
+
+// parts returns the network in the stages in which it predicts. The errors are those of Network.
+func (r *Run) parts() (parts, error) {
+	p, err := r.manifest.Spec.parts(r.shape(), r.manifest.Data.Classes())
+	if err != nil {
+		return p, err
+	}
+	return p, r.checkParameters(p)
+}
+
+// inputs returns images as the run's network predicts them.
+func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images samples.Images) (samples.Images, error) {
+	e := p.extractor(device)
+	defer e.close()
+	e.keepIn(r.environment)
+	e.observe = func(done, total int) {
+		r.observe(Event{Task: "features", On: r.manifest.Data.Name, Done: done, Total: total, Images: (done-1)%featureBatch + 1})
+	}
+	return e.of(ctx, images.Pixels)
+}
+
+// featureBatch is the number of images whose features are computed together. It changes values by
+// rounding only.
+const featureBatch = 16
+
+// extractor computes what the sampled network reads: features of images, or the images themselves
+// without a stem. It loads the stem when it is first needed.
+type extractor struct {
+	parts
+	device  tensor.Device
+	observe func(done, total int)
+	remark  func(text string)
+	session *graph.Session
+	dir     string              // where features are kept on disk; "" is nowhere
+	now     func() time.Time    // marks what is used there
+	cache   *featurecache.Cache // opened when it is first needed
+}
+
+func (p parts) extractor(device tensor.Device) *extractor {
+	return &extractor{parts: p, device: device, observe: func(int, int) {}, remark: func(string) {}}
+}
+
+// keepIn makes the extractor keep features on disk where options say so.
+func (e *extractor) keepIn(options environment) {
+	e.dir, e.now, e.remark = options.featureDir, options.now, options.remark
+}
+
+// program returns the stem as a program whose steps compute the features of a batch.
+func (p parts) program() (*graph.Program, error) {
+	b := graph.New(tensor.Float32)
+	b.Mode = graph.Prediction
+	b.Output(featuresOutput, p.stem.Apply(b, p.images.Input(b, op.Batch{Size: featureBatch}, featureBatch)))
+	return b.Compile()
+}
+
+const featuresOutput = "features"
+
+// of returns images [N C H W] as the sampled network reads them.
+func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, error) {
+	if e.stem == nil {
+		images := e.images
+		images.Pixels = pixels
+		return images, nil
+	}
+	size := e.images.Bytes(1)
+	n := len(pixels) / size
+	rows := samples.Images{Features: e.width, Rows: make([]float32, n*e.width)}
+	row := func(i int) []float32 { return rows.Rows[i*e.width : (i+1)*e.width] }
+	keys := make([]featurecache.Key, n)
+	missing := e.recall(keys, pixels, row)
+	for from := 0; from < len(missing); from += featureBatch {
+		if err := ctx.Err(); err != nil {
+			return rows, errors.Wrap(err, "pollen: features")
+		}
+		batch := missing[from:min(from+featureBatch, len(missing))]
+		if err := e.compute(batch, pixels, row); err != nil {
+			return rows, err
+		}
+		for _, i := range batch {
+			e.file.memory.put(keys[i], row(i))
+		}
+		e.observe(from+len(batch), len(missing))
+	}
+	e.keep(keys, missing, row)
+	return rows, nil
+}
+
+// recall sets the keys of images, and the features that are in memory or on disk. It returns the
+// numbers of the other images.
+func (e *extractor) recall(keys []featurecache.Key, pixels []byte, row func(i int) []float32) (missing []int) {
+	size := e.images.Bytes(1)
+	for i := range keys {
+		keys[i] = e.key(pixels[i*size : (i+1)*size])
+		if !e.file.memory.get(keys[i], row(i)) {
+			missing = append(missing, i)
+		}
+	}
+	if e.dir == "" || len(missing) == 0 {
+		return missing
+	}
+	if e.cache == nil {
+		e.cache = featurecache.Open(e.dir, e.identity(), e.width, featurecache.MaxBytes, e.now)
+	}
+	reader := e.cache.Reader()
+	defer reader.Close()
+	return slices.DeleteFunc(missing, func(i int) bool {
+		found := reader.Get(keys[i], row(i))
+		if found {
+			e.file.memory.put(keys[i], row(i))
+		}
+		return found
+	})
+}
+
+// keep writes the features that were missing to disk.
+func (e *extractor) keep(keys []featurecache.Key, missing []int, row func(i int) []float32) {
+	if e.cache == nil || len(missing) == 0 {
+		return
+	}
+	var computed []featurecache.Key
+	for _, i := range missing {
+		computed = append(computed, keys[i])
+	}
+	if err := e.cache.Put(computed, func(i int) []float32 { return row(missing[i]) }); err != nil {
+		e.remark(fmt.Sprintf("features cannot be cached, and the next start computes them again: %v (set XDG_CACHE_HOME for another cache directory)", err))
+		e.dir, e.cache = "", nil
+	}
+}
+
+// compute computes the features of at most featureBatch images, whose numbers are given.
+func (e *extractor) compute(batch []int, pixels []byte, row func(i int) []float32) error {
+	if e.session == nil {
+		program, err := e.program()
+		if err != nil {
+			return err
+		}
+		if e.session, err = program.Load(e.device, graph.LoadOptions{}); err != nil {
+			return err
+		}
+	}
+	size := e.images.Bytes(1)
+	filled := make([]byte, 0, featureBatch*size)
+	for i := range featureBatch { // a smaller batch is filled with its last image
+		at := batch[min(i, len(batch)-1)]
+		filled = append(filled, pixels[at*size:(at+1)*size]...)
+	}
+	images := e.images
+	images.Pixels = filled
+	if err := images.Write(e.session); err != nil {
+		return err
+	}
+	if err := e.session.SetStep(0, 0); err != nil {
+		return err
+	}
+	if err := e.session.Run(1); err != nil {
+		return err
+	}
+	values := make([]float32, featureBatch*e.width)
+	if err := e.session.ReadFloats(featuresOutput, 0, values); err != nil {
+		return err
+	}
+	for i, at := range batch {
+		one := values[i*e.width : (i+1)*e.width]
+		for _, v := range one {
+			if v-v != 0 {
+				return errors.Errorf("pollen: model %s: a feature of image %d is not finite", e.stem.name, at)
+			}
+		}
+		copy(row(at), one)
+	}
+	return nil
+}
+
+// close frees the memory.
+func (e *extractor) close() error {
+	if e == nil || e.session == nil {
+		return nil
+	}
+	return e.session.Close()
+}
+
+// identity describes all that features depend on apart from the image: the network, its input and
+// the device, since devices round differently. The threads of the host make no difference.
+func (e *extractor) identity() string {
+	device := e.device.Name()
+	if _, ok := e.device.(*tensor.Host); ok {
+		device = "host"
+		if kernel.InstructionSet() == "portable Go" {
+			device = "portable host"
+		}
+	}
+	return fmt.Sprintf("%s\n%s\n%q\n%v\n%v\n%v %t", device, e.file.sum, e.stem.cut, e.images.Shape(), e.images.Mean, e.images.Std, e.stem.format.reversed)
+}
+
+// key returns the hash of an image and of all else that its features depend on.
+func (e *extractor) key(pixels []byte) (key featurecache.Key) {
+	hash := sha256.New()
+	hash.Write([]byte(e.identity()))
+	hash.Write(pixels)
+	hash.Sum(key[:0])
+	return key
+}
+
+// maxFeatureMemory is the number of bytes of features that are kept in memory.
+const maxFeatureMemory = 256 << 20
+
+// featureMemory keeps features, which the parts of a run need at different times. It forgets all of
+// them when they become too many.
+type featureMemory struct {
+	mu    sync.Mutex
+	rows  map[featurecache.Key][]float32
+	bytes int
+}
+
+func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	row, ok := m.rows[key]
+	return ok && copy(to, row) == len(to)
+}
+
+func (m *featureMemory) put(key featurecache.Key, row []float32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bytes+4*len(row) > maxFeatureMemory || m.rows == nil {
+		m.rows, m.bytes = map[featurecache.Key][]float32{}, 0
+	}
+	if _, known := m.rows[key]; !known {
+		m.bytes += 4 * len(row)
+	}
+	m.rows[key] = append([]float32{}, row...)
+}
+
+// addFeatures adds what computing the features of n images takes, if the network has frozen ones:
+// the frozen network and the activations of a batch, and the features, which are kept in memory.
+func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
+	if p.stem == nil {
+		return nil
+	}
+	program, err := p.program()
+	if err != nil {
+		return err
+	}
+	size, initial, err := program.Size(device, 1)
+	if err != nil {
+		return err
+	}
+	kept := min(4*n*p.width, maxFeatureMemory)
+	m.add(fmt.Sprintf("frozen network, %d images", n), phase, size, initial+4*n*p.width+kept)
+	return nil
+}

@@ -1,0 +1,554 @@
+package bayes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/detector"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Fit trains a network on data.Train as spec describes, and returns the run, which it writes to
+// dir, a new or empty directory.
+//
+// If data.Validation is not nil, Fit calibrates the run's prediction sets and its
+// out-of-distribution test on it. Samplers' convergence is watched on some of the validation
+// images, or of the test images if there are none, see Mixing. Run.Splits lists all images.
+//
+// An invalid specification, data or option is an InvalidError. If ctx ends or something fails
+// during training, the error is an UnfinishedError, the samples are kept, and Resume continues the
+// run, as it does after a crash. The error is a DiskFullError within it if the disk was about to be
+// full.
+func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, options ...Option) (*Run, error) {
+	if err := checkContext(ctx, "fit"); err != nil {
+		return nil, err
+	}
+	e := environmentOf(options)
+	if data == nil || data.Train == nil {
+		return nil, invalid("fit: no data to train on")
+	}
+	if dir == "" {
+		return nil, invalid("fit: no directory for the run")
+	}
+	spec = spec.recommendedFor(data.Train, e)
+	if err := checkBeforePilot(spec, data, dir); err != nil {
+		return nil, err
+	}
+	spec, err := spec.decided(ctx, data.Train, e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTraining(spec, data.Train, dir, e)
+	if err != nil {
+		return nil, err
+	}
+	if t.written, err = t.spec.written(); err != nil {
+		return nil, err
+	}
+	t.splits, t.watching = data, t.heldOut(data) // before finish, which loads these images
+	if err := t.chooseValidation(data); err != nil {
+		return nil, err
+	}
+	if err := t.teaching.open(nil); err != nil {
+		return nil, err
+	}
+	t.remarkSteps()
+	return t.finish(ctx, data, t.beginRun)
+}
+
+// checkBeforePilot refuses what a new run cannot do, before the pilot of Auto makes the first step:
+// a mistake must not cost minutes of a pilot. newTraining checks most of it again for the method
+// that Auto chose.
+func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
+	spec, err := spec.resolve(data.Train.Len())
+	if err != nil {
+		return err
+	}
+	if err := checkText(spec.Method); err != nil {
+		return err
+	}
+	if spec.WarmStart != nil {
+		if err := checkText(spec.WarmStart); err != nil {
+			return err
+		}
+		if _, _, err := spec.divided(data.Train); err != nil {
+			return err
+		}
+	}
+	if _, err := spec.written(); err != nil {
+		return err
+	}
+	if err := checkHeldOut(spec, dir, data); err != nil {
+		return err
+	}
+	return CheckEmpty(dir)
+}
+
+// Resume continues the run in dir, which was stopped or whose process was killed, on the data that
+// it began with. The samples are those of a run that was never interrupted, bit for bit. If the run
+// is finished, Resume only opens it.
+//
+// The errors are those of Open and Fit, and LockedError if another process writes to dir.
+func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...Option) (*Run, error) {
+	if err := checkContext(ctx, "resume"); err != nil {
+		return nil, err
+	}
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Parts) > 0 {
+		return nil, invalid("resume %s: it is a gathered run: resume its parts", dir)
+	}
+	if data == nil || data.Train == nil {
+		return nil, invalid("resume: no data to train on")
+	}
+	if _, err := newRun(dir, m, environment{}).parts(); err != nil {
+		return nil, errors.WithMessage(err, dir)
+	}
+	t, err := newTraining(m.Spec, data.Train, dir, environmentOf(options))
+	if err != nil {
+		return nil, errors.WithMessage(err, dir)
+	}
+	// The checkpoint has no data: with other images in the same order of minibatches, the chains
+	// would continue on another posterior without notice.
+	if !m.Data.isOf(t.data) {
+		return nil, invalid("resume %s: the data %s are not those of the run", dir, data.Train.Name)
+	}
+	if err := checkHeldOut(t.spec, dir, data); err != nil {
+		return nil, err
+	}
+	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
+	if err := t.chooseValidation(data); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx, data, t.recoverRun)
+}
+
+// Try makes some steps of the run that spec describes and keeps nothing, to estimate what the run
+// would cost: it returns how many steps the run would have, with those that a warm start has at
+// most. The observer is called after every two steps, so that a caller with a clock can time them.
+func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
+	if err := checkContext(ctx, "try"); err != nil {
+		return 0, err
+	}
+	const window = 2
+	if data == nil {
+		return 0, invalid("try: no data to train on")
+	}
+	if steps < 1 {
+		return 0, invalid("try: steps must be at least 1, got %d", steps)
+	}
+	e := environmentOf(options)
+	if spec, err = spec.recommendedFor(data, e).decided(ctx, data, e); err != nil {
+		return 0, err
+	}
+	t, err := newTraining(spec, data, "", e)
+	if err != nil {
+		return 0, err
+	}
+	t.remarkSteps()
+	if t.warmUp != nil {
+		total = t.warmUp.training.plan.Steps
+	}
+	err = t.on(func(device tensor.Device) error {
+		if err := t.load(ctx, device); err != nil {
+			return err
+		}
+		defer t.session.Close()
+		// 0 bytes: always report the space, since that is a part of the estimate.
+		if err := t.remarkRoom(".", 0); err != nil {
+			return err
+		}
+		return t.try(ctx, steps, window)
+	})
+	return total + t.plan.Steps, err
+}
+
+// TryTeacher loads the teacher of a distillation and lets it predict the given number of images, at
+// most all. It returns how many images the teacher would predict during the distillation. Programs
+// time two calls with different numbers of images to estimate what that would take: the difference
+// does not include loading the teacher. It is an InvalidError if spec is not a distillation.
+func TryTeacher(ctx context.Context, spec Spec, data *datasets.Dataset, images int, options ...Option) (total int, err error) {
+	if err := checkContext(ctx, "try"); err != nil {
+		return 0, err
+	}
+	switch _, ok := spec.Method.(Distillation); {
+	case !ok:
+		return 0, invalid("try: the method must be distil, to have a teacher")
+	case data == nil:
+		return 0, invalid("try: no data to train on")
+	case images < 1:
+		return 0, invalid("try: images must be at least 1, got %d", images)
+	}
+	e := environmentOf(options)
+	t, err := newTraining(spec.recommendedFor(data, e), data, "", e)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.teaching.open(nil); err != nil {
+		return 0, err
+	}
+	some, err := t.data.First(min(images, t.data.Len()))
+	if err != nil {
+		return 0, err
+	}
+	_, err = t.teaching.teacher.Predictions(ctx, some, nil)
+	epochs := (t.plan.Steps*t.spec.Batch + t.data.Len() - 1) / t.data.Len()
+	copies := min(epochs, t.spec.Method.(Distillation).Copies)
+	return copies * t.data.Len(), err
+}
+
+// checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
+// and validation data that cannot calibrate the run: other image sizes, classes without a
+// counterpart, missing labels. There may be neither kind of data.
+func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
+	c, err := kindOf(spec.Method)
+	if err != nil {
+		return err
+	}
+	d := splits.Train
+	run := Run{dir: dir, manifest: &Manifest{Data: Data{
+		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
+	}}}
+	if watched := toWatch(splits); watched != nil && c.traits().tempered {
+		if _, err := run.images(watched); err != nil {
+			return err
+		}
+	}
+	if splits.Validation == nil {
+		return nil
+	}
+	_, err = run.relabelled(splits.Validation)
+	return errors.WithMessage(err, "validation")
+}
+
+// finish makes the run on the environment's device, and records how that ended. open makes the
+// run's directory (Fit) or prepares that of an interrupted run (Resume); it is called after the
+// program is loaded, so that a network that does not compile leaves no directory behind.
+//
+// The order of the deferred calls matters: held-out predictor, then writer, which waits for a
+// checkpoint in flight and releases the lock, then session. Nothing may write after the lock is
+// released.
+func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
+	var run *Run
+	err := t.on(func(device tensor.Device) (err error) {
+		if err := t.load(ctx, device); err != nil {
+			return err
+		}
+		defer t.session.Close()
+		t.writer = t.newWriter()
+		defer func() { err = cmp.Or(err, t.writer.Close()) }() // also when an observer panics
+		err = t.begin(ctx, device, open)
+		defer t.measured.HeldOut.Close()
+		defer t.measured.Validation.Close()
+		defer t.probe.Close()
+		// Only a run that began has an outcome to record: the directory of another may be locked by
+		// another process.
+		began := err == nil
+		if began {
+			err = t.unfinished(t.beginSplits(data))
+		}
+		if err == nil {
+			err = t.run(ctx, device)
+		}
+		if err == nil {
+			run = newRun(t.dir, t.manifest, t.environment)
+			err = t.unfinished(t.calibrate(ctx, run.With(WithDevice(device)), data.Validation))
+		}
+		if err == nil {
+			err = t.unfinished(t.endSplits(data))
+		}
+		if began {
+			err = t.recordOutcome(ctx, err)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// newWriter returns the only writer of the run's directory. The kind of method decides where states
+// go: into samples, or into states from which samples are drawn at the end.
+func (t *training) newWriter() *rundir.Writer {
+	return rundir.NewWriter(t.dir, rundir.Options{
+		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: rundir.Retention{Plan: t.plan, Keep: t.spec.Keep},
+		States: t.kind.traits().collected, Drawn: t.kind.traits().drawn, WithoutDamaged: t.withoutDamaged, Remark: t.remark,
+	})
+}
+
+// beginRun makes the directory of a new run: a checkpoint at step 0, which has the initial values
+// of all chains, and then the manifest. Even a run that is killed before its first window can
+// therefore be resumed.
+func (t *training) beginRun(device tensor.Device) error {
+	return t.writer.Begin(func() (first rundir.Checkpoint, manifest any, err error) {
+		if err := t.remarkRoom(t.dir, muchRoom); err != nil {
+			return first, nil, err
+		}
+		if err := t.start(); err != nil {
+			return first, nil, err
+		}
+		if first, err = t.checkpoint(); err != nil {
+			return first, nil, err
+		}
+		t.manifest = &Manifest{
+			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+			Build: thisBuild(), Teacher: t.teaching.described(),
+		}
+		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {
+			return first, nil, err
+		}
+		// The watched weight is the middle one of the first parameter, as in job.watched.
+		for i, p := range t.session.Program().Parameters() {
+			t.manifest.Parameters += p.Shape.Elements()
+			if i == 0 {
+				t.manifest.Watched = fmt.Sprintf("%s[%d]", p.Name, p.Shape.Elements()/2)
+			}
+		}
+		return first, t.manifest, nil
+	})
+}
+
+// recoverRun prepares the directory and the session of an interrupted run to continue. If another
+// build or device continues it, the manifest records from which step on: the bits may differ from
+// there.
+func (t *training) recoverRun(device tensor.Device) error {
+	if err := t.writer.Recover(t.restore); err != nil {
+		return err
+	}
+	made := int(t.session.Steps())
+	t.remarkResumed(made, device)
+	if made == t.plan.Steps {
+		return nil
+	}
+	if err := t.teaching.open(t.manifest.Teacher); err != nil {
+		return err
+	}
+	parts := t.manifest.continuedBy(made, Describe(device), thisBuild())
+	if reflect.DeepEqual(parts, t.manifest.Continued) || len(parts)+len(t.manifest.Continued) == 0 {
+		return nil
+	}
+	t.manifest.Continued = parts
+	return t.writer.Write(rundir.ManifestFile, t.manifest, "  ")
+}
+
+// remarkResumed reports where the run continues, and how that differs from where it began.
+func (t *training) remarkResumed(made int, device tensor.Device) {
+	if made >= t.plan.Steps {
+		t.remark(fmt.Sprintf("all %d steps were made before: nothing is left to do", t.plan.Steps))
+	} else {
+		t.remark(fmt.Sprintf("resumed after %d of %d steps", made, t.plan.Steps))
+	}
+	if now := thisBuild(); now.Revision != t.manifest.Revision {
+		t.remark(fmt.Sprintf("the run was begun by another build (%s) than this one (%s): its bits may differ from here on", t.manifest.Revision, now.Revision))
+	}
+	if now := Describe(device); now != t.manifest.Device {
+		t.remark(fmt.Sprintf("the run was begun on another device (%s) than this one (%s)", t.manifest.Device, now))
+	}
+}
+
+// recordOutcome writes how the run that ended with err ended, and returns err, or the error of
+// writing. If another process has taken the run over, that is the error, whatever else went wrong:
+// this process must not write an outcome into a run that is still in progress.
+func (t *training) recordOutcome(ctx context.Context, err error) error {
+	if lost := t.writer.Check(); lost != nil {
+		if err == nil || errors.As(lost, new(*LockedError)) {
+			return lost
+		}
+		return err
+	}
+	// A context that ended makes any error a stop: the failure is usually its consequence.
+	ended := rundir.Outcome{State: string(Finished)}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		ended = rundir.Outcome{State: string(Stopped), Error: err.Error()}
+	case err != nil:
+		ended = rundir.Outcome{State: string(Failed), Error: err.Error()}
+	}
+	return cmp.Or(err, t.writer.Finish(ended))
+}
+
+// start puts the chains of a new run where those of Spec.Start ended, if it is given. Only the
+// parameters are taken over: momenta, preconditioners and thermostats start fresh and adapt during
+// burn-in. It comes before the first checkpoint, from which a resumed run continues without reading
+// Start again.
+func (t *training) start() error {
+	if t.spec.Start == "" {
+		return nil
+	}
+	from, err := Open(t.spec.Start)
+	if errors.As(err, new(*NotARunError)) {
+		return InvalidError{errors.WithMessage(err, "start")}
+	}
+	if err != nil {
+		return errors.WithMessage(err, "start")
+	}
+	files, err := from.listSamples()
+	if err != nil {
+		return errors.WithMessage(err, "start")
+	}
+	var last []rundir.File // of each chain
+	before := ""
+	for _, f := range files { // by part of a gathered run, then by chain, then by step
+		number, _, err := samples.ParseFileName(f.Path)
+		if err != nil {
+			return errors.WithMessage(err, "start")
+		}
+		// Parts of a gathered run may have chains of equal number, hence the directory.
+		chain := fmt.Sprint(filepath.Dir(f.Path), number)
+		if chain != before {
+			last = append(last, f)
+		}
+		last[len(last)-1], before = f, chain
+	}
+	if last == nil {
+		return invalid("start %s: the run has no samples yet", t.spec.Start)
+	}
+	if again, err := t.drawsAgain(from); err != nil {
+		return errors.WithMessage(err, "start")
+	} else if again {
+		t.remark(fmt.Sprintf("%s has the seed %d, too: its chains had the same noise, and these approach their samples where they mix; use another seed for new ones",
+			t.spec.Start, t.spec.Seed))
+	}
+	for chain := range t.session.Chains() {
+		s, err := last[(t.spec.FirstChain+chain/t.spec.replicasOfEach())%len(last)].Read()
+		if err == nil {
+			err = t.startAt(chain, s)
+		}
+		if err == nil {
+			err = t.checkStart(chain, s)
+		}
+		if err != nil {
+			return errors.WithMessagef(err, "start %s", t.spec.Start)
+		}
+	}
+	return nil
+}
+
+// drawsAgain reports whether some chains have the same noise as chains of another run, namely those
+// with the same seed and number. Noise depends only on seed, chain and step, so two such chains
+// approach each other where they mix, and the second adds little information. The intervals that
+// are compared are of session chains, with replicas counted.
+func (t *training) drawsAgain(from *Run) (bool, error) {
+	runs, err := from.Parts()
+	if runs == nil {
+		runs = []*Run{from}
+	}
+	return slices.ContainsFunc(runs, func(r *Run) bool {
+		s, each, theirs := r.manifest.Spec, t.spec.replicasOfEach(), r.manifest.Spec.replicasOfEach()
+		return s.Seed == t.spec.Seed && s.temperature() > 0 && t.spec.temperature() > 0 &&
+			s.FirstChain*theirs < (t.spec.FirstChain+t.spec.Chains)*each && t.spec.FirstChain*each < (s.FirstChain+s.Chains)*theirs
+	}), err
+}
+
+// startAt gives a chain a sample's parameters, matched by name and shape, so that the order of
+// layers does not matter.
+func (t *training) startAt(chain int, s samples.Sample) error {
+	for _, p := range t.session.Program().Parameters() {
+		at := slices.IndexFunc(s.Parameters, func(q samples.Parameter) bool { return q.Name == p.Name && q.Shape.Equal(p.Shape) })
+		if at < 0 {
+			return invalid("it has no parameter %s of shape %v: its network is another one", p.Name, p.Shape)
+		}
+		if err := t.session.WriteFloats(p.Name, chain, s.Parameters[at].Values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run makes the remaining steps. If the context ends, it stops between two windows, writes a
+// checkpoint there, and keeps its samples.
+//
+// An error of saving takes precedence over a stop, since Resume must not be promised a checkpoint
+// that is not there; diagnostics are written even after a failure, as they often explain it.
+func (t *training) run(ctx context.Context, device tensor.Device) error {
+	err := t.warm(ctx, device)
+	if err == nil {
+		err = t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, t.hooks...)
+	}
+	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
+		err, stopped = saving, false
+	}
+	if err == nil {
+		err = t.kind.conclude(ctx, &t.job, device)
+	}
+	err = t.diverged(err)
+	if stopped {
+		if saving := t.saveNow(); saving != nil {
+			err, stopped = saving, false
+		}
+	}
+	t.warn()
+	err = cmp.Or(err, t.writer.CloseMetrics())
+	d, failed := t.diagnose(ctx, device)
+	if failed == nil {
+		failed = t.writer.Write(rundir.DiagnosticsFile, d, "")
+	}
+	err = cmp.Or(err, failed)
+	return t.unfinished(err)
+}
+
+// unfinished wraps err in an UnfinishedError with the progress so far; nil stays nil.
+func (t *training) unfinished(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
+}
+
+// warn remarks that a run has learnt nothing: large steps can kill all ReLUs of a network while its
+// loss stays finite. Guessing among K classes has a loss of ln K; a run above 98 % of it gets the
+// remark.
+func (t *training) warn() {
+	const like = 0.98
+	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
+			"or the method auto, which finds one automatically", t.measured.Loss, t.data.Classes, guessing))
+	}
+}
+
+// calibrate fits the finished run's detector, and calibrates the run if there are held-out images.
+func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
+	d, err := run.fitDetector(ctx, t.data)
+	if err == nil {
+		err = t.writer.Write(rundir.DetectorFile, d, "")
+	}
+	// Without a calibration, which needs all samples, a damaged one is no reason to fail.
+	if errors.As(err, new(*detector.UnfitError)) || heldOut == nil && errors.As(err, new(*DamagedError)) {
+		t.remark(fmt.Sprintf("no in-distribution decisions: %v", err))
+		err = nil
+	}
+	if err != nil || heldOut == nil {
+		return err
+	}
+	var atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error)
+	if kind, ok := t.kind.(centred); ok {
+		atCentre = func(heldOut *datasets.Dataset) (*evaluate.Predictions, error) {
+			spec, states, err := kind.centre(&t.job)
+			if err != nil {
+				return nil, err
+			}
+			return run.atCentres(ctx, heldOut, spec, states)
+		}
+	}
+	c, err := run.calibrationOn(ctx, heldOut, atCentre)
+	if err != nil {
+		return err
+	}
+	t.validated = run.calibratedOn
+	return t.writer.Write(rundir.CalibrationFile, c, "")
+}

@@ -1,0 +1,344 @@
+package bayes
+
+import (
+	"context"
+	"maps"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/approximate"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// methodKind is what methods of one kind do in a run: how they are attached to a graph, which
+// states they keep, how they finish. All differences between methods are behind it: Fit, plan and
+// predictions use the kind and not the method. kindOf returns it; there are optimizerKind,
+// minibatchKind, fullBatchKind, autoKind, and the approximations, which are their own kinds.
+type methodKind interface {
+	// traits returns properties that decide about defaults and about what is measured.
+	traits() kindTraits
+	// applies reports whether a setting that only some methods have applies.
+	applies(setting string) bool
+	// check refuses values of a specification whose defaults are filled in.
+	check(s *Spec) error
+	// network returns the network to train and predict with.
+	network(n layers.Sequential) (layers.Sequential, error)
+	// kept returns how many evenly spaced states of each chain are kept after burn-in.
+	kept(s *Spec) int
+	// passes returns how many predictions are made with each sample.
+	passes(s *Spec) int
+	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch,
+	// and the updates.
+	attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
+	// states returns the states of the chains after step steps, in the order of their numbers.
+	states(t *job, step int) ([]samples.Sample, error)
+	// conclude draws the samples that are drawn after the last step. A run that is killed meanwhile
+	// resumes after its last step and draws all of them again, identically.
+	conclude(ctx context.Context, t *job, device tensor.Device) error
+}
+
+// kindTraits are the properties of a kind of method. For example, SGLD is rated and tempered, HMC
+// is tempered and exact, SWAG is rated and collected, and Laplace is rated and drawn.
+type kindTraits struct {
+	rated       bool // has a learning rate, from Spec.Schedule
+	tempered    bool // samples at a temperature, so that temperatures and R-hat are measured
+	independent bool // draws its minibatches independently at each step, not in epochs
+	exact       bool // uses energies of all data at each step; needs float64 parameters
+	paths       bool // a step is a whole trajectory
+	epochs      int  // default number of epochs; 0 is 8
+	collected   bool // the states that are kept are not samples: conclude draws these from them
+	drawn       bool // no states are kept: conclude draws the samples
+	dirichlet   bool // the exponentials of the logits are the concentrations of a Dirichlet distribution
+}
+
+// inputs are the inputs of a network's training in a graph. x is a minibatch [B C H W] of
+// normalised and augmented pixels, and labels [B] its classes.
+type inputs struct {
+	network   layers.Sequential
+	x, labels *graph.Node
+	weights   *graph.Node // of the labels, [B]; nil without class weights
+	posterior langevin.Posterior
+}
+
+// loss applies the network, and returns its logits [B K] and the mean cross-entropy of the
+// minibatch, weighted by class if the classes have weights. Gradients of the posterior's potential
+// are made from this loss and the prior, see langevin.Posterior.
+func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
+	logits = in.network.Apply(b, in.x)
+	return logits, measure.Loss(b, logits, in.labels, in.weights)
+}
+
+// plain is embedded by kinds, and does what most of them do: no extra layers, Spec.Samples evenly
+// spaced states, one prediction with each, and nothing to conclude.
+type plain struct{}
+
+func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
+func (plain) kept(s *Spec) int                                       { return s.Samples }
+func (plain) passes(*Spec) int                                       { return 1 }
+
+// Validate implements Method for methods without attributes.
+func (plain) Validate() error { return nil }
+
+func (plain) conclude(context.Context, *job, tensor.Device) error { return nil }
+
+// states returns the state of each chain of the session with weight 1.
+func (plain) states(t *job, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
+
+// takeWeighted returns the state of each chain of the session with the same weight. Weights are
+// relative: averages divide by their sum.
+func (t *job) takeWeighted(weight float64) ([]samples.Sample, error) {
+	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weight) })
+}
+
+// takeEach returns a sample of each chain.
+func (t *job) takeEach(take func(chain int) (samples.Sample, error)) ([]samples.Sample, error) {
+	states := make([]samples.Sample, t.spec.Chains)
+	for chain := range states {
+		var err error
+		if states[chain], err = take(chain); err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
+}
+
+// optimizerKind is the kind of an optimizer: its only sample is the last state.
+type optimizerKind struct {
+	plain
+	optimizer optimizers.Optimizer
+}
+
+func (o optimizerKind) traits() kindTraits {
+	return kindTraits{rated: optimizers.UsesRates(o.optimizer)}
+}
+func (optimizerKind) applies(string) bool { return false }
+func (o optimizerKind) check(*Spec) error { return o.optimizer.Validate() }
+
+func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+	logits, loss = in.loss(b)
+	parameters := b.Parameters()
+	gradients := b.Gradients(loss, parameters...)
+	var rates *graph.Node
+	if o.traits().rated {
+		rates = b.Table("rates", t.rates)
+	}
+	optimizers.Update(b, o.optimizer, parameters, gradients, rates)
+	return logits, loss, b.Err()
+}
+
+// minibatchKind is the kind of a sampler on minibatches. It is used as it is, with control
+// variates, or with replica exchange, depending on the Spec.
+type minibatchKind struct {
+	plain
+	sampler langevin.Sampler
+}
+
+func (s minibatchKind) traits() kindTraits {
+	_, independent := s.sampler.(langevin.IndependentBatches)
+	return kindTraits{rated: true, tempered: true, independent: independent}
+}
+
+func (s minibatchKind) applies(setting string) bool {
+	switch setting {
+	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles",
+		"warm-start", "warm-schedule", "warm-epochs", "warm-patience":
+		return true
+	case "anchor", "order": // which need epochs
+		return !s.traits().independent
+	case "temperatures":
+		return !langevin.HasMomentum(s.sampler)
+	}
+	return false
+}
+
+// check makes the table of temperatures of a tiny plan, because Temperatures refuses samplers whose
+// preconditioner freezes too late for burn-in or cycles, whatever the length of the run.
+func (s minibatchKind) check(spec *Spec) error {
+	sampler := langevin.FrozenAt(s.sampler, 1)
+	if err := sampler.Validate(); err != nil {
+		return err
+	}
+	if spec.BurnIn != nil && *spec.BurnIn == 0 {
+		if _, err := (langevin.Plan{Steps: 1, Thinning: 1}).Temperatures(sampler, *spec.Temperature); err != nil {
+			return errors.Errorf("pollen: burn-in is 0 of %d epochs, but %s adapts its preconditioner until burn-in ends: use more epochs, or burn-in-steps",
+				spec.Epochs, sampler.Name())
+		}
+	}
+	if spec.Cycles == 0 {
+		return nil
+	}
+	_, err := langevin.Plan{Steps: 2, BurnIn: 1, Thinning: 1, Cycles: 1}.Temperatures(sampler, *spec.Temperature)
+	return err
+}
+
+func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+	// A preconditioner that adapts must be constant while samples are drawn: it freezes at the end
+	// of burn-in.
+	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
+	if independent, ok := sampler.(langevin.IndependentBatches); ok {
+		sampler = independent.InBatches(t.spec.Batch)
+	}
+	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
+		return nil, nil, err
+	}
+	logits, loss = in.loss(b)
+	h := in.posterior.StepSizes(t.rates)
+	switch {
+	case len(t.spec.Temperatures) > 0:
+		exchange := t.spec.exchange(t.data.Len())
+		t.replicas, err = exchange.Attach(b, sampler, in.posterior, loss, h)
+		t.hooks = append(t.hooks, t.replicas)
+	case t.spec.Anchor > 0:
+		variates := langevin.ControlVariates{BatchSize: t.spec.Batch, Refresh: t.spec.Anchor * t.data.Len() / t.spec.Batch}
+		anchor, failed := variates.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
+		t.hooks, err = append(t.hooks, anchor), failed
+	default:
+		err = langevin.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
+	}
+	return logits, loss, err
+}
+
+// states returns samples with the weights of Spec.Weights: the step size h = rate/N of the step
+// that led to the state, or 1. With replica exchange, only the replicas at the lowest temperature
+// are samples.
+func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
+	weight := 1.0
+	if t.spec.Weights == StepSize {
+		weight = t.rates[step-1] / float64(t.data.Len())
+	}
+	if t.replicas != nil {
+		return t.replicas.Samples(t.session, weight)
+	}
+	return t.takeWeighted(weight)
+}
+
+// swapEvery is the number of steps between two attempts to swap temperatures, and energyMinibatches
+// the number of minibatches that an energy is averaged over for one.
+const (
+	swapEvery         = 50
+	energyMinibatches = 10
+)
+
+// exchange returns the replica exchange of the specification's temperatures, on a number of
+// examples. A swap needs the energy difference of two replicas, which minibatches only estimate;
+// Correction makes up for the error of the estimate. The energy of a minibatch with all data has no
+// error, and neither has that of all minibatches of an epoch.
+func (s Spec) exchange(examples int) langevin.ReplicaExchange {
+	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
+	if s.Batch >= examples {
+		return e
+	}
+	e.Minibatches, e.Correction = energyMinibatches, 1
+	if s.Batch < 1 {
+		return e
+	}
+	// Minibatches of one epoch are drawn without replacement, which lowers the error; BatchSize is
+	// set only if a swap's minibatches fit into an epoch, with its cut one.
+	cut := 1 // minibatches that contain an epoch's end
+	if examples%s.Batch == 0 {
+		e.Minibatches, cut = min(energyMinibatches, examples/s.Batch), 0
+	}
+	if e.Minibatches+cut <= examples/s.Batch {
+		e.BatchSize = s.Batch
+	}
+	return e
+}
+
+// replicasOfEach returns how many chains of the session make one of the run: one for each
+// temperature.
+func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
+
+// job is what a kind of method sees of a training: what to attach to, and what attach leaves for
+// the steps that follow. rates and temperatures have one entry for each step of the run.
+type job struct {
+	spec Spec
+	data *datasets.Dataset
+	plan langevin.Plan
+
+	// trained is the network that is trained and inputs are the training images as it reads them,
+	// whose values are there once the session is loaded. predicted is the same network in the
+	// stages in which it predicts; it differs from trained if images are augmented.
+	trained   layers.Sequential
+	inputs    samples.Images
+	predicted parts
+	headNames []string // of the parameters after the cut of an ONNX file
+
+	classWeights []float64 // by class, with the mean 1 over the images; nil without any
+
+	rates        []float64              // by step, on the mean loss
+	temperatures []float64              // by step; nil for optimizers
+	hooks        []langevin.Hook        // called between steps
+	walk         mcmc.Chains            // of samplers on all data
+	replicas     *langevin.Replicas     // of replica exchange
+	meanField    *approximate.MeanField // of Bayes by Backprop
+	teaching     *teaching              // of a distillation
+	session      *graph.Session
+	writer       *rundir.Writer
+	probe        *samples.Probe    // that samples must pass before they are kept
+	note         func(text string) // makes a remark to the user
+}
+
+// labelsInput is the name of the input with the examples' labels.
+const labelsInput = "labels"
+
+// give writes images into a new session, and labels unless they are nil. It closes the session if
+// that fails, so that callers can return its error directly.
+func give(s *graph.Session, images samples.Images, labels []int32) error {
+	err := images.Write(s)
+	if err == nil && labels != nil {
+		err = graph.Write(s, labelsInput, 0, 0, labels)
+	}
+	if err != nil {
+		s.Close()
+	}
+	return err
+}
+
+// posterior returns the posterior to sample.
+func (t *job) posterior() langevin.Posterior {
+	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
+	if t.spec.Prior != nil {
+		p.Prior = *t.spec.Prior
+	}
+	if p.Prior.Kind == langevin.StartPrior {
+		p.Layers = maps.Clone(p.Layers)
+		if p.Layers == nil {
+			p.Layers = map[string]langevin.Prior{}
+		}
+		for _, name := range t.headNames {
+			if _, own := t.spec.Priors[langevin.LayerOf(name)]; p.Layers[name] == (langevin.Prior{}) && !own {
+				p.Layers[name] = customaryPrior
+			}
+		}
+	}
+	return p
+}
+
+// watched returns one weight of the first layer, whose trace and R-hat are recorded; nil if there
+// is none. The choice is arbitrary, but every run of a network has the same one.
+func (t *job) watched(b *graph.Builder) *graph.Node {
+	parameters := b.Parameters()
+	if len(parameters) == 0 {
+		return nil
+	}
+	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
+}
+
+// The metrics of a run: those of the minibatch, and the weight whose trace is recorded. With a
+// Metropolis test they are quantities of the draws, since a proposal, which is then rejected, may
+// be so far off that they are not finite.
+const (
+	lossMetric     = "loss"
+	accuracyMetric = "accuracy"
+	watchedMetric  = "watched"
+)

@@ -1,0 +1,96 @@
+package bayes
+
+import (
+	"encoding/json"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestBuildOf(t *testing.T) {
+	const commit = "0123456789012345678901234567890123456789"
+	of := func(revision string, modified bool, more map[string]string) Build {
+		versions := map[string]string{"go": runtime.Version()}
+		for path, version := range more {
+			versions[path] = version
+		}
+		return Build{revision, modified, versions}
+	}
+	ours := func(version string) debug.Module { return debug.Module{Path: ourModule, Version: version} }
+	replaced := func(path, version string) *debug.Module {
+		return &debug.Module{Path: ourModule, Version: "v1.0.0", Replace: &debug.Module{Path: path, Version: version}}
+	}
+	vcs := func(modified string) []debug.BuildSetting {
+		return []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: commit}, {Key: "vcs.modified", Value: modified}}
+	}
+	theirs := debug.Module{Path: "example.com/flowers", Version: "v0.0.0-20260102030405-012345678901"}
+	for name, c := range map[string]struct {
+		info *debug.BuildInfo
+		want Build
+	}{
+		"nothing":            {nil, of(unknownRevision, true, nil)},
+		"go build":           {&debug.BuildInfo{Main: ours("v0.0.0-20260102030405-012345678901"), Settings: vcs("false")}, of(commit, false, nil)},
+		"go build, modified": {&debug.BuildInfo{Main: ours("v0.0.0-20260102030405-012345678901+dirty"), Settings: vcs("true")}, of(commit, true, nil)},
+		"go run":             {&debug.BuildInfo{Main: ours("(devel)")}, of(unknownRevision, true, nil)},
+		"go test":            {&debug.BuildInfo{Main: ours("")}, of(unknownRevision, true, nil)},
+		"go install":         {&debug.BuildInfo{Main: ours("v1.2.3")}, of("v1.2.3", false, nil)},
+		"another module's program": {
+			&debug.BuildInfo{Main: theirs, Deps: []*debug.Module{{Path: "gorgonia.org/tensor", Version: "v0.9.24"}, {Path: ourModule, Version: "v1.2.3"}},
+				Settings: vcs("false")},
+			of("v1.2.3", false, map[string]string{"gorgonia.org/tensor": "v0.9.24"}),
+		},
+		"replaced by a folder": {
+			&debug.BuildInfo{Main: theirs, Deps: []*debug.Module{replaced("../pollen", "")}, Settings: vcs("false")}, of(unknownRevision, true, nil),
+		},
+		"replaced by a fork": {
+			&debug.BuildInfo{Main: theirs, Deps: []*debug.Module{replaced("example.com/fork", "v1.0.1")}}, of("example.com/fork@v1.0.1", false, nil),
+		},
+		"without us": {&debug.BuildInfo{Main: theirs, Settings: vcs("false")}, of(unknownRevision, true, nil)},
+	} {
+		if diff := cmp.Diff(c.want, buildOf(c.info)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// Builds and devices whose steps are all made again are forgotten.
+func TestContinuedBy(t *testing.T) {
+	m := Manifest{Device: "cpu", Build: Build{Revision: "first"}}
+	by := func(made int, device string) []Continued {
+		m.Continued = m.continuedBy(made, device, m.Build)
+		return m.Continued
+	}
+	by(10, "gpu")
+	if got := by(30, "cpu"); len(got) != 2 || got[0].From != 10 || got[0].Device != "gpu" || got[1].From != 30 || got[1].Device != "cpu" {
+		t.Errorf("two devices: %+v", got)
+	}
+	if got := by(20, "gpu"); len(got) != 1 || got[0].From != 10 {
+		t.Errorf("from an older checkpoint: %+v", got)
+	}
+	if got := by(10, "cpu"); len(got) != 0 {
+		t.Errorf("all steps made again: %+v", got)
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	for _, path := range []string{"../internal/runtest/testdata/plain/manifest.json", "../internal/runtest/testdata/kept/manifest.json"} {
+		content, err := os.ReadFile(path)
+		must(f, err)
+		f.Add(content)
+		f.Add(content[:len(content)/2])
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		m, err := parseManifest(content)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(m)
+		must(t, err)
+		if _, err := parseManifest(again); err != nil {
+			t.Fatalf("what was read cannot be read again: %v: %s", err, again)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+package bayes
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// brisk is a user's sampler.
+type brisk struct {
+	langevin.SGLD
+	Pace float64
+}
+
+// briskly is another, and scalar one that has nothing to keep.
+type (
+	briskly struct {
+		langevin.SGLD
+		Pace float64
+	}
+	scalar float64
+)
+
+// steady is a user's optimizer.
+type steady struct {
+	optimizers.SGD
+	Pace float64
+}
+
+func (scalar) Name() string    { return "number" }
+func (scalar) Validate() error { return nil }
+
+// A user's method trains once it is registered, and its run opens again; others are refused before
+// any work.
+func TestRegister(t *testing.T) {
+	data := squares(t, 100, 3, 1)
+	spec := Spec{Network: "mlp-4", Method: brisk{Pace: 2}, Schedule: optimizers.Constant{Rate: 0.1}, Batch: 20, Epochs: 4, Samples: 2}
+	dir := filepath.Join(t.TempDir(), "run")
+	_, err := Fit(context.Background(), spec, trainOn(data), dir)
+	wantInvalid(t, "not registered", err, "brisk is not registered")
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("a refused method left the folder: %v", err)
+	}
+	before := registry
+	defer func() { registry = before }()
+	must(t, Register("brisk", brisk{Pace: 1}, optimizers.Constant{Rate: 0.1}))
+	_, err = Fit(context.Background(), spec, trainOn(data), dir)
+	must(t, err)
+	run, err := Open(dir)
+	must(t, err)
+	if got := run.Manifest().Spec.Method; got != spec.Method || MethodText(got) != "brisk:pace=2" {
+		t.Errorf("%#v, %q, want the method that was trained with", got, MethodText(got))
+	}
+	wantInvalid(t, "again", Register("brisk", brisk{}, nil), "is registered already")
+	wantInvalid(t, "a known type", Register("new", langevin.SGLD{}, nil), `"sgld" is registered already`)
+	wantInvalid(t, "no name", Register("", brisk{}, nil), "a word for a name")
+
+	wantInvalid(t, "a pointer", Register("new", &briskly{Pace: 1}, optimizers.Constant{Rate: 0.1}), "is a ptr, must be a struct")
+	spec.Method = (*briskly)(nil)
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "a nil pointer", err, "is a ptr, must be a struct")
+	wantInvalid(t, "no struct", Register("new", scalar(1), optimizers.Constant{Rate: 0.1}), "is a float64, must be a struct")
+
+	must(t, Register("briskly", briskly{Pace: 1}, nil))
+	spec.Method, spec.Schedule = briskly{Pace: 1}, nil
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "no schedule", err, "briskly has no customary one")
+	spec.Schedule = optimizers.Constant{Rate: 0.1}
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	must(t, err)
+
+	must(t, Register("steady", steady{Pace: 1}, nil))
+	spec.Method, spec.Schedule, spec.Samples = steady{Pace: 1}, nil, 0
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "no schedule", err, "steady has no customary one")
+
+	spec.Method, spec.Schedule, spec.Batch = mcmc.HMC{LeapfrogSteps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "fields without text", err, "has fields that its text does not")
+}
+
+// Inputs of linear layers in blocks are dropped, too, but not the first layer's, whatever it is in.
+func TestDropoutInBlocks(t *testing.T) {
+	drop, linear := layers.Dropout{Rate: 0.5, AlsoPredicting: true}, layers.Linear{Outputs: 8}
+	of := func(l ...layers.Layer) layers.Sequential { return l }
+	for i, c := range [][2]layers.Sequential{
+		{of(layers.Flatten{}, of(linear, linear), linear), of(layers.Flatten{}, of(linear, drop, linear), drop, linear)},
+		{
+			of(layers.Flatten{}, layers.Residual{Body: of(linear, layers.ReLU{}, linear), Shortcut: of(linear)}, linear),
+			of(layers.Flatten{}, layers.Residual{Body: of(linear, layers.ReLU{}, drop, linear), Shortcut: of(linear)}, drop, linear),
+		},
+		{
+			of(layers.Conv2D{}, layers.Residual{Body: of(linear), Shortcut: of(of(linear))}),
+			of(layers.Conv2D{}, layers.Residual{Body: of(drop, linear), Shortcut: of(of(drop, linear))}),
+		},
+	} {
+		got, err := Dropout{Rate: 0.5}.network(c[0])
+		if err != nil || !reflect.DeepEqual(got, c[1]) {
+			t.Errorf("case %d: %v (%v), want %v", i, got, err, c[1])
+		}
+	}
+	if _, err := (Dropout{Rate: 0.5}).network(of(of(layers.Flatten{}, of(linear)))); err == nil {
+		t.Error("a network of one layer: no error")
+	}
+}
+
+// TestNil: nil contexts, data, directories, networks, priors and schedules are errors that name
+// them, and nil options change nothing.
+func TestNil(t *testing.T) {
+	data := &datasets.Splits{Train: letters.Squares(t, 60, 3, 1)}
+	spec := Spec{Network: "mlp-3", Method: langevin.SGLD{}, Epochs: 2, Samples: 2, Batch: 20}
+	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "run")
+	run, err := Fit(ctx, spec, data, dir, nil, WithObserver(nil), WithDevice(nil), WithNotes(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, nil); err != nil {
+		t.Error(err)
+	}
+	run = run.With(nil)
+	predictor, err := run.Predictor(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer predictor.Close()
+	var none context.Context
+	fit := func(change func(s *Spec)) func() error {
+		return func() error {
+			s := spec
+			change(&s)
+			_, err := Fit(ctx, s, data, filepath.Join(t.TempDir(), "run"))
+			return err
+		}
+	}
+	const context = "the context must not be nil"
+	for name, c := range map[string]struct {
+		call func() error
+		want string
+	}{
+		"fit, context":       {func() error { _, err := Fit(none, spec, data, "x"); return err }, "fit: " + context},
+		"resume, context":    {func() error { _, err := Resume(none, dir, data); return err }, "resume: " + context},
+		"try, context":       {func() error { _, err := Try(none, spec, data.Train, 1); return err }, "try: " + context},
+		"predict, context":   {func() error { _, err := run.Predict(none, data.Train); return err }, "predict: " + context},
+		"assess, context":    {func() error { _, err := run.Assess(none, data.Train, nil); return err }, "predict: " + context},
+		"gradient, context":  {func() error { _, err := run.Gradient(none, data.Train); return err }, "gradient: " + context},
+		"mixing, context":    {func() error { _, err := run.Mixing(none, data); return err }, "mixing: " + context},
+		"calibrate, context": {func() error { return run.Calibrate(none, data.Train) }, "calibrate: " + context},
+		"answer, context":    {func() error { _, err := predictor.Answer(none, data.Train.Images); return err }, "answer: " + context},
+		"fit, data":          {func() error { _, err := Fit(ctx, spec, nil, "x"); return err }, "fit: no data to train on"},
+		"fit, empty splits":  {func() error { _, err := Fit(ctx, spec, &datasets.Splits{}, "x"); return err }, "fit: no data to train on"},
+		"fit, directory":     {func() error { _, err := Fit(ctx, spec, data, ""); return err }, "fit: no directory for the run"},
+		"resume, data":       {func() error { _, err := Resume(ctx, dir, nil); return err }, "resume: no data to train on"},
+		"try, data":          {func() error { _, err := Try(ctx, spec, nil, 1); return err }, "try: no data to train on"},
+		"predict, data":      {func() error { _, err := run.Predict(ctx, nil); return err }, "no images to predict"},
+		"answers":            {func() error { _, err := run.Answers(nil, nil); return err }, "answers: the predictions must not be nil"},
+		"answers, files": {func() error {
+			p, err := run.Predictions(ctx, data.Train, nil)
+			if err == nil {
+				_, err = run.Answers(p, []string{"a.png"})
+			}
+			return err
+		}, "answers: there must be a file for each of 60 predictions, got 1"},
+		"register":       {func() error { return RegisterNetwork("nothing", layers.Sequential{nil}) }, `network "nothing" must not have a nil layer`},
+		"prior":          {fit(func(s *Spec) { s.Prior = &langevin.Prior{} }), "prior: no family: make a prior by Gaussian"},
+		"priors":         {fit(func(s *Spec) { s.Priors = map[string]langevin.Prior{"linear1": {}} }), "layer linear1: langevin: prior: no family"},
+		"schedule":       {fit(func(s *Spec) { s.Schedule = (*optimizers.Constant)(nil) }), "schedule must not be a nil *optimizers.Constant"},
+		"method":         {fit(func(s *Spec) { s.Method = (*langevin.SGLD)(nil) }), "method *langevin.SGLD is a ptr, must be a struct"},
+		"layers":         {fit(func(s *Spec) { s.Network, s.Layers = "", layers.Sequential{} }), "Layers must be at least 1"},
+		"a layer":        {fit(func(s *Spec) { s.Network, s.Layers = "", layers.Sequential{nil} }), "layer 1: <nil>"},
+		"another sample": {func() error { _, err := (&Run{}).Predict(ctx, data.Train); return err }, "level must be between 0 and 1, got 0"},
+	} {
+		if err := c.call(); !errors.As(err, new(InvalidError)) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want that %s", name, err, c.want)
+		}
+	}
+}
+
+// TestZeroMethods: the zero value of a method is an error that names an attribute, or has only
+// attributes whose zero is documented.
+func TestZeroMethods(t *testing.T) {
+	complete := []string{"sgld", "random-walk", "mala", "nuts", "ensemble", "swag", "laplace", "sgd", "momentum", "nesterov", "auto"}
+	for _, k := range registry {
+		zero := reflect.Zero(reflect.TypeOf(k.method)).Interface().(Method)
+		err := zero.Validate()
+		if valid := slices.Contains(complete, k.name); valid != (err == nil) || err != nil && !strings.Contains(err.Error(), " must be ") {
+			t.Errorf("%s: %v", k.name, err)
+		}
+	}
+	if err := (langevin.KSGLD{Alpha: 0.99, Damping: 0.1, Refresh: 20}).Validate(); err == nil {
+		t.Error("ksgld without Rest: no error")
+	}
+}

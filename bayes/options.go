@@ -1,0 +1,299 @@
+package bayes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// Observer receives the events of a run, from one goroutine at a time. It does not change results.
+type Observer func(Event)
+
+// Event is what an Observer receives after each window of steps of a fit, and after each sample of
+// a prediction.
+type Event struct {
+	// Task is "fit", "warm start", "try", "features", "temperature", "mixing", "predict",
+	// "gradient", "llc" or "NUTS".
+	Task string
+	// On is the name of the data.
+	On string
+	// Done and Total are steps of a fit or, at most, of a warm start, samples of a prediction, or
+	// images of which a frozen network computes features.
+	Done, Total int
+	// Images is the number of images processed by all chains, or with the sample, since the event
+	// before. Images over the time between two events is the throughput.
+	Images int
+
+	// Loss, Accuracy and Temperature are means over the steps and chains of a fit's last window,
+	// and RHat is the split R-hat of the watched weight so far: near 1 if the chains agree. They
+	// are NaN if they do not apply.
+	Loss, Accuracy, Temperature, RHat float64
+	// ValidationLoss and ValidationAccuracy are the mean scores of the chains on some of the
+	// validation images, and ValidationNLL the negative log-likelihood of the average of the
+	// samples so far or, before the first, of the chains. They are NaN if they were not measured.
+	ValidationLoss, ValidationAccuracy, ValidationNLL float64
+
+	// Remark, if not empty, is a sentence for a person, such as a warning; the numbers above are
+	// then 0.
+	Remark string
+}
+
+// Option sets how a call is made and observed. It does not change samples, apart from rounding by
+// the device. A nil Option changes nothing.
+type Option func(*environment)
+
+// environment is what options set: everything about a call that does not belong to the Spec,
+// because the samples do not depend on it.
+type environment struct {
+	device             tensor.Device
+	observe            Observer
+	notes              map[string]string
+	level              float64
+	withoutDamaged     bool
+	inDistributionRate float64
+	setRule            evaluate.SetRule
+	// risk is the largest certified error rate among the images that are answered, or 0: none is
+	// referred. riskConfidence is the confidence of the certificate.
+	risk, riskConfidence float64
+	now                  func() time.Time
+	unlabelled           *datasets.Dataset
+	featureDir           string
+}
+
+// WithDevice makes a call compute on a device, which the caller closes. The default is the host
+// with all its threads.
+func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
+
+// WithObserver makes a call report its progress to an observer; nil is none.
+func WithObserver(o Observer) Option {
+	return func(e *environment) {
+		if e.observe = o; o == nil {
+			e.observe = func(Event) {}
+		}
+	}
+}
+
+// WithNotes adds notes to the manifest of a new run, such as where its data came from.
+// Run.Calibrate adds them to the calibration.
+func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
+
+// WithUnlabelled adds images to those that a Distillation is trained on; their labels are not used.
+// It has no effect on other methods. Resume must be given the same ones.
+func WithUnlabelled(images *datasets.Dataset) Option {
+	return func(e *environment) { e.unlabelled = images }
+}
+
+// WithFeatureCache makes a call keep the features that a frozen network computes in a directory,
+// which other calls and processes may share, and take those that are there: they are found by the
+// contents of the network's file, its cut and input, the device's kind and the image. The directory
+// takes at most 1 GiB; features that were not used for the longest time are removed, and damaged
+// ones computed again. "", the default, keeps them in memory only. If the directory cannot be
+// written, the call continues without it, and the observer receives a remark.
+func WithFeatureCache(dir string) Option { return func(e *environment) { e.featureDir = dir } }
+
+// WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
+func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
+
+// WithSetRule sets how prediction sets are formed: by which score, with a threshold for each class
+// or one for all, and whether they may be empty. By default they have the most probable classes by
+// one threshold, and are never empty.
+func WithSetRule(rule evaluate.SetRule) Option { return func(e *environment) { e.setRule = rule } }
+
+// WithRisk makes answers have Refer, by the lowest confidence threshold from which on the error
+// rate is at most risk, with a probability of at least confidence over the images that the run was
+// calibrated on; see evaluate.Calibration.Certify. risk 0, the default, is none, and confidence 0
+// is evaluate.RiskConfidence.
+func WithRisk(risk, confidence float64) Option {
+	return func(e *environment) { e.risk, e.riskConfidence = risk, cmp.Or(confidence, evaluate.RiskConfidence) }
+}
+
+// WithoutDamaged makes a call continue without samples and a calibration that are damaged or
+// missing, which are errors otherwise. Run.LeftOut lists these samples, and the observer gets a
+// remark.
+func WithoutDamaged() Option { return func(e *environment) { e.withoutDamaged = true } }
+
+// WithInDistributionRate sets the fraction of in-distribution images that are recognized as such;
+// 0.95 by default.
+func WithInDistributionRate(rate float64) Option {
+	return func(e *environment) { e.inDistributionRate = rate }
+}
+
+// WithClock sets the clock by which Auto measures the device's speed; by default it is the
+// system's.
+func WithClock(now func() time.Time) Option { return func(e *environment) { e.now = now } }
+
+// checkLevels refuses a level or a rate that is not a probability.
+func (e environment) checkLevels() error {
+	switch {
+	case !(e.level > 0 && e.level < 1):
+		return invalid("level must be between 0 and 1, got %v", e.level)
+	case !(e.inDistributionRate > 0 && e.inDistributionRate < 1):
+		return invalid("in-distribution rate must be between 0 and 1, got %v", e.inDistributionRate)
+	case !(e.risk >= 0 && e.risk < 1):
+		return invalid("risk must be between 0 and 1, got %v", e.risk)
+	case !(e.riskConfidence > 0 && e.riskConfidence < 1):
+		return invalid("confidence of the risk must be between 0 and 1, got %v", e.riskConfidence)
+	}
+	if err := e.setRule.Validate(); err != nil {
+		return InvalidError{err}
+	}
+	return nil
+}
+
+// environmentOf applies options to the defaults; a later option overrides an earlier one.
+func environmentOf(options []Option) environment {
+	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95, riskConfidence: evaluate.RiskConfidence, now: clock}
+	e.apply(options)
+	return e
+}
+
+// apply applies options, of which nil ones change nothing.
+func (e *environment) apply(options []Option) {
+	for _, option := range options {
+		if option != nil {
+			option(e)
+		}
+	}
+}
+
+// on calls do with the environment's device or, without one, with a new host device, which it
+// closes.
+func (e environment) on(do func(tensor.Device) error) error {
+	if e.device != nil {
+		return do(e.device)
+	}
+	host := tensor.NewHost(0)
+	return cmp.Or(do(host), host.Close())
+}
+
+func (e environment) remark(text string) { e.observe(Event{Remark: text}) }
+
+// DeviceNames returns the forms of names that OpenDevice accepts.
+func DeviceNames() []string { return []string{"auto", "cpu", "cuda", "cuda:1", "cuda:0,1"} }
+
+// Precisions returns the precisions that matrix products on GPUs can have.
+func Precisions() []string {
+	return []string{string(cuda.FP32), string(cuda.TF32), string(cuda.BF16)}
+}
+
+// DeviceOptions name a device and set how it computes.
+type DeviceOptions struct {
+	// Name is one of the forms of DeviceNames, such as "cuda:1". "" is auto: the first GPU, or the
+	// CPU if there is none or Threads is set.
+	Name string
+	// Threads is the number of the CPU's threads; 0 is all. Results do not depend on it.
+	Threads int
+	// Precision is one of Precisions, that of the operands of matrix products on GPUs; "" is fp32.
+	// Others are faster and less exact.
+	Precision string
+}
+
+// Validate returns an InvalidError for options that are not valid on any machine.
+func (o DeviceOptions) Validate() error {
+	_, isCUDA, err := parseCUDA(o.Name)
+	switch {
+	case err != nil:
+		return err
+	case !isCUDA && o.Name != "" && !slices.Contains(DeviceNames(), o.Name):
+		return invalid("no device %q; there are %s", o.Name, strings.Join(DeviceNames(), ", "))
+	case o.Threads < 0:
+		return invalid("threads must be at least 1, or 0 for all, got %d", o.Threads)
+	case o.Threads > 0 && isCUDA:
+		return invalid("threads applies to cpu, not to %s", o.Name)
+	case o.Precision == "":
+		return nil
+	case !slices.Contains(Precisions(), o.Precision):
+		return invalid("no precision %q; there are %s", o.Precision, strings.Join(Precisions(), ", "))
+	case o.Name == "cpu" || o.Threads > 0:
+		return invalid("precision applies to cuda, not to cpu")
+	}
+	return nil
+}
+
+// parseCUDA reads the numbers of GPUs from "cuda", "cuda:1" or "cuda:0,1". gpus is nil for "cuda",
+// the first GPU.
+func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
+	list, isCUDA := strings.CutPrefix(name, "cuda:")
+	if !isCUDA {
+		return nil, name == "cuda", nil
+	}
+	for _, item := range strings.Split(list, ",") {
+		index, err := strconv.Atoi(item)
+		if err != nil || index < 0 || slices.Contains(gpus, index) {
+			return nil, true, invalid("device must be cuda, cuda:1 or cuda:0,1, with each GPU once, got %q", name)
+		}
+		gpus = append(gpus, index)
+	}
+	return gpus, true, nil
+}
+
+// compiling ends the note about a GPU: the first program that uses a kernel waits for the driver's
+// compiler, which takes seconds.
+const compiling = "; its driver compiles each kernel once, at its first use"
+
+// OpenDevice opens a device for WithDevice. The note reports what was opened and, for "auto", why.
+func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) {
+	if err := o.Validate(); err != nil {
+		return nil, "", err
+	}
+	gpus, isCUDA, _ := parseCUDA(o.Name)
+	if isCUDA {
+		device, err := cuda.Open(cuda.Options{GPUs: gpus, Precision: cuda.Precision(o.Precision)})
+		if err != nil {
+			return nil, "", err
+		}
+		return device, Describe(device) + compiling, nil
+	}
+	if o.Name == "cpu" || o.Threads > 0 {
+		host := tensor.NewHost(o.Threads)
+		return host, Describe(host), nil
+	}
+	// auto: a machine without a GPU is no error, unless a precision asks for one.
+	gpu, err := cuda.Open(cuda.Options{Precision: cuda.Precision(o.Precision)})
+	switch {
+	case err == nil:
+		return gpu, Describe(gpu) + ", the first GPU" + compiling, nil
+	case o.Precision != "":
+		return nil, "", invalid("precision applies to cuda, and there is no GPU: %v", err)
+	}
+	host := tensor.NewHost(o.Threads)
+	return host, Describe(host) + "; no GPU (pollen devices says why)", nil
+}
+
+// Describe returns the name of a device and its instruction set, if it is the host.
+func Describe(device tensor.Device) string {
+	if _, ok := device.(*tensor.Host); !ok {
+		return device.Name()
+	}
+	return fmt.Sprintf("%s, %s kernels", device.Name(), kernel.InstructionSet())
+}
+
+// checkContext refuses a nil context, which would be a panic later.
+func checkContext(ctx context.Context, task string) error {
+	if ctx == nil {
+		return invalid("%s: the context must not be nil: use context.Background", task)
+	}
+	return nil
+}
+
+// checkNil refuses nil pointers among methods and schedules, of which interfaces are not nil.
+func checkNil(what string, value any) error {
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
+		return invalid("%s must not be a nil %T", what, value)
+	}
+	return nil
+}
+
+// clock is the clock by which Auto measures the device's speed, see WithClock.
+func clock() time.Time { return time.Now() }

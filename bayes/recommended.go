@@ -1,0 +1,168 @@
+package bayes
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// The method of a specification without one: chains that each make one short cycle from weights
+// that an optimizer found at a high rate, which finds solutions that hold for other images better
+// than a low one. Many short chains predict better than a few long ones: docs/defaults.md has the
+// measurements that these numbers were chosen by.
+const (
+	minRecommendedChains  = 4
+	maxRecommendedChains  = 12
+	recommendedEpochs     = 5 // of a chain, and at most of its warm start, on many data
+	minRecommendedSteps   = 100
+	recommendedPatience   = 200 // steps
+	recommendedBurnIn     = 0.9 // of a cycle
+	recommendedSamples    = 32  // of all chains
+	minRecommendedSamples = 4   // of a chain: the fewest with a split R-hat
+
+	// Learning rates of warm starts, from which those of cycles fall to 0. Deep networks do not
+	// learn at the rate of defaultNetwork, see wideFraction.
+	recommendedRate     = 0.06
+	recommendedWideRate = 0.03
+
+	// Of pretrained networks, which a high rate would make forget what they learned.
+	pretrainedCycles = 4
+)
+
+// recommendedPrior is wider than customaryPrior, whose pull towards 0 makes chains that explore at
+// a high rate less certain than they are right.
+var recommendedPrior = langevin.Gaussian(0.6)
+
+// recommended returns the specification with a method if it has none: Auto for the head of a frozen
+// ONNX network, and otherwise SGHMC with several chains, cycles and, if warm, a warm start. A field
+// that is given stays, and excludes what it does not fit with.
+func (s Spec) recommended(warm bool, examples int) Spec {
+	if s.Method != nil {
+		return s
+	}
+	if s.isPretrained() && cmp.Or(s.Freeze, freezeAll) == freezeAll {
+		s.Method = Auto{} // a head is cheap enough for samplers on all data
+		return s
+	}
+	if s.Network == "" && s.Layers == nil {
+		s.Network = defaultNetwork
+	}
+	s.Method = langevin.SGHMC{Friction: 0.1}
+	if len(s.Temperatures) > 0 { // which velocities exclude
+		s.Method = langevin.SGLD{}
+	}
+	if s.Subset > 0 {
+		examples = min(s.Subset, examples)
+	}
+	if warm && s.WarmStart == nil && s.Start == "" {
+		s.fillRecommendedWarmStart(max(1, examples))
+	}
+	if s.Weights == "" {
+		s.Weights = Equal
+	}
+	// Settings of chains that are sampled from one end of burn-in to the end of the run.
+	constant := s.Schedule != nil || s.BurnIn != nil || s.BurnInSteps != 0 || s.Thinning != 0 || s.Keep != 0 || s.Anchor != 0 || len(s.Temperatures) > 0
+	switch {
+	case constant && s.Cycles == 0:
+		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
+	case s.isPretrained():
+		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
+		s.Cycles = cmp.Or(s.Cycles, fewest(pretrainedCycles, s.Epochs, s.Samples))
+	default:
+		s.fillShortChains(max(1, examples))
+	}
+	return s
+}
+
+// fillRecommendedWarmStart sets a warm start: momentum, which at T = 0 is SGHMC, at a high rate,
+// until it improves no more; of pretrained networks Adam, at its customary rate for them.
+func (s *Spec) fillRecommendedWarmStart(examples int) {
+	if s.isPretrained() {
+		s.WarmStart = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+		return
+	}
+	s.WarmStart = optimizers.Momentum{Decay: 0.9}
+	batch := s.warmBatch(examples)
+	if s.WarmEpochs == 0 {
+		s.WarmEpochs = max(recommendedEpochs, epochsOf(minSteps, batch, examples))
+	}
+	if s.WarmPatience == 0 {
+		s.WarmPatience = min(s.WarmEpochs, epochsOf(recommendedPatience, batch, examples))
+	}
+	if s.WarmSchedule == nil {
+		s.WarmSchedule = optimizers.Constant{Rate: s.recommendedRate()}
+		// A warm-up must be shorter than the warm start, whose epochs lack the images held out.
+		if steps := s.WarmEpochs * examples / batch; steps > 2*risingSteps {
+			s.WarmSchedule = optimizers.WarmUp{Steps: risingSteps, Then: s.WarmSchedule}
+		}
+	}
+}
+
+// recommendedRate returns the learning rate of a warm start, and that which a cycle begins with.
+func (s *Spec) recommendedRate() float64 {
+	if s.Network != defaultNetwork {
+		return recommendedWideRate
+	}
+	return recommendedRate
+}
+
+// epochsOf returns the number of epochs that have a number of steps, rounded up.
+func epochsOf(steps, batch, examples int) int { return (steps*batch + examples - 1) / examples }
+
+// fillShortChains sets what many short chains of a number of examples have. The more epochs a
+// chain takes to make enough steps, the more chains there are.
+func (s *Spec) fillShortChains(examples int) {
+	batch := cmp.Or(s.Batch, customaryBatch(examples))
+	if s.Chains == 0 {
+		s.Chains = min(maxRecommendedChains, minRecommendedChains*customaryEpochs(batch, examples)/standardEpochs)
+	}
+	s.Epochs = cmp.Or(s.Epochs, max(recommendedEpochs, epochsOf(minRecommendedSteps, batch, examples)))
+	s.Cycles = cmp.Or(s.Cycles, 1)
+	if _, ok := s.Method.(langevin.SGHMC); ok && s.Schedule == nil && s.Cycles == 1 {
+		s.Schedule = optimizers.Cyclical{Initial: s.recommendedRate(), Cycles: 1}
+	}
+	if length := s.cycleEpochs(); s.BurnIn == nil && s.BurnInSteps == 0 && length > 0 {
+		s.BurnIn = new(min(int(recommendedBurnIn*float64(length)), length-1))
+	}
+	if s.Samples == 0 && s.Thinning == 0 {
+		s.Samples = max(minRecommendedSamples, recommendedSamples/s.Chains, s.Cycles)
+		if s.BurnIn != nil && s.Cycles == 1 { // a step has at most one
+			s.Samples = max(1, min(s.Samples, (s.Epochs-*s.BurnIn)*examples/batch))
+		}
+	}
+	if s.Prior == nil {
+		s.Prior = new(recommendedPrior)
+	}
+}
+
+// fewest returns the smallest of n and those limits that are given, which are positive.
+func fewest(n int, limits ...int) int {
+	for _, limit := range limits {
+		if limit > 0 {
+			n = min(n, limit)
+		}
+	}
+	return n
+}
+
+// recommendedFor returns the recommended specification for data. Data of which no image can be held
+// out of the warm start, because each class has only one or only one group, get none.
+func (s Spec) recommendedFor(data *datasets.Dataset, e environment) Spec {
+	if s.Method != nil || s.isPretrained() {
+		return s.recommended(true, data.Len())
+	}
+	of := data
+	if s.Subset > 0 && s.Subset < data.Len() {
+		if first, err := data.First(s.Subset); err == nil { // otherwise taking the subset fails in Fit
+			of = first
+		}
+	}
+	_, _, err := s.divided(of)
+	if err != nil && s.WarmStart == nil && s.Start == "" {
+		e.remark(fmt.Sprintf("no warm start: %v", err))
+	}
+	return s.recommended(err == nil, data.Len())
+}

@@ -1,0 +1,81 @@
+package bayes
+
+import (
+	"testing"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Without a method, fewer images have more chains, each of at least 100 steps after a warm start of
+// up to 1000.
+func TestRecommended(t *testing.T) {
+	for _, c := range []struct {
+		spec                                               Spec
+		examples, chains, epochs, warm, burnIn, samples, n int
+		schedule                                           string
+	}{
+		{Spec{}, 1000, 12, 10, 100, 9, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 2000, 12, 5, 50, 4, 4, 1, "cyclical:0.06,1"},
+		{Spec{Subset: 1000}, 60_000, 12, 10, 100, 9, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 6000, 8, 5, 17, 4, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 60_000, 4, 5, 5, 4, 8, 1, "cyclical:0.06,1"},
+		{Spec{Network: "cnn"}, 376, 12, 10, 99, 9, 4, 1, "cyclical:0.03,1"},
+		{Spec{Batch: 1000}, 1000, 12, 100, 100, 90, 4, 1, "cyclical:0.06,1"},
+		{Spec{Epochs: 4}, 1000, 12, 4, 100, 3, 4, 1, "cyclical:0.06,1"},
+		{Spec{Epochs: 1, Chains: 2, Samples: 3}, 1000, 2, 1, 100, 0, 3, 1, "cyclical:0.06,1"},
+		// What is given stays.
+		{Spec{Cycles: 4, Epochs: 40}, 1000, 12, 40, 100, 9, 4, 4, "cyclical:0.0126,4"},
+		{Spec{Chains: 2}, 1000, 2, 10, 100, 9, 10, 1, "cyclical:0.06,1"},
+		// A step has at most one sample.
+		{Spec{Chains: 2, Epochs: 4}, 100, 2, 4, 100, 3, 10, 1, "cyclical:0.06,1"},
+		{Spec{WarmEpochs: 3}, 1000, 12, 10, 3, 9, 4, 1, "cyclical:0.06,1"},
+		// A burn-in or a schedule means chains without cycles.
+		{Spec{BurnIn: new(10)}, 1000, 4, 100, 100, 10, 10, 0, "constant:0.0063"},
+		{Spec{Schedule: optimizers.Constant{Rate: 0.01}}, 1000, 4, 100, 100, 38, 10, 0, "constant:0.01"},
+	} {
+		s, err := c.spec.resolve(c.examples)
+		if err != nil {
+			t.Errorf("%+v, %d examples: %v", c.spec, c.examples, err)
+			continue
+		}
+		if s.Chains != c.chains || s.Epochs != c.epochs || s.WarmEpochs != c.warm || *s.BurnIn != c.burnIn || s.Samples != c.samples || s.Cycles != c.n ||
+			s.Schedule.String() != c.schedule {
+			t.Errorf("%+v, %d examples: %d chains of %d epochs, warm start of %d, burn-in %d, %d samples, %d cycles, %v, want %+v", c.spec, c.examples,
+				s.Chains, s.Epochs, s.WarmEpochs, *s.BurnIn, s.Samples, s.Cycles, s.Schedule, c)
+		}
+		prior := recommendedPrior
+		if c.n == 0 {
+			prior = customaryPrior
+		}
+		if *s.Prior != prior {
+			t.Errorf("%+v: prior %v, want %v", c.spec, *s.Prior, prior)
+		}
+	}
+	for _, c := range []struct {
+		spec           Spec
+		examples       int
+		want, schedule string
+		patience       int
+	}{
+		{Spec{}, 1000, "momentum:decay=0.9", "warmup:50,constant:0.06", 20},
+		{Spec{}, 60_000, "momentum:decay=0.9", "warmup:50,constant:0.06", 1},
+		{Spec{Network: "cnn"}, 376, "momentum:decay=0.9", "warmup:50,constant:0.03", 20},
+		{Spec{WarmEpochs: 3}, 1000, "momentum:decay=0.9", "constant:0.06", 3}, // too short for a warm-up
+		{Spec{BurnIn: new(10)}, 1000, "momentum:decay=0.9", "warmup:50,constant:0.06", 20},
+		// An optimizer that is given has its own schedule.
+		{Spec{WarmStart: optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}}, 1000, "adam:beta1=0.9,beta2=0.999,epsilon=1e-08",
+			"constant:0.001", 20},
+	} {
+		s, err := c.spec.resolve(c.examples)
+		if err != nil || MethodText(s.WarmStart) != c.want || s.WarmSchedule.String() != c.schedule || s.WarmPatience != c.patience {
+			t.Errorf("%d examples: warm start by %s, %v, with a patience of %d epochs, want %s, %s, %d (%v)", c.examples, MethodText(s.WarmStart),
+				s.WarmSchedule, s.WarmPatience, c.want, c.schedule, c.patience, err)
+		}
+	}
+	given := langevin.Laplace(0.1)
+	s, err := Spec{Prior: &given}.resolve(1000)
+	if err != nil || *s.Prior != given {
+		t.Errorf("prior %v, want %v (%v)", s.Prior, given, err)
+	}
+}

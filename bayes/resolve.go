@@ -1,0 +1,486 @@
+package bayes
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// defaultNetwork is the network that samplers' customary schedules are for. Other networks are
+// wider and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and
+// the more inputs a layer has, the smaller its steps must be. Optimizers keep their rates.
+const (
+	defaultNetwork = "lenet-small"
+	wideFraction   = 0.25
+)
+
+// tuningFraction of their rates is what optimizers get that train a pretrained network as a whole:
+// at its own rate Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
+const tuningFraction = 0.1
+
+// Rates from steepRate on rise for risingSteps, or the first tenth of a shorter run.
+const (
+	steepRate   = 0.05
+	risingSteps = 50
+)
+
+// customaryPrior is the default prior, and that of weights which start at random where others have
+// a prior around their starting values.
+var customaryPrior = langevin.Gaussian(0.316)
+
+// Some defaults depend on the number of examples. Small data sets get smaller batches, enough
+// epochs for minSteps steps, and samplers' rates scaled by sqrt(n), n examples, since the noise of
+// a sampler is proportional to sqrt(rate/n). 2500 examples halve the rate of 10 000 or more.
+const (
+	standardBatch  = 100
+	standardEpochs = 8
+	minBatches     = 10     // minibatches that the data are divided into
+	minSteps       = 1000   // of a run
+	rateExamples   = 10_000 // number of examples from which on rates are not scaled
+	// The number of minibatches in all data at which the rate of matched friction is its
+	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
+	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
+	independentBatches = 600
+	// Stands for a large data set: no default is scaled down.
+	manyExamples = 1 << 40
+)
+
+// maxSteps bounds the tables that have an entry for each step of a run. 2^26 steps are a week at
+// 100 steps per second.
+const maxSteps = 1 << 26
+
+// Resolve returns the specification with defaults for what was left out, as for a large data set;
+// Fit resolves for its data, and may scale batches, epochs and rates. It returns the error of
+// Validate.
+func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
+
+// Validate returns an InvalidError if a field is out of range or has no effect, as far as that does
+// not depend on data.
+func (s Spec) Validate() error {
+	_, err := s.Resolve()
+	return err
+}
+
+// resolve is Resolve for a number of examples. The order is essential: names and method first,
+// since everything depends on the kind of method; then fields that do not apply are refused, while
+// a field that was left out still differs from a default; then defaults; then ranges.
+func (s Spec) resolve(examples int) (Spec, error) {
+	s = s.namedFor(examples)
+	c, err := kindOf(s.Method)
+	if err != nil {
+		return s, err
+	}
+	if err := s.checkApplicable(c); err != nil {
+		return s, err
+	}
+	if _, ok := c.(autoKind); ok {
+		if err := c.check(&s); err != nil {
+			return s, InvalidError{err}
+		}
+		return s, nil // the method that is chosen fills in the rest
+	}
+	if s.Subset > 0 {
+		examples = min(s.Subset, examples)
+	}
+	s.fill(c, max(1, examples))
+	return s, s.validate(c)
+}
+
+// named returns the specification with a network and a method.
+func (s Spec) named() Spec { return s.namedFor(manyExamples) }
+
+// namedFor is named, with what is recommended for a number of examples if there is no method.
+func (s Spec) namedFor(examples int) Spec {
+	if s.Network == "" && s.Layers == nil {
+		s.Network = defaultNetwork
+	}
+	if s.isPretrained() {
+		s.Head, s.Freeze = cmp.Or(s.Head, headLinear), cmp.Or(s.Freeze, freezeAll)
+		if s.file == nil {
+			s.file = newNetworkFile(s.Network, "")
+		}
+	}
+	return s.recommended(true, examples)
+}
+
+// checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user
+// who sets one expects an effect. It comes before fill, which fills in only those that have one.
+func (s Spec) checkApplicable(c methodKind) error {
+	if s.Network != "" && s.Layers != nil {
+		return invalid("network: only one of Network and Layers may be given")
+	}
+	if s.Layers != nil && len(s.Layers) == 0 {
+		return invalid("network: Layers must be at least 1")
+	}
+	if err := s.checkPretrained(); err != nil {
+		return err
+	}
+	if s.Schedule != nil && !c.traits().rated {
+		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))
+	}
+	if s.BurnIn != nil && s.BurnInSteps != 0 {
+		return invalid("burn-in is %d epochs and burn-in-steps is %d: only one of them may be given", *s.BurnIn, s.BurnInSteps)
+	}
+	if s.Samples != 0 && s.Thinning != 0 {
+		return invalid("samples is %d and thinning is %d: only one of them may be given", s.Samples, s.Thinning)
+	}
+	if err := s.checkWarmStart(); err != nil {
+		return err
+	}
+	for _, setting := range settings {
+		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {
+			return notApplicable(setting.Name, s.Method, c)
+		}
+	}
+	return nil
+}
+
+// fill sets defaults for what was left out, for a number of examples. Later defaults build on
+// earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on Cycles.
+func (s *Spec) fill(c methodKind, examples int) {
+	if !c.traits().exact {
+		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
+	}
+	s.fillWarmStart(examples)
+	if s.Epochs == 0 {
+		s.Epochs = cmp.Or(c.traits().epochs, customaryEpochs(s.Batch, examples))
+		if c.traits().dirichlet {
+			s.Epochs = max(s.Epochs, customaryEpochs(s.Batch, examples))
+		}
+		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
+			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // so that burn-in is the usual 3/8 of them
+		}
+	}
+	s.Chains = cmp.Or(s.Chains, 1)
+	if s.Schedule == nil && c.traits().rated {
+		s.Schedule = s.customarySchedule(c, examples)
+	}
+	if s.Prior == nil && c.applies("prior") {
+		s.Prior = new(customaryPrior)
+	}
+	if s.Temperature == nil && c.applies("temperature") {
+		s.Temperature = new(1.0)
+		if len(s.Temperatures) > 0 {
+			*s.Temperature = s.Temperatures[0]
+		}
+	}
+	if s.BurnIn == nil && s.BurnInSteps == 0 && c.applies("burn-in") {
+		// Rounded to the nearest: 3 of 8 epochs.
+		s.BurnIn = new((3*s.cycleEpochs() + 4) / 8)
+		if s.Cycles > 0 {
+			s.BurnIn = new(min((4*s.cycleEpochs()+2)/5, s.cycleEpochs()-1))
+		}
+	}
+	if s.Weights == "" && c.applies("weights") {
+		s.Weights = StepSize
+		if s.Cycles > 0 {
+			s.Weights = Equal
+		}
+	}
+	if s.Samples == 0 && s.Thinning == 0 && c.applies("samples") {
+		s.Samples = 10
+	}
+}
+
+// customaryBatch returns the default batch size: 100, or a tenth of fewer than 1000 examples, so
+// that even a small data set has the noise of minibatches and more than one step per epoch.
+func customaryBatch(examples int) int {
+	return min(standardBatch, max(1, examples/minBatches))
+}
+
+// customaryEpochs returns the default number of epochs: 8, or as many as minSteps steps are.
+// minSteps*batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
+func customaryEpochs(batch, examples int) int {
+	return max(standardEpochs, epochsOf(minSteps, batch, examples))
+}
+
+// customarySchedule returns the method's schedule for the network, the number of examples and the
+// cycles. The rate of plain descent rises at first for other networks than defaultNetwork, some of
+// which do not learn or diverge if they begin with it.
+func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
+	schedule := s.customaryRates(c, examples)
+	if c.traits().tempered || s.Network == defaultNetwork || s.isPretrained() || schedule == nil {
+		return schedule
+	}
+	rising := min(risingSteps, s.Epochs*examples/s.Batch/10)
+	if rates, err := schedule.Rates(2); err != nil || rates[0] < steepRate || rising < 1 {
+		return schedule
+	}
+	return optimizers.WarmUp{Steps: rising, Then: schedule}
+}
+
+// customaryRates returns the method's schedule without a warm-up. Cycles begin at twice the
+// constant rate.
+func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
+	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
+	if !ok {
+		return scheduleOf(s.Method)
+	}
+	if c.traits().tempered && s.Network != defaultNetwork {
+		constant.Rate *= wideFraction
+	}
+	if !c.traits().tempered && s.isPretrained() && !s.Frozen() {
+		constant.Rate = twoDigits(constant.Rate * tuningFraction)
+	}
+	if batches := float64(examples) / float64(s.Batch); c.traits().independent && examples < manyExamples {
+		constant.Rate = twoDigits(constant.Rate * math.Sqrt(independentBatches/batches))
+	} else if c.traits().tempered && examples < rateExamples {
+		constant.Rate = twoDigits(constant.Rate * math.Sqrt(float64(examples)/rateExamples))
+	}
+	if s.Cycles > 0 {
+		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: s.Cycles}
+	}
+	return constant
+}
+
+// twoDigits rounds a rate to two significant digits.
+func twoDigits(rate float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 2, 64), 64)
+	if err != nil {
+		panic(err) // it was just written
+	}
+	return rounded
+}
+
+// validate refuses values out of range in a specification that fill has completed. Comparisons are
+// written so that NaN fails, as in !(x >= 0).
+func (s Spec) validate(c methodKind) error {
+	for _, count := range []struct {
+		name  string
+		value int
+	}{{"batch", s.Batch}, {"epochs", s.Epochs}, {"chains", s.Chains}} {
+		if count.value < 1 && (count.name != "batch" || !c.traits().exact) {
+			return invalid("%s must be at least 1, got %d", count.name, count.value)
+		}
+	}
+	// Sessions number chains with 16 bits, and each replica is a chain of the session.
+	most := math.MaxUint16 / s.replicasOfEach()
+	if s.Chains > most {
+		return invalid("chains must be at most %d, got %d", most, s.Chains)
+	}
+	if s.FirstChain < 0 || s.FirstChain > most-s.Chains {
+		return invalid("first-chain must be 0 to %d, got %d: a run has at most %d chains", most-s.Chains, s.FirstChain, most)
+	}
+	if s.Schedule != nil {
+		if err := checkSchedule("schedule", s.Schedule); err != nil {
+			return err
+		}
+	} else if c.traits().rated {
+		return invalid("schedule must be given, here or in Register: %s has no customary one", MethodName(s.Method))
+	}
+	switch {
+	case s.Subset < 0:
+		return invalid("subset must be at least 1, got %d", s.Subset)
+	case s.Temperature != nil && !(*s.Temperature >= 0 && *s.Temperature < math.Inf(1)):
+		return invalid("temperature must be finite and at least 0, got %v", *s.Temperature)
+	case s.Weights != "" && s.Weights != Equal && s.Weights != StepSize:
+		return invalid("weights must be %s or %s, got %q", Equal, StepSize, s.Weights)
+	case s.Cycles < 0 || s.Cycles > s.Epochs:
+		return invalid("cycles must be 1 to %d, the number of epochs, got %d", s.Epochs, s.Cycles)
+	case s.Anchor < 0 || s.Anchor > s.Epochs:
+		return invalid("anchor must be 1 to %d, the number of epochs, got %d", s.Epochs, s.Anchor)
+	case s.BurnIn != nil && (*s.BurnIn < 0 || *s.BurnIn >= s.cycleEpochs()):
+		return invalid("burn-in is %d of %d epochs, must be at least 0 and less than the epochs", *s.BurnIn, s.cycleEpochs())
+	case s.BurnInSteps < 0:
+		return invalid("burn-in-steps must be at least 1, got %d", s.BurnInSteps)
+	case s.Samples < 0:
+		return invalid("samples must be at least 1, got %d", s.Samples)
+	case s.Thinning < 0:
+		return invalid("thinning must be at least 1, got %d", s.Thinning)
+	case s.WarmEpochs < 0:
+		return invalid("warm-epochs must be at least 1, got %d", s.WarmEpochs)
+	case s.WarmPatience < 0:
+		return invalid("warm-patience must be at least 1, got %d", s.WarmPatience)
+	case s.Keep < 0:
+		return invalid("keep must be at least 1, got %d", s.Keep)
+	case s.Keep > 0 && s.Cycles > 0:
+		return invalid("keep is %d with %d cycles: it might keep no sample of a cycle; use fewer samples", s.Keep, s.Cycles)
+	}
+	if s.Prior != nil {
+		if err := s.Prior.Validate(); err != nil {
+			return InvalidError{err}
+		}
+	}
+	for name, prior := range s.Priors {
+		if err := prior.Validate(); err != nil {
+			return InvalidError{errors.Wrapf(err, "layer %s", name)}
+		}
+	}
+	if err := s.checkLadder(); err != nil {
+		return err
+	}
+	if err := s.ClassWeights.validate(); err != nil {
+		return err
+	}
+	if err := s.checkAugment(c); err != nil {
+		return err
+	}
+	if err := c.check(&s); err != nil {
+		return InvalidError{err}
+	}
+	return nil
+}
+
+// checkSchedule refuses a schedule with a number that no run can use.
+func checkSchedule(what string, schedule optimizers.Schedule) error {
+	if err := checkNil(what, schedule); err != nil {
+		return err
+	}
+	if err := schedule.Validate(); err != nil {
+		return InvalidError{errors.WithMessage(err, what)}
+	}
+	return nil
+}
+
+// plan returns the steps of the run on a number of examples, and the learning rate of each step,
+// zero without a schedule. An epoch has examples/Batch steps, not necessarily an integer; steps are
+// rounded down once, over all epochs.
+func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
+	if c.traits().exact {
+		if err := s.checkExact(examples); err != nil {
+			return langevin.Plan{}, nil, err
+		}
+	}
+	if s.Batch > examples {
+		return langevin.Plan{}, nil, invalid("batch must be at most %d, the number of examples, got %d", examples, s.Batch)
+	}
+	perEpoch := float64(examples) / float64(s.Batch)
+	steps := perEpoch * float64(s.Epochs)
+	if steps > maxSteps {
+		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, must be at most %d", s.Epochs, steps, maxSteps)
+	}
+	// Without burn-in the plan has one sample, the last state.
+	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
+	if c.applies("burn-in") {
+		if err := s.planSampling(c, perEpoch, &plan); err != nil {
+			return plan, nil, err
+		}
+	}
+	if s.Schedule == nil {
+		return plan, make([]float64, plan.Steps), nil
+	}
+	if err := checkTables(plan.Steps); err != nil {
+		return plan, nil, err
+	}
+	rates, err := s.Schedule.Rates(plan.Steps)
+	if err != nil {
+		return plan, nil, InvalidError{err}
+	}
+	// Weights are proportional to the step size, so a sample at rate 0 would not count.
+	for step, rate := range rates {
+		if rate == 0 && c.traits().tempered && plan.SampleAt(step+1) {
+			return plan, nil, invalid("schedule %s is 0 at step %d, after which a sample is drawn: it would have no weight", s.Schedule, step)
+		}
+	}
+	return plan, rates, nil
+}
+
+// planSampling sets when chains that burn in are sampled. Thinning is given, or follows from the
+// number of samples, rounded down, so that there are at least that number.
+func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) error {
+	plan.Cycles, plan.BurnIn = s.Cycles, s.BurnInSteps
+	if s.BurnIn != nil {
+		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))
+	}
+	if steps := plan.Steps / max(1, s.Cycles); plan.BurnIn >= steps {
+		return invalid("burn-in is %d of %d steps, must be less than the steps", plan.BurnIn, steps)
+	}
+	sampling := plan.Steps - max(1, s.Cycles)*plan.BurnIn
+	if plan.Thinning = s.Thinning; plan.Thinning > 0 {
+		if err := plan.Validate(); err != nil {
+			return invalid("thinning of %d steps gives no sample in %d steps, burn-in of %d included, or none in a cycle",
+				s.Thinning, plan.Steps, plan.BurnIn)
+		}
+		return nil
+	}
+	kept := c.kept(&s)
+	plan.Thinning = sampling / kept
+	if err := plan.Validate(); err != nil {
+		what, less := "samples", "more epochs or fewer samples"
+		if c.traits().collected {
+			what, less = "states that "+MethodName(s.Method)+" collects", "more epochs"
+		}
+		return invalid("%d %s in the %d steps after burn-in: a step has at most one, a cycle at least one; use %s", kept, what, sampling, less)
+	}
+	return nil
+}
+
+// checkAugment refuses values out of range, and methods that need the potential as a function of
+// the parameters: with augmentation, evaluating it twice at the same parameters gives two values.
+func (s Spec) checkAugment(c methodKind) error {
+	if s.Augment.isNone() {
+		return nil
+	}
+	if err := s.Augment.op(1).Validate(); err != nil {
+		return invalid("augment: %v", err)
+	}
+	const function = "which must be a function of the parameters, and is not while images change at random"
+	switch {
+	case c.traits().exact:
+		return invalid("augment does not apply to %s: its test compares values of the potential, %s", MethodName(s.Method), function)
+	case len(s.Temperatures) > 0:
+		return invalid("augment cannot be combined with temperatures: swaps compare values of the potential, %s", function)
+	case s.Anchor > 0:
+		return invalid("augment cannot be combined with an anchor, which is the gradient of all data, %s", function)
+	}
+	return nil
+}
+
+// checkLadder refuses temperatures of replica exchange that do not fit each other or other fields.
+func (s Spec) checkLadder() error {
+	if len(s.Temperatures) == 0 {
+		return nil
+	}
+	if err := s.exchange(math.MaxInt32).Validate(); err != nil {
+		return InvalidError{err}
+	}
+	switch {
+	case s.Temperature != nil && *s.Temperature != s.Temperatures[0]:
+		return invalid("temperature must be %v, the first of temperatures %s, got %v", s.Temperatures[0], joinNumbers(s.Temperatures), *s.Temperature)
+	case s.Cycles != 0 || s.Anchor != 0:
+		return invalid("temperatures %s: replica exchange cannot be combined with cycles or an anchor", joinNumbers(s.Temperatures))
+	}
+	return nil
+}
+
+// Build returns the network for a number of classes, from images to logits, with the layers that
+// the method adds to it.
+func (s Spec) Build(classes int) (network layers.Sequential, err error) {
+	s = s.named()
+	switch {
+	case s.Layers != nil:
+		network = s.Layers
+	case s.isPretrained():
+		var stem *stem
+		if stem, err = s.stem(); err != nil {
+			return nil, err
+		}
+		network, err = s.headNetwork(classes)
+		network = append(layers.Sequential{stem}, network...)
+	default:
+		network, err = namedNetwork(s.Network, classes)
+	}
+	return s.completed(network, err)
+}
+
+// completed returns a network with the layers that the method adds to it, or the error of making
+// it.
+func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential, error) {
+	if err != nil {
+		return nil, asInvalid(err)
+	}
+	c, err := kindOf(s.Method)
+	if err != nil {
+		return nil, err
+	}
+	if network, err = c.network(network); err != nil {
+		return nil, InvalidError{errors.WithMessage(err, "pollen: network")}
+	}
+	return network, nil
+}

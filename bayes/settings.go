@@ -1,0 +1,423 @@
+package bayes
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Setting is a field of a Spec as text, as it appears in flags, configuration files and manifests.
+// The table of settings is the only list of a Spec's fields: flags, JSON, comparisons of runs and
+// the help are all made from it, so a new field needs only a row.
+type Setting struct {
+	// Name is the name of the flag and of the JSON member, such as "burn-in".
+	Name string
+	// Kind is the type of the value: "string", "int", "float" or "uint64".
+	Kind string
+	// Usage is the text of the help, one or two lines, with the default.
+	Usage string
+
+	everywhere bool              // it applies to every method; otherwise methodKind.applies decides
+	get        func(s *Spec) any // returns nil if the field was left out
+	set        func(s *Spec, text string) error
+}
+
+// The values of the setting order.
+const (
+	shuffled  = "shuffled"
+	symmetric = "symmetric"
+)
+
+// settings lists the settings in the order of the help, which is also the order of a manifest's
+// JSON. get returns nil for a field that was left out, which JSON then omits. A run's manifest has
+// the resolved Spec, in which no default is left out, so that a later version with other defaults
+// still repeats the run.
+var settings = []Setting{
+	{"model", "string", "network: a name from the list above, a network file, or an ONNX file (default lenet-small)", true,
+		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
+	{"cut", "string", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads)", true,
+		func(s *Spec) any { return orNil(s.Cut) }, func(s *Spec, text string) error { s.Cut = text; return nil }},
+	{"head", "string", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network file\n(default linear)", true,
+		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},
+	{"freeze", "string", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
+		func(s *Spec) any { return orNil(s.Freeze) }, func(s *Spec, text string) error { s.Freeze = text; return nil }},
+	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + inputForm + "\n" +
+		"(default: by the file's metadata, or imagenet)", true,
+		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
+	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
+		func(s *Spec) *int { return &s.Subset }),
+	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n" +
+		"(default: sghmc with 4 to 12 chains, a cycle and a warm start by momentum, as far as the other flags\n" +
+		"allow; auto with a frozen ONNX file)", true,
+		func(s *Spec) any {
+			if s.Method == nil {
+				return nil
+			}
+			return MethodText(s.Method)
+		},
+		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
+	schedule("schedule", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
+		func(s *Spec) *optimizers.Schedule { return &s.Schedule }),
+	number("batch", "minibatch size (default 100, or a tenth of a data set of fewer than 1000; full-batch samplers use all data)", true,
+		func(s *Spec) *int { return &s.Batch }),
+	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
+		"data are few, 5 or 100 steps without --method; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
+		func(s *Spec) *int { return &s.Epochs }),
+	{"budget", "string", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
+		func(s *Spec) any {
+			if s.Budget == 0 {
+				return nil
+			}
+			return s.Budget.String()
+		},
+		func(s *Spec, text string) (err error) {
+			if s.Budget, err = time.ParseDuration(text); err != nil || s.Budget <= 0 {
+				return errors.Errorf("budget must be a time such as 10m, got %q", text)
+			}
+			return nil
+		}},
+	{"start", "string", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
+		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
+	{teacherSetting, "string", "for distil: directory of the run whose predictions are learned", false,
+		func(s *Spec) any { return orNil(s.Teacher) }, func(s *Spec, text string) error { s.Teacher = text; return nil }},
+	{"warm-start", "string", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n" +
+		"which are held out from it, and sampling begins from its best weights (default: momentum without\n--method, else none)", false,
+		func(s *Spec) any {
+			if s.WarmStart == nil {
+				return nil
+			}
+			return MethodText(s.WarmStart)
+		},
+		func(s *Spec, text string) (err error) { s.WarmStart, err = parseWarmStart(text); return err }},
+	schedule("warm-schedule", "learning-rate schedule of the warm start (default: by optimizer and network)", false,
+		func(s *Spec) *optimizers.Schedule { return &s.WarmSchedule }),
+	number("warm-epochs", "maximum number of epochs of the warm start (default 2, 5 without --method, or enough for 1000 steps if\nthe data are few)", false,
+		func(s *Spec) *int { return &s.WarmEpochs }),
+	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs,\n"+
+		"or enough for 200 steps without --method)", false,
+		func(s *Spec) *int { return &s.WarmPatience }),
+	{"augment", "string", "augment training images at random, with any of " + augmentForm + ";\n" +
+		"samples then follow a distribution other than the posterior, see bayes.Augment (default: none)", true,
+		func(s *Spec) any { return orNil(s.Augment.String()) },
+		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
+	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
+		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,
+		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
+		func(s *Spec, text string) (err error) { s.ClassWeights, err = ParseClassWeights(text); return err }},
+	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of\n" +
+		"a cycle; 9/10 of a cycle without --method)", false,
+		func(s *Spec) any { return pointed(s.BurnIn) },
+		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
+	number("samples", "minimum number of samples per chain, evenly spaced or drawn at the end; for mc-dropout, forward passes\n"+
+		"(default 10; 32 of all chains and at least 4 of each without --method)", false,
+		func(s *Spec) *int { return &s.Samples }),
+	number("burn-in-steps", "burn-in in steps, instead of --burn-in in epochs (default: set by --burn-in)", false,
+		func(s *Spec) *int { return &s.BurnInSteps }),
+	number("thinning", "steps from one sample to the next, instead of --samples (default: set by --samples)", false,
+		func(s *Spec) *int { return &s.Thinning }),
+	number("keep", "maximum number of samples per chain on disk: when there are more, every other one is removed and the interval\n"+
+		"between samples doubles (default: all)", false, func(s *Spec) *int { return &s.Keep }),
+	{"weights", "string", "weights of samples in averages: equal, or step-size for weights proportional to the step size (default\n" +
+		"step-size; equal with --cycles, because the last samples of a cycle would have almost no weight)", false,
+		func(s *Spec) any { return orNil(string(s.Weights)) },
+		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
+	number("cycles", "number of cycles of cyclical sampling: each explores without noise during its burn-in, then samples\n"+
+		"(default: 1 without --method, else none)", false,
+		func(s *Spec) *int { return &s.Cycles }),
+	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
+		func(s *Spec) *int { return &s.Anchor }),
+	{"order", "string", "order of minibatches: " + shuffled + " (again in each epoch), or " + symmetric + " (every second epoch is the\n" +
+		"reverse of the one before, which cools short epochs and heats where m sqrt(lambda h) is 1.6 to 5, with m minibatches\n" +
+		"per epoch, curvature lambda and step size h) (default " + shuffled + ")", false,
+		func(s *Spec) any {
+			if !s.Symmetric {
+				return nil
+			}
+			return symmetric
+		},
+		func(s *Spec, text string) error {
+			if text != symmetric && text != shuffled {
+				return errors.Errorf("order must be %s or %s, got %q", shuffled, symmetric, text)
+			}
+			s.Symmetric = text == symmetric
+			return nil
+		}},
+	number("chains", "number of Markov chains, started from different initial values (default 4 to 12 without --method, else 1)", true,
+		func(s *Spec) *int { return &s.Chains }),
+	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
+		func(s *Spec) any {
+			if s.FirstChain == 0 {
+				return nil
+			}
+			return s.FirstChain
+		},
+		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
+	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + ";\n" +
+		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n" +
+		"gaussian:0.6 without --method)", false,
+		func(s *Spec) any {
+			if s.Prior == nil {
+				return nil
+			}
+			return s.Prior.String()
+		},
+		func(s *Spec, text string) error {
+			prior, err := langevin.ParsePrior(text)
+			s.Prior = &prior
+			return err
+		}},
+	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
+		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
+		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
+	{"temperature", "float", "temperature of the posterior; below 1 gives a cold posterior (default 1)", false,
+		func(s *Spec) any { return pointed(s.Temperature) },
+		func(s *Spec, text string) error {
+			v, err := strconv.ParseFloat(text, 64)
+			s.Temperature = &v
+			return err
+		}},
+	{"temperatures", "string", "replica exchange: rising temperatures such as 1,1.02,1.04, with a replica of each chain at each; the first one yields\n" +
+		"the samples; for frequent swaps, neighbours should differ by a relative 2/sqrt(number of weights) (default: none)", false,
+		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
+		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
+	{"seed", "uint64", "random seed of initial values, minibatches and noise (default 0)", true,
+		func(s *Spec) any { return s.Seed },
+		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
+}
+
+// number returns a setting that is a count of at least 1; the field's 0 means that it was left out.
+func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
+	return Setting{name, "int", usage, everywhere,
+		func(s *Spec) any {
+			if v := *field(s); v != 0 {
+				return v
+			}
+			return nil
+		},
+		func(s *Spec, text string) error {
+			v, err := strconv.Atoi(text)
+			if err == nil && v < 1 {
+				return invalid("%s must be at least 1, got %d", name, v)
+			}
+			if err == nil {
+				*field(s) = v
+			}
+			return err
+		}}
+}
+
+// schedule returns a setting that is a schedule of learning rates.
+func schedule(name, usage string, everywhere bool, field func(s *Spec) *optimizers.Schedule) Setting {
+	return Setting{name, "string", usage, everywhere,
+		func(s *Spec) any {
+			if *field(s) == nil {
+				return nil
+			}
+			return (*field(s)).String()
+		},
+		func(s *Spec, text string) (err error) { *field(s), err = optimizers.ParseSchedule(text); return err }}
+}
+
+// Settings returns the fields of a Spec as text.
+func Settings() []Setting { return settings }
+
+// Set sets the field with a setting's name from a text, as in Set("epochs", "20"). An unknown name
+// and a text that cannot be read are an InvalidError, and leave the Spec as it was.
+func (s *Spec) Set(name, text string) error {
+	for _, setting := range settings {
+		if setting.Name == name {
+			changed := *s
+			err := setting.parse(&changed, text)
+			if err == nil {
+				*s = changed
+			}
+			return err
+		}
+	}
+	var names []string
+	for _, setting := range settings {
+		names = append(names, setting.Name)
+	}
+	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Texts returns the settings that were not left out, by name.
+func (s Spec) Texts() map[string]string {
+	texts := map[string]string{}
+	for _, setting := range settings {
+		if value := setting.get(&s); value != nil {
+			texts[setting.Name] = fmt.Sprint(value)
+		}
+	}
+	return texts
+}
+
+// difference returns the first setting, except those named in apart, in which two specifications
+// differ, with both texts. It compares texts, so that pointers to equal values do not differ.
+func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string) {
+	texts, others := s.Texts(), other.Texts()
+	for _, setting := range settings {
+		if !slices.Contains(apart, setting.Name) && texts[setting.Name] != others[setting.Name] {
+			return setting.Name, texts[setting.Name], others[setting.Name]
+		}
+	}
+	return "", "", ""
+}
+
+// parse sets the field. Its errors name the setting and are InvalidError, whatever strconv or the
+// setter returned.
+func (t Setting) parse(s *Spec, text string) error {
+	if text == "" { // of an unset variable, say, which must not mean the default
+		return invalid("%s must not be empty: leave it out for the default", t.Name)
+	}
+	err := t.set(s, text)
+	var number *strconv.NumError
+	switch {
+	case err == nil, errors.As(err, new(InvalidError)):
+		return err
+	case errors.As(err, &number):
+		kinds := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
+		return invalid("%s must be %s, got %q", t.Name, kinds[t.Kind], text)
+	}
+	return InvalidError{errors.WithMessage(err, t.Name)}
+}
+
+// MarshalJSON returns an object with a member for each setting that was not left out. It is written
+// by hand because encoding/json would sort the members of a map, and readers expect the order of
+// the help.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteByte('{')
+	for _, setting := range settings {
+		value := setting.get(&s)
+		if value == nil {
+			continue
+		}
+		content, err := json.Marshal(value)
+		if err != nil {
+			return nil, errors.Wrapf(err, "pollen: %s", setting.Name)
+		}
+		if text.Len() > 1 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, "%q:%s", setting.Name, content)
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Other members are errors. Numbers are parsed from
+// their JSON text, so that a seed of 64 bits loses no digit in a float64.
+func (s *Spec) UnmarshalJSON(content []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(content, &members); err != nil {
+		return errors.Wrap(err, "pollen: specification")
+	}
+	*s = Spec{}
+	for _, setting := range settings {
+		raw, given := members[setting.Name]
+		if !given {
+			continue
+		}
+		delete(members, setting.Name)
+		text := string(raw)
+		if setting.Kind == "string" {
+			if raw[0] != '"' {
+				return invalid("%s must be a string, got %s", setting.Name, raw)
+			}
+			if err := json.Unmarshal(raw, &text); err != nil {
+				return errors.Wrapf(err, "pollen: specification: %s", setting.Name)
+			}
+		}
+		if err := setting.parse(s, text); err != nil {
+			return err
+		}
+	}
+	// What is left are unknown members: Set returns the error that lists the known names.
+	for name := range members {
+		return s.Set(name, "")
+	}
+	return nil
+}
+
+// orNil and pointed turn the zero value or nil pointer of a field into "left out".
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+func pointed[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+// setInt is for fields whose 0 is a value, which number takes for a field that was left out.
+func setInt(text string, set func(v int)) error {
+	v, err := strconv.Atoi(text)
+	if err == nil {
+		set(v)
+	}
+	return err
+}
+
+func joinNumbers(values []float64) string {
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return strings.Join(texts, ",")
+}
+
+func splitNumbers(text string) ([]float64, error) {
+	var values []float64
+	for _, item := range strings.Split(text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(item), 64)
+		if err != nil {
+			return nil, invalid("temperatures %q: %q is not a number", text, item)
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}
+
+// parsePriors reads the priors of some layers, "conv1=gaussian:0.3/linear2.bias=flat". The
+// separator is a slash because priors have commas and colons.
+func parsePriors(text string) (map[string]langevin.Prior, error) {
+	priors := map[string]langevin.Prior{}
+	for _, item := range strings.Split(text, "/") {
+		name, family, _ := strings.Cut(item, "=")
+		prior, err := langevin.ParsePrior(strings.TrimSpace(family))
+		if name = strings.TrimSpace(name); err != nil || name == "" {
+			return nil, invalid("priors must be LAYER=PRIOR, with / between layers, got %q; PRIOR is %s", item, langevin.PriorForms)
+		}
+		if _, twice := priors[name]; twice {
+			return nil, invalid("priors %q: %s is given twice", text, name)
+		}
+		priors[name] = prior
+	}
+	return priors, nil
+}
+
+// joinPriors returns the text from which parsePriors reads priors, sorted by name, so that equal
+// maps have equal texts; empty for none.
+func joinPriors(priors map[string]langevin.Prior) string {
+	var items []string
+	for _, name := range slices.Sorted(maps.Keys(priors)) {
+		items = append(items, name+"="+priors[name].String())
+	}
+	return strings.Join(items, "/")
+}

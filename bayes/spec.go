@@ -1,0 +1,277 @@
+package bayes
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Spec describes what is trained and how. A field that is left out has a default, which may depend
+// on the method and on the number of examples; Resolve fills the defaults in. A field that has no
+// effect with the method is an error rather than ignored. The JSON of a Spec is an object with the
+// names of Settings, such as {"method":"psgld","chains":4,"seed":1}.
+//
+// The zero Spec is complete: it trains lenet-small by the method that measurements recommend (see
+// Method), in 8 epochs, or 1000 steps if that is more.
+type Spec struct {
+	// Network is a name of layers.Names or RegisterNetwork, or a text that layers.Parse reads. The
+	// default is lenet-small. Layers is a custom network, instead of Network. If it contains custom
+	// layers, use RegisterNetwork, so that the run can be opened again.
+	//
+	// Network may also be the path of an ONNX file, as model.onnx. It is cut at a value, and a new
+	// head follows; the next four fields say how. A run keeps a copy of the file.
+	Network string
+	Layers  layers.Sequential
+
+	// Cut is the value of the ONNX file that the head reads, or the node that makes it. The default
+	// is what the last fully connected layer reads. The value must be a vector [B D].
+	Cut string
+
+	// Head is the network after the cut: "linear", which is the default; "mlp:64" or "mlp:64-32",
+	// with hidden layers of these widths; or a network as in Network.
+	Head string
+
+	// Freeze is which weights of the ONNX file stay as they are: "all", which is the default,
+	// "none", or names of weights or layers, separated by commas. A frozen weight is not a
+	// parameter: it has no prior and no noise, and all chains share it. If all are frozen, the
+	// features of an image at the cut are computed once.
+	Freeze string
+
+	// Input is how images become the input of the ONNX file: a name of InputNames, or a text such
+	// as "mean=0.5,std=0.25,order=bgr" for (pixel/255 - mean)/std of the channels blue, green, red.
+	// The default is what the file's metadata describe, or else "imagenet".
+	Input string
+
+	// Method is an optimizer, a sampler or an approximation. Without one, chains of langevin.SGHMC
+	// sample at the end of one cycle from a warm start: Chains is then 4 to 12, more if the images
+	// are few, Epochs 5, or enough for 100 steps, Cycles 1, WarmStart optimizers.Momentum at a high
+	// rate, Prior langevin.Gaussian(0.6) and Weights Equal, unless they are given or do not fit
+	// with what is given. For example, there is no cycle with a Schedule, a BurnIn or Keep. For the
+	// head of a frozen ONNX network the method is Auto.
+	Method Method
+
+	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
+	// rate divided by the number of examples. The default is the method's customary schedule, with
+	// lower rates for samplers on fewer than 10 000 examples.
+	Schedule optimizers.Schedule
+
+	// Batch is the number of examples of a minibatch. The default is 100, or a tenth of the data if
+	// these are fewer than 1000. Samplers on all data use all examples.
+	Batch int
+
+	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more for
+	// 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
+	// draws, for Distillation 60.
+	Epochs int
+
+	// Budget is the time that the steps of Auto may take. The default is 10 minutes. Auto replaces
+	// it by Epochs.
+	Budget time.Duration
+
+	// Chains is the number of Markov chains, which run in parallel from different initial values.
+	// The default is 1, and 4 to 12 without a Method. Several are needed to see whether chains
+	// agree, and by Ensemble.
+	Chains int
+
+	// Seed determines all random numbers: initial values, the order of minibatches, noise.
+	Seed uint64
+
+	// Subset is the number of examples to train on, chosen by datasets.Dataset.First. The default
+	// is all.
+	Subset int
+
+	// Start is the directory of a run to start from: chain i begins at the last sample of that
+	// run's chain i modulo the number of its chains. A Seed other than that run's gives new noise.
+	// By default, chains begin at initial values.
+	Start string
+
+	// Teacher is the directory of the run that Distillation learns from.
+	Teacher string
+
+	// WarmStart is an optimizer that each chain begins with: its sampling starts from weights that
+	// predict well, instead of from initial values, which saves much of the burn-in and lets chains
+	// begin in modes that differ. It applies to samplers. The optimizer minimizes the mean loss,
+	// without the prior, on four fifths of the training images, or all but about 1000, with the
+	// Augment of the run and minibatches. After each epoch a chain is scored on the rest of the
+	// training images, and sampling begins from the chain's best weights. Sampling uses all
+	// training images, so that the posterior is the same as without a warm start; samplers forget
+	// where they began, as far as they mix. By default there is none if Method is given.
+	//
+	// WarmSchedule is the optimizer's learning rate by step, by default its customary one.
+	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or 5
+	// without a Method, or more for 1000 steps. WarmPatience is the number of epochs without a
+	// better score after which a chain stops, by default a fifth of WarmEpochs, or those of 200
+	// steps without a Method.
+	WarmStart                optimizers.Optimizer
+	WarmSchedule             optimizers.Schedule
+	WarmEpochs, WarmPatience int
+
+	// Augment changes training images at random, which also changes the posterior.
+	Augment Augment
+
+	// ClassWeights weight the classes in the loss, which also changes the posterior.
+	ClassWeights ClassWeights
+
+	// FirstChain is the number of the first chain. A run with many chains can be divided into runs
+	// with a few, such as the jobs of an array, whose chains are the same bit for bit: chains 4 to
+	// 7 of a run of 8 are those of a run with FirstChain 4 and Chains 4. See Gather.
+	FirstChain int
+
+	// BurnIn is the number of epochs before the first sample; with cycles, before the first sample
+	// of each cycle. The default is 3/8 of the epochs, or 4/5 of a cycle (9/10 without a Method),
+	// which leaves the last, small steps of the cycle for samples. BurnInSteps gives the length in
+	// steps instead, for samplers on minibatches. BurnIn is a pointer because 0, no burn-in,
+	// differs from the default.
+	BurnIn      *int
+	BurnInSteps int
+
+	// Samples is the minimum number of samples of each chain. They are evenly spaced, or drawn at
+	// the end; there may be more if the steps after burn-in are not a multiple of Samples. For MC
+	// dropout it is the number of passes. The default is 10, and without a Method 32 of all chains
+	// together, but at least 4 of each. Thinning gives the number of steps between samples instead,
+	// for samplers on minibatches.
+	Samples  int
+	Thinning int
+
+	// Keep bounds the number of samples of each chain on disk. When there are more, every other one
+	// is removed, and what remains are the samples, bit for bit and with their weights, of a run
+	// with twice the Thinning. The default keeps all.
+	Keep int
+
+	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
+	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method.
+	// langevin.Start(0.01) is a Gaussian around the weights of an ONNX file; samples then have the
+	// offsets from these. The head, whose weights start at random, has the default instead, unless
+	// Priors has another.
+	Prior *langevin.Prior
+
+	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of
+	// that layer, "linear2.bias" is only one.
+	Priors map[string]langevin.Prior
+
+	// Temperature is the temperature T of the sampled distribution, proportional to exp(-U/T),
+	// where U is the negative log posterior. The default is 1, the posterior itself; less than 1
+	// gives a "cold posterior".
+	Temperature *float64
+
+	// Weights is how samples are weighted in averages. The default is StepSize, and Equal with
+	// cycles, as in the paper that introduced them.
+	Weights Weighting
+
+	// Cycles is the number of cycles of cyclical sampling: each explores at temperature 0 during
+	// its burn-in and then samples. The default is no cycles, and 1 without a Method.
+	Cycles int
+
+	// Anchor turns control variates on: it is the number of epochs from one anchor, a gradient over
+	// all data, to the next. The default is no control variates.
+	Anchor int
+
+	// Symmetric makes every second epoch repeat the minibatches of the one before in reverse order.
+	// By default, each epoch is shuffled independently.
+	Symmetric bool
+
+	// Temperatures turns replica exchange on. The list rises from the temperature of the samples,
+	// as in 1, 1.02, 1.04. Each chain becomes one chain for each temperature, neighbours attempt to
+	// swap, and only the coldest chain yields samples.
+	Temperatures []float64
+
+	file *networkFile // of Network, if that is an ONNX file
+}
+
+// Weighting is how samples are weighted in averages.
+type Weighting string
+
+// The weightings. With StepSize a sample has the weight of the step size at which it was drawn,
+// which has the least bias with a decreasing schedule (Teh, Thiery and Vollmer 2016).
+const (
+	Equal    Weighting = "equal"
+	StepSize Weighting = "step-size"
+)
+
+// cycleEpochs returns the number of epochs that burn-in is a part of: the length of a cycle, or the
+// whole run without cycles.
+func (s Spec) cycleEpochs() int {
+	if s.Cycles > 0 {
+		return s.Epochs / s.Cycles
+	}
+	return s.Epochs
+}
+
+// temperature returns the temperature of the noise, 0 for optimizers and approximations.
+func (s Spec) temperature() float64 {
+	if s.Temperature == nil {
+		return 0
+	}
+	return *s.Temperature
+}
+
+// isNetworkFile reports whether a network is the text of a network file rather than a name.
+func isNetworkFile(text string) bool {
+	return !isONNX(text) && strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
+}
+
+// ownNetworks are the networks of RegisterNetwork. Like the registry of methods it has no lock: a
+// program registers at its start, before other goroutines look names up.
+var ownNetworks = map[string]layers.Sequential{}
+
+// RegisterNetwork gives a custom network a name for Spec.Network. A network whose layers are not
+// those of package layers, such as a stock.Network, needs one, because a run keeps its network as
+// text. A program that opens the run must register the network, too, before it does. It is an error
+// if the name is taken or is not a word, or the network has no layers.
+func RegisterNetwork(name string, network layers.Sequential) error {
+	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
+		return invalid("register: a network must have a word for a name and at least 1 layer, got %q and %d layers", name, len(network))
+	}
+	if slices.Contains(network, nil) {
+		return invalid("register: network %q must not have a nil layer", name)
+	}
+	if _, err := layers.New(name, 2); err == nil || ownNetworks[name] != nil {
+		return invalid("register: there is a network %q already", name)
+	}
+	ownNetworks[name] = network
+	return nil
+}
+
+// namedNetwork returns the network with a name, or of a network file's text.
+func namedNetwork(text string, classes int) (layers.Sequential, error) {
+	if own := ownNetworks[text]; own != nil {
+		return own, nil
+	}
+	if isNetworkFile(text) {
+		return layers.Parse([]byte(text), classes)
+	}
+	return layers.New(text, classes)
+}
+
+// NetworkName returns the name of the network, or "network file" or "own layers" if it has none.
+func (s Spec) NetworkName() string {
+	switch {
+	case s.Layers != nil:
+		return "own layers"
+	case s.isPretrained():
+		return filepath.Base(s.Network)
+	case isNetworkFile(s.Network):
+		return "network file"
+	}
+	return s.Network
+}
+
+// written returns the specification with Layers as the text of a network file.
+func (s Spec) written() (Spec, error) {
+	if s.Layers == nil {
+		return s, nil
+	}
+	text, err := layers.Format(s.Layers)
+	if err != nil {
+		return s, InvalidError{errors.WithMessage(err, "pollen: a run keeps its network as text, or by the name that RegisterNetwork gives it")}
+	}
+	s.Network, s.Layers = string(text), nil
+	return s, nil
+}

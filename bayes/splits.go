@@ -1,0 +1,236 @@
+package bayes
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/rundir"
+)
+
+// SplitImage is an image of a run's data: a line of splits.csv.gz.
+type SplitImage struct {
+	// File is the image's file, or its number in its split if images are not files.
+	File string
+	// Split is train, validation or test, or unused for the training images that Spec.Subset omits.
+	Split string
+	// Class is the image's label, and Group its group, see datasets.Options.
+	Class, Group string
+	// Prediction is the most probable class, and Confidence its probability; "" and 0 if the image
+	// was not held out, or not predicted yet.
+	Prediction string
+	Confidence float64
+}
+
+// unusedSplit is SplitImage.Split of training images that are not trained on.
+const unusedSplit = "unused"
+
+var splitsHeader = []string{"file", "split", "class", "group", "prediction", "confidence"}
+
+// splitImages lists the images of a run with a number of training images.
+func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
+	var images []SplitImage
+	for _, part := range []struct {
+		split datasets.Split
+		data  *datasets.Dataset
+	}{{datasets.Train, data.Train}, {datasets.Validation, data.Validation}, {datasets.Test, data.Test}} {
+		d := part.data
+		if d == nil {
+			continue
+		}
+		first := len(images)
+		for i := range d.Len() {
+			image := SplitImage{File: strconv.Itoa(i), Split: part.split.String()}
+			if d.Files != nil {
+				image.File = d.Files[i]
+			}
+			if d.Labels != nil {
+				image.Class = d.ClassNames[d.Labels[i]]
+			}
+			if d.Groups != nil {
+				image.Group = d.Groups[i]
+			}
+			images = append(images, image)
+		}
+		if part.split != datasets.Train || size >= d.Len() {
+			continue
+		}
+		used, err := firstOf(d, size)
+		if err != nil {
+			return nil, err
+		}
+		for i := range d.Len() {
+			if !used[i] {
+				images[first+i].Split = unusedSplit
+			}
+		}
+	}
+	return images, nil
+}
+
+// firstOf returns which images Dataset.First chooses.
+func firstOf(d *datasets.Dataset, n int) ([]bool, error) {
+	numbers := datasets.Dataset{Images: make([]byte, d.Len()), Labels: d.Labels, Files: make([]string, d.Len()), Channels: 1, Height: 1, Width: 1}
+	for i := range numbers.Files {
+		numbers.Files[i] = strconv.Itoa(i)
+	}
+	first, err := numbers.First(n)
+	if err != nil {
+		return nil, err
+	}
+	used := make([]bool, d.Len())
+	for _, number := range first.Files {
+		i, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, errors.Wrap(err, "pollen")
+		}
+		used[i] = true
+	}
+	return used, nil
+}
+
+// predicted sets the predictions of the images of a split.
+func predicted(images []SplitImage, split datasets.Split, p *evaluate.Predictions, classes []string) error {
+	from := slices.IndexFunc(images, func(image SplitImage) bool { return image.Split == split.String() })
+	count := 0
+	for _, image := range images {
+		if image.Split == split.String() {
+			count++
+		}
+	}
+	if count != p.Len() {
+		return invalid("%s: must have predictions for the %d %s images of the run, got %d", rundir.SplitsFile, count, split, p.Len())
+	}
+	for i := range count {
+		class, confidence := p.Guess(i)
+		images[from+i].Prediction, images[from+i].Confidence = classes[class], confidence
+	}
+	return nil
+}
+
+// formatSplits returns the content of splits.csv.gz.
+func formatSplits(images []SplitImage) ([]byte, error) {
+	var b bytes.Buffer
+	rows := csv.NewWriter(&b)
+	err := rows.Write(splitsHeader)
+	for _, image := range images {
+		confidence := ""
+		if image.Prediction != "" {
+			confidence = strconv.FormatFloat(image.Confidence, 'g', 8, 64)
+		}
+		if err == nil {
+			err = rows.Write([]string{image.File, image.Split, image.Class, image.Group, image.Prediction, confidence})
+		}
+	}
+	if rows.Flush(); err == nil {
+		err = rows.Error()
+	}
+	return b.Bytes(), errors.Wrap(err, "pollen: "+rundir.SplitsFile)
+}
+
+// parseSplits reads the content of splits.csv.gz.
+func parseSplits(content []byte) ([]SplitImage, error) {
+	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
+	if err != nil {
+		return nil, errors.WithStack(err)
+	}
+	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) {
+		return nil, errors.Errorf("must begin with the header %v", splitsHeader)
+	}
+	images := make([]SplitImage, len(rows)-1)
+	for i, row := range rows[1:] {
+		images[i] = SplitImage{File: row[0], Split: row[1], Class: row[2], Group: row[3], Prediction: row[4]}
+		if row[5] == "" {
+			continue
+		}
+		if images[i].Confidence, err = strconv.ParseFloat(row[5], 64); err != nil {
+			return nil, errors.Wrapf(err, "record %d", i+2)
+		}
+	}
+	return images, nil
+}
+
+// Splits returns the images of the run's data: those trained on and, with their predictions if they
+// were made, those held out. The error's cause is os.ErrNotExist if the run does not have the list,
+// as gathered runs, and DamagedError if it was changed.
+func (r *Run) Splits() ([]SplitImage, error) {
+	content, err := rundir.ReadSplits(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	images, err := parseSplits(content)
+	if err != nil {
+		return nil, errors.Wrapf(err, "pollen: %s: %s", r.dir, rundir.SplitsFile)
+	}
+	return images, nil
+}
+
+// RecordTest adds predictions for the test images that Fit was given to the list of Splits. Those
+// for the validation images are there. It does nothing if the run does not have the list. The error
+// is LockedError while another process writes to the run.
+func (r *Run) RecordTest(p *evaluate.Predictions) error {
+	images, err := r.Splits()
+	if os.IsNotExist(errors.Cause(err)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := predicted(images, datasets.Test, p, r.manifest.Data.ClassNames); err != nil {
+		return err
+	}
+	content, err := formatSplits(images)
+	if err != nil {
+		return err
+	}
+	return rundir.AddSplits(r.dir, content, r.remark)
+}
+
+// beginSplits writes splits.csv.gz without predictions, unless a resumed run has it.
+func (t *training) beginSplits(data *datasets.Splits) error {
+	if _, err := rundir.ReadSplits(t.dir); err == nil {
+		return nil
+	}
+	images, err := splitImages(data, t.data.Len())
+	if err != nil {
+		return err
+	}
+	return t.writeSplits(images)
+}
+
+// endSplits adds the predictions for the validation images to splits.csv.gz. It keeps those for the
+// test images of a run that was finished before.
+func (t *training) endSplits(data *datasets.Splits) error {
+	images, err := splitImages(data, t.data.Len())
+	if err == nil && t.validated != nil {
+		err = predicted(images, datasets.Validation, t.validated, t.manifest.Data.ClassNames)
+	}
+	if err != nil {
+		return err
+	}
+	if content, err := rundir.ReadSplits(t.dir); err == nil {
+		if before, err := parseSplits(content); err == nil && len(before) == len(images) {
+			for i, image := range before {
+				if image.Split == datasets.Test.String() {
+					images[i].Prediction, images[i].Confidence = image.Prediction, image.Confidence
+				}
+			}
+		}
+	}
+	return t.writeSplits(images)
+}
+
+// writeSplits writes splits.csv.gz.
+func (t *training) writeSplits(images []SplitImage) error {
+	content, err := formatSplits(images)
+	if err != nil {
+		return err
+	}
+	return t.writer.WriteSplits(content)
+}

@@ -1,0 +1,201 @@
+package bayes
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// states are values of a run's session, by name, after the given number of steps.
+func states(t *testing.T, spec Spec, name string, at ...int) [][]float32 {
+	t.Helper()
+	data := squares(t, 100, 4, 1)
+	tr, err := newTraining(spec, data, filepath.Join(t.TempDir(), "run"), environmentOf(nil))
+	must(t, err)
+	host := tensor.NewHost(1)
+	defer host.Close()
+	must(t, tr.load(t.Context(), host))
+	defer tr.session.Close()
+	var all [][]float32
+	for _, steps := range at {
+		must(t, tr.session.Run(steps-int(tr.session.Steps())))
+		values := make([]float32, 3*side*side)
+		must(t, graph.Read(tr.session, name, 0, 0, values))
+		all = append(all, values)
+	}
+	return all
+}
+
+// pSGLD's second moment, and with it G, adapts during burn-in, and not after it where it is frozen.
+func TestPreconditionerFreezes(t *testing.T) {
+	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 4, BurnIn: new(2), Samples: 5}
+	for gamma, frozen := range map[string]bool{"frozen": true, "none": false} {
+		spec.Method = methodOf(t, "psgld:gamma="+gamma)
+		s := states(t, spec, "linear1.weight.second moment", 10, 20, 21, 40)
+		if equal(s[0], s[1]) {
+			t.Errorf("%s: the second moment does not adapt during burn-in", gamma)
+		}
+		if equal(s[1], s[2]) != frozen || equal(s[1], s[3]) != frozen {
+			t.Errorf("%s: the second moment after burn-in is that of its end: %v after a step, %v after 20", gamma, equal(s[1], s[2]), equal(s[1], s[3]))
+		}
+	}
+}
+
+func equal(a, b []float32) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// The error of a mean over parts is that by their own errors, or that by their spread.
+func TestMeanOfMeasured(t *testing.T) {
+	none := Number(math.NaN())
+	for _, c := range []struct {
+		measured []Measured
+		shares   []float64
+		want     Measured
+	}{
+		{[]Measured{{Value: 1, StandardError: 0.3}}, []float64{7}, Measured{Value: 1, StandardError: 0.3}},
+		{[]Measured{{Value: 2, StandardError: 0.3}, {Value: 2.25, StandardError: 0.4}}, []float64{1, 1}, Measured{Value: 2.125, StandardError: 0.25}},
+		{[]Measured{{Value: 1, StandardError: 0.3}, {Value: 3, StandardError: 0.4}}, []float64{1, 1}, Measured{Value: 2, StandardError: 1}},
+		{[]Measured{{Value: 1, StandardError: none}, {Value: 3, StandardError: none}}, []float64{2, 2}, Measured{Value: 2, StandardError: 1}},
+		{[]Measured{{Value: 1, StandardError: 3}, {Value: 2, StandardError: 1}}, []float64{1, 3}, Measured{Value: 1.75, StandardError: Number(math.Sqrt(18) / 4)}},
+	} {
+		got := meanOf(c.measured, c.shares)
+		if math.Abs(float64(got.Value-c.want.Value)) > 1e-12 || math.Abs(float64(got.StandardError-c.want.StandardError)) > 1e-12 {
+			t.Errorf("%v by %v: %v, want %v", c.measured, c.shares, *got, c.want)
+		}
+	}
+	if got := meanOf(nil, nil); got != nil {
+		t.Errorf("of none: %v", got)
+	}
+}
+
+// A chain that diverges is remarked once.
+func TestWatchdog(t *testing.T) {
+	data := squares(t, 100, 4, 1)
+	var remarks []string
+	tr, err := newTraining(Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 6, Chains: 3}, data, "", environmentOf([]Option{
+		WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }),
+	}))
+	must(t, err)
+	host := with(t, 1)
+	e := environmentOf([]Option{host})
+	must(t, tr.load(t.Context(), e.device))
+	defer tr.session.Close()
+	tr.observing()
+	p := langevin.Window{From: tr.plan.BurnIn, To: tr.plan.BurnIn + 1}
+	for range 3 * divergedWindows {
+		tr.watch(p, []float64{0.1, 2, 0.1})
+	}
+	if text := strings.Join(remarks, "; "); len(remarks) != 1 || !strings.Contains(text, "chain 1 diverged: its loss of 2 has been worse than guessing") {
+		t.Errorf("remarks %q", text)
+	}
+	// All chains at once, early in the run, have learnt nothing yet: another warning says so.
+	tr.watchdog, remarks = watchdog{}, nil
+	for range 3 * divergedWindows {
+		tr.watch(p, []float64{2, 2, 2})
+		tr.watch(langevin.Window{From: 0, To: 1}, []float64{0.1, 2, 0.1})
+	}
+	if len(remarks) > 0 {
+		t.Errorf("remarks %q", remarks)
+	}
+}
+
+// A calibration whose sets have all classes is remarked, at the level of answers or of scores.
+func TestRemarkAllClasses(t *testing.T) {
+	var probabilities []float64
+	for i := range 40 {
+		p := 0.0
+		if i < 36 {
+			p = 1 - float64(i)/100
+		}
+		probabilities = append(probabilities, p, 1-p, 0)
+	}
+	predictions, err := evaluate.NewPredictions("roses", probabilities, make([]int32, 40), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := evaluate.Calibrate(predictions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		level float64
+		want  string
+	}{
+		{0.5, "prediction sets at level 0.95 have all 3 classes, since 10.0 % of the held-out labels"},
+		{0.96, "prediction sets at level 0.96 have all 3 classes"},
+	} {
+		var remarks []string
+		run := newRun("", &Manifest{}, environmentOf([]Option{WithLevel(test.level), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) })}))
+		run.remarkAllClasses(c)
+		if len(remarks) != 1 || !strings.HasPrefix(remarks[0], test.want) || !strings.Contains(remarks[0], "use a level of at most 0.87, ") {
+			t.Errorf("level %v: remarks %q, want %q and the level 0.87", test.level, remarks, test.want)
+		}
+		labels := append([]float64(nil), c.Label...)
+		for i := range labels {
+			labels[i] = max(labels[i], 0.01)
+		}
+		other := *c
+		other.Label, remarks = labels, nil
+		if run.remarkAllClasses(&other); len(remarks) > 0 {
+			t.Errorf("level %v, no label of probability 0: remarks %q", test.level, remarks)
+		}
+	}
+}
+
+// An empty prediction set, no prediction set and an image that cannot be read are told apart, and
+// names with separators can be read back.
+func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
+	classes := []string{"a;b", "花\"", "none"}
+	answer := func(file string, set []string) Answer {
+		return Answer{File: file, Class: "none", Confidence: 0.5, Probabilities: []float64{0.25, 0.25, 0.5}, PredictionSet: set}
+	}
+	answers := []Answer{
+		answer("all", classes), answer("empty", []string{}), answer("absent", nil), {File: "cut.png", Error: "PNG: unexpected EOF"},
+	}
+	var text strings.Builder
+	if err := WriteCSV(&text, answers, classes); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, size, failure := slices.Index(rows[0], "prediction_set"), slices.Index(rows[0], "set_size"), slices.Index(rows[0], "error")
+	for i, want := range []struct{ size, failure string }{{"3", ""}, {"0", ""}, {"", ""}, {"", "PNG: unexpected EOF"}} {
+		row := rows[i+1]
+		if row[0] != answers[i].File || row[size] != want.size || row[failure] != want.failure || (row[1] == "") != (want.failure != "") {
+			t.Errorf("row %q, want size %q and error %q", row, want.size, want.failure)
+		}
+	}
+	names := csv.NewReader(strings.NewReader(rows[1][set]))
+	names.Comma = ';'
+	if got, err := names.Read(); err != nil || !slices.Equal(got, classes) {
+		t.Errorf("prediction set %q is %q (%v), want %q", rows[1][set], got, err, classes)
+	}
+	for i, want := range []string{
+		`"predictionSet":["a;b",`, `"predictionSet":[],`, `"file":"absent","class":"none"`, `{"file":"cut.png","error":"PNG: unexpected EOF"}`,
+	} {
+		got, err := json.Marshal(answers[i])
+		if err != nil || !strings.Contains(string(got), want) || strings.Contains(string(got), "predictionSet") != (answers[i].PredictionSet != nil) {
+			t.Errorf("JSON %s (%v), want %s", got, err, want)
+		}
+	}
+	if got, want := answers[3].String(), "cut.png: PNG: unexpected EOF"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

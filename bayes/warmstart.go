@@ -1,0 +1,473 @@
+package bayes
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// WarmStart is where the chains of a run began after its warm start, see Spec.WarmStart.
+type WarmStart struct {
+	// HeldOut is the number of training images that the optimizer was stopped by.
+	HeldOut int `json:"heldOut"`
+	// Epochs is the number of epochs that the optimizer made.
+	Epochs int `json:"epochs"`
+	// Epoch is, of each chain, the epoch after whose steps it began to sample, 0 at its initial
+	// values; Loss and Accuracy are its scores there, on the images held out.
+	Epoch    []int    `json:"epoch"`
+	Loss     []Number `json:"loss"`
+	Accuracy []Number `json:"accuracy"`
+}
+
+// The images that a warm start is stopped by are the fraction warmShare of the training images, but
+// not more than about maxWarmHeldOut, so that scoring them takes a fraction of an epoch's time.
+const (
+	warmShare      = 0.2
+	maxWarmHeldOut = 1000
+)
+
+// minWarmEpochs is the number of epochs of a warm start by default, if they have minSteps steps.
+const minWarmEpochs = 2
+
+// warmPatience is the part of WarmEpochs that WarmPatience is by default: one in.
+const warmPatience = 5
+
+// checkWarmStart refuses values that do not fit together. Ranges of numbers are checked by
+// validate.
+func (s Spec) checkWarmStart() error {
+	switch {
+	case s.WarmStart == nil && (s.WarmSchedule != nil || s.WarmEpochs != 0 || s.WarmPatience != 0):
+		return invalid("warm-schedule, warm-epochs and warm-patience apply to a warm-start, such as adam, and none is given")
+	case s.WarmStart == nil:
+		return nil
+	case s.Start != "":
+		return invalid("start %s and warm-start %s: only one of them may be given", s.Start, MethodText(s.WarmStart))
+	}
+	if err := checkNil("warm-start", s.WarmStart); err != nil {
+		return err
+	}
+	if err := s.WarmStart.Validate(); err != nil {
+		return InvalidError{err}
+	}
+	switch {
+	case s.WarmSchedule == nil:
+		return nil
+	case !optimizers.UsesRates(s.WarmStart):
+		return invalid("warm-schedule does not apply to %s, which finds its own step size", MethodName(s.WarmStart))
+	}
+	return checkSchedule("warm-schedule", s.WarmSchedule)
+}
+
+// parseWarmStart reads an optimizer, as ParseMethod reads it.
+func parseWarmStart(text string) (optimizers.Optimizer, error) {
+	m, err := ParseMethod(text)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := m.(optimizers.Optimizer)
+	if !ok {
+		return nil, invalid("warm-start must be an optimizer, such as adam, got %s", text)
+	}
+	return o, nil
+}
+
+// fillWarmStart sets the defaults of a warm start on a number of examples, after that of Batch. A
+// sampler on all data has a batch of all of them; the optimizer has minibatches.
+func (s *Spec) fillWarmStart(examples int) {
+	if s.WarmStart == nil {
+		return
+	}
+	if s.WarmEpochs == 0 {
+		s.WarmEpochs = max(minWarmEpochs, epochsOf(minSteps, s.warmBatch(examples), examples))
+	}
+	if s.WarmPatience == 0 {
+		s.WarmPatience = (s.WarmEpochs + warmPatience - 1) / warmPatience
+	}
+	if c, err := kindOf(s.WarmStart); err == nil && s.WarmSchedule == nil { // an error fails in checkWarmStart
+		s.WarmSchedule = s.warmSpec(examples).customarySchedule(c, examples)
+	}
+}
+
+// warmBatch returns the batch of a warm start: that of the run, or fewer.
+func (s Spec) warmBatch(examples int) int {
+	batch := customaryBatch(examples)
+	if s.Batch > 0 {
+		batch = min(batch, s.Batch)
+	}
+	return batch
+}
+
+// warmSpec is the specification of the optimizer's part of a run.
+func (s Spec) warmSpec(examples int) Spec {
+	return Spec{
+		Network: s.Network, Layers: s.Layers, Cut: s.Cut, Head: s.Head, Freeze: s.Freeze, Input: s.Input, file: s.file,
+		Method: s.WarmStart, Schedule: s.WarmSchedule, Batch: s.warmBatch(examples), Epochs: s.WarmEpochs,
+		Chains: s.Chains, FirstChain: s.FirstChain, Seed: s.Seed, Augment: s.Augment, ClassWeights: s.ClassWeights,
+	}
+}
+
+// warmUp is the warm start of a run while it is made. Each chain is optimized on most of the
+// training images. After each epoch it is scored on the others, and its best parameters are kept.
+// It stops when all chains have failed to improve for the patience of the Spec. A chain's result
+// depends on no other chain, so that parts of a run have the chains of the whole.
+//
+// The images held out are training images, which the chains sample with later. Validation images
+// are not looked at: the guarantees that are calibrated on them would not hold if the chains had
+// been chosen by them.
+type warmUp struct {
+	training  *training // of the optimizer; its session is nil between two parts of a run
+	predictor *samples.SamplePredictor
+	heldOut   *datasets.Dataset
+	patience  int
+	epochs    int // made and scored
+	done      bool
+	chains    []warmChain
+}
+
+// warmChain is what is kept of a chain: its best parameters so far, in the order of the program's,
+// and the epoch and the scores of these.
+type warmChain struct {
+	epoch          int
+	loss, accuracy float64
+	best           [][]float32
+}
+
+// newWarmUp divides the data; nil if the specification has no warm start.
+func (t *training) newWarmUp() (*warmUp, error) {
+	if t.spec.WarmStart == nil {
+		return nil, nil
+	}
+	used, heldOut, err := t.spec.divided(t.data)
+	if err != nil {
+		return nil, err
+	}
+	u, err := newTraining(t.spec.warmSpec(used.Len()), used, "", t.environment)
+	if err != nil {
+		return nil, errors.WithMessage(err, "warm start")
+	}
+	return &warmUp{training: u, heldOut: heldOut, patience: t.spec.WarmPatience, chains: make([]warmChain, t.spec.Chains)}, nil
+}
+
+// divided returns the images that a warm start optimizes on, and those held out: a part of each
+// class or, if the data have groups, whole groups.
+func (s Spec) divided(d *datasets.Dataset) (used, heldOut *datasets.Dataset, err error) {
+	used, heldOut, err = d.Stratified(min(warmShare, maxWarmHeldOut/float64(d.Len())), s.Seed)
+	if err != nil {
+		return nil, nil, InvalidError{errors.WithMessage(err, "pollen: warm-start: holding out training images")}
+	}
+	return used, heldOut, nil
+}
+
+// load loads the optimizer and the images held out.
+func (w *warmUp) load(ctx context.Context, device tensor.Device) error {
+	if err := w.training.load(ctx, device); err != nil {
+		return err
+	}
+	u := w.training
+	images, err := u.features(ctx, device, w.heldOut.Images)
+	if err == nil {
+		w.predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, standardBatch, u.predicted.network.Apply)
+	}
+	if err != nil {
+		w.training.session.Close()
+		w.training.session = nil
+	}
+	return err
+}
+
+func (w *warmUp) close() {
+	w.predictor.Close()
+	w.training.session.Close()
+	w.training.session = nil
+}
+
+// warm makes the warm start of a run, or what is left of it, and puts the chains where it ended.
+func (t *training) warm(ctx context.Context, device tensor.Device) error {
+	w := t.warmUp
+	if w == nil || w.done {
+		return nil
+	}
+	states := t.warmStates
+	if err := w.load(ctx, device); err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	defer w.close()
+	if err := w.restore(states); err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	if err := w.run(ctx, t); err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	w.done = true
+	names := w.training.session.Program().Parameters()
+	for chain := range t.session.Chains() {
+		best := w.chains[chain/t.spec.replicasOfEach()].best
+		s := samples.Sample{}
+		for i, p := range names {
+			s.Parameters = append(s.Parameters, samples.Parameter{Name: p.Name, Shape: p.Shape, Values: best[i]})
+		}
+		if err := t.startAt(chain, s); err != nil {
+			return errors.WithMessage(err, "warm start")
+		}
+	}
+	t.remark(w.result().String())
+	if failed := w.failed(); failed > 0 {
+		t.remark(fmt.Sprintf("warm start: %d of %d chains predict the images held out no better than the frequencies of their classes: "+
+			"try a lower rate (warm-schedule), more epochs (warm-epochs) or another warm-start", failed, len(w.chains)))
+	}
+	return t.saveNow()
+}
+
+// failed returns the number of chains that learned nothing that holds for the images held out: the
+// best loss is no lower than the entropy of their classes.
+func (w *warmUp) failed() int {
+	counts := make([]float64, w.heldOut.Classes)
+	for _, label := range w.heldOut.Labels {
+		counts[label]++
+	}
+	floats.Scale(1/float64(w.heldOut.Len()), counts)
+	entropy, failed := stat.Entropy(counts), 0
+	for _, c := range w.chains {
+		if c.loss >= entropy {
+			failed++
+		}
+	}
+	return failed
+}
+
+// run makes the epochs, each of which is followed by scores and, unless one is still being written,
+// a checkpoint.
+func (w *warmUp) run(ctx context.Context, t *training) error {
+	u, saved := w.training, 0
+	epoch := float64(u.data.Len()) / float64(u.spec.Batch)
+	if w.epochs == 0 && u.session.Steps() == 0 {
+		if err := w.score(0); err != nil {
+			return err
+		}
+	}
+	for !w.stops() {
+		end := int(epoch * float64(w.epochs+1))
+		for step := int(u.session.Steps()); step < end; step = int(u.session.Steps()) {
+			if err := ctx.Err(); err != nil {
+				return errors.Wrapf(err, "stopped after %d of up to %d epochs", w.epochs, u.spec.Epochs)
+			}
+			steps := min(window, end-step)
+			if err := u.session.Run(steps); err != nil {
+				return err
+			}
+			w.observe(t, step, steps)
+		}
+		w.epochs++
+		if err := w.score(w.epochs); err != nil {
+			return err
+		}
+		if steps := int(u.session.Steps()); steps-saved >= window && !t.writer.Busy() {
+			if err := t.save(nil); err != nil {
+				return err
+			}
+			saved = steps
+		}
+	}
+	return nil
+}
+
+// observe reports an event of some steps.
+func (w *warmUp) observe(t *training, from, steps int) {
+	u := w.training
+	e := Event{
+		Task: "warm start", On: t.data.Name, Done: from + steps, Total: u.plan.Steps, Images: steps * u.spec.Batch * u.spec.Chains,
+		Temperature: math.NaN(), RHat: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
+	}
+	for step := from; step < from+steps; step++ {
+		for chain := range u.spec.Chains {
+			e.Loss += u.session.Metric(chain, lossMetric, uint64(step)) / float64(steps*u.spec.Chains)
+			e.Accuracy += u.session.Metric(chain, accuracyMetric, uint64(step)) / float64(steps*u.spec.Chains)
+		}
+	}
+	t.observe(e)
+}
+
+// stops reports whether no chain has improved for long enough, or all epochs are made. An epoch
+// limit without improvement is patience; a chain that has stopped is not continued by others.
+func (w *warmUp) stops() bool {
+	return w.epochs >= w.training.spec.Epochs || !slices.ContainsFunc(w.chains, w.patient)
+}
+
+// patient reports whether a chain may still improve.
+func (w *warmUp) patient(c warmChain) bool { return w.epochs-c.epoch < w.patience }
+
+// score scores the chains after an epoch, and keeps their parameters if these are the best so far.
+// Chains that ran out of patience before are left as they were.
+func (w *warmUp) score(epoch int) error {
+	s := w.training.session
+	for i := range w.chains {
+		c := &w.chains[i]
+		if epoch > 0 && epoch-1-c.epoch >= w.patience {
+			continue
+		}
+		state, err := samples.FromSession(s, i, 1)
+		if err != nil {
+			return err
+		}
+		loss, accuracy, err := w.scores(state)
+		if err != nil {
+			return err
+		}
+		if epoch > 0 && !(loss < c.loss) { // NaN is not better
+			continue
+		}
+		c.epoch, c.loss, c.accuracy, c.best = epoch, loss, accuracy, nil
+		for _, p := range state.Parameters {
+			c.best = append(c.best, slices.Clone(p.Values))
+		}
+	}
+	return nil
+}
+
+// scores returns the mean negative log-likelihood and the accuracy on the images held out.
+func (w *warmUp) scores(state samples.Sample) (loss, accuracy float64, err error) {
+	p := make([]float32, w.heldOut.Len()*w.predictor.Classes())
+	if err := w.predictor.Predict(state, p); err != nil {
+		return 0, 0, err
+	}
+	loss, accuracy = measure.Scores(p, w.heldOut.Labels)
+	return loss, accuracy, nil
+}
+
+// warmName is the name of a warm start's numbers in a checkpoint, and numbersOfWarmChain how many
+// there are for each chain.
+const (
+	warmName           = "warm start"
+	numbersOfWarmChain = 3
+)
+
+// numbers returns what a checkpoint keeps of a warm start as numbers: whether it is done, its
+// epochs, and of each chain the best epoch, its loss and its accuracy.
+func (w *warmUp) numbers() []float64 {
+	numbers := []float64{0, float64(w.epochs)}
+	if w.done {
+		numbers[0] = 1
+	}
+	for _, c := range w.chains {
+		numbers = append(numbers, float64(c.epoch), c.loss, c.accuracy)
+	}
+	return numbers
+}
+
+func (w *warmUp) setNumbers(numbers []float64) error {
+	if len(numbers) != 2+numbersOfWarmChain*len(w.chains) {
+		return errors.Errorf("%s must have %d numbers, got %d", warmName, 2+numbersOfWarmChain*len(w.chains), len(numbers))
+	}
+	w.done, w.epochs = numbers[0] != 0, int(numbers[1])
+	for i := range w.chains {
+		of := numbers[2+numbersOfWarmChain*i:]
+		w.chains[i] = warmChain{epoch: int(of[0]), loss: of[1], accuracy: of[2]}
+	}
+	return nil
+}
+
+// save returns the states of a warm start in progress, for a checkpoint: of each chain its steps,
+// that of the optimizer, and the best parameters. It returns nil before the first step and after
+// the last.
+func (w *warmUp) save() (states [][]byte, err error) {
+	s := w.training.session
+	if w.done || s == nil || w.chains[0].best == nil {
+		return nil, nil
+	}
+	for chain, c := range w.chains {
+		state := make([]byte, s.ChainBytes())
+		if err := s.Save(chain, state); err != nil {
+			return nil, err
+		}
+		state = append(binary.LittleEndian.AppendUint64(nil, s.Steps()), state...)
+		for _, values := range c.best {
+			state = append(state, tensor.Bytes(values)...)
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+// restore puts the optimizer's session back to a checkpoint's states, if there are any.
+func (w *warmUp) restore(states [][]byte) error {
+	if states == nil {
+		return nil
+	}
+	s, weights := w.training.session, parametersOf(w.training.session.Program())
+	if want := 8 + s.ChainBytes() + 4*weights; len(states) != len(w.chains) || len(states[0]) != want {
+		return errors.Errorf("the checkpoint must have %d states of %d bytes, got %d of %d", len(w.chains), want, len(states), len(states[0]))
+	}
+	for chain, state := range states {
+		if err := s.Restore(chain, state[8:][:s.ChainBytes()], binary.LittleEndian.Uint64(state)); err != nil {
+			return err
+		}
+		rest := state[8+s.ChainBytes():]
+		w.chains[chain].best = nil
+		for _, p := range s.Program().Parameters() {
+			values := make([]float32, p.Shape.Elements())
+			rest = rest[copy(tensor.Bytes(values), rest):]
+			w.chains[chain].best = append(w.chains[chain].best, values)
+		}
+	}
+	return nil
+}
+
+// result returns where the chains began.
+func (w *warmUp) result() *WarmStart {
+	r := &WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
+	for _, c := range w.chains {
+		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, Number(c.loss)), append(r.Accuracy, Number(c.accuracy))
+	}
+	return r
+}
+
+// String returns a sentence.
+func (w *WarmStart) String() string {
+	var loss, accuracy float64
+	for i := range w.Epoch {
+		loss += float64(w.Loss[i]) / float64(len(w.Epoch))
+		accuracy += float64(w.Accuracy[i]) / float64(len(w.Epoch))
+	}
+	after := fmt.Sprintf("epoch %d", w.Epoch[0])
+	if least, most := slices.Min(w.Epoch), slices.Max(w.Epoch); least < most {
+		after = fmt.Sprintf("epochs %d to %d", least, most)
+	}
+	return fmt.Sprintf("warm start: the chains begin where %d epochs of the optimizer were best, after %s: "+
+		"loss %.3f, accuracy %.3f on %d training images held out", w.Epochs, after, loss, accuracy, w.HeldOut)
+}
+
+// addWarmStart adds what the warm start takes: its images, its chains, and the best weights of
+// each.
+func (t *training) addWarmStart(m *Memory, device tensor.Device) error {
+	if t.warmUp == nil {
+		return nil
+	}
+	u := t.warmUp.training
+	program, err := u.build(device)
+	if err != nil {
+		return err
+	}
+	size, initial, err := program.Size(device, t.spec.Chains)
+	if err != nil {
+		return err
+	}
+	_, chain, _ := program.Bytes()
+	const copies = 2 // of a checkpoint's states, which are copied and then encoded
+	states := copies * t.spec.Chains * (chain + 4*parametersOf(program))
+	m.add("warm start", atStart, size, initial+states+4*t.spec.Chains*parametersOf(program))
+	m.Parts[len(m.Parts)-1].Host += datasetBytes(u.data, t.warmUp.heldOut)
+	return nil
+}

@@ -1,0 +1,500 @@
+package bayes
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// observeWindow observes a window of steps: it records traces, measures temperatures, and saves
+// samples.
+//
+// It is called after at most window steps: a window also ends at a sample and where a hook is due.
+// Everything that decides about files depends on the step only, never on time, so that a resumed
+// run writes the same samples. The exception is a checkpoint at the end of an epoch, which is
+// skipped while the last one is still being written; it has no sample.
+func (t *training) observeWindow(p langevin.Window) error {
+	line := rundir.Metrics{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
+	chains, err := t.replicas.Cold(t.session)
+	if err != nil {
+		return err
+	}
+	losses := make([]float64, len(chains))
+	if line.Loss, line.Accuracy, err = t.traces(p, chains, losses); err != nil {
+		return err
+	}
+	t.measured.Loss = line.Loss
+	event := Event{
+		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
+		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
+	}
+	if t.kind.traits().tempered {
+		event.Temperature = t.measure(p, chains)
+		line.Requested = *t.spec.Temperature
+		if !math.IsNaN(event.Temperature) {
+			line.Temperature = &event.Temperature
+		}
+	}
+	// The held-out predictions are observed at some states, samples or not, in the sampling phase
+	// only and, with cycles, only where the temperature is the requested one.
+	var states []samples.Sample
+	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.temperature()
+	kept, scored := p.Sample && t.writer.Keeps(p.To), t.measured.Validation.Due(p.To) || t.measured.Validation != nil && p.To == t.plan.Steps
+	if kept && !t.kind.traits().drawn || due || scored {
+		if states, err = t.kind.states(&t.job, p.To); err != nil {
+			return err
+		}
+	}
+	if due {
+		if err := t.measured.HeldOut.Observe(states, p.To); err != nil {
+			return err
+		}
+	}
+	if scored {
+		if err := t.score(&line, &event, states, kept); err != nil {
+			return err
+		}
+	}
+	if kept && t.kind.traits().exact {
+		line.Draws = t.drawStatistics(chains, p.To-1)
+	}
+	if err := t.writer.AddMetrics(line); err != nil {
+		return err
+	}
+	if !kept || t.kind.traits().drawn {
+		states = nil
+	}
+	if err := t.checkFinite(states); err != nil {
+		return err
+	}
+	// A sample is always followed by a checkpoint: a process that is killed afterwards must not
+	// draw it again with other measurements.
+	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.writer.Busy() {
+		if err := t.save(states); err != nil {
+			return err
+		}
+	}
+	t.watch(p, losses)
+	t.observeNoiseShare(p, chains)
+	if event.RHat = math.NaN(); t.kind.traits().tempered {
+		event.RHat = float64(t.measured.LiveRHat())
+	}
+	t.observe(event)
+	return nil
+}
+
+// drawStatistics returns what a sampler on all data records of the draws at a step, by chain. What
+// is not finite, such as the acceptance before the first proposal, is left out.
+func (t *training) drawStatistics(chains []int, step int) map[string][]float64 {
+	all := map[string][]float64{}
+	for name, trace := range map[string]string{
+		rundir.DrawPotential: mcmc.TracePotential, rundir.DrawAcceptance: mcmc.TraceAcceptance, rundir.DrawStepSize: mcmc.TraceStepSize,
+		rundir.DrawLeapfrogSteps: mcmc.TraceLeapfrogSteps, rundir.DrawDiverged: mcmc.TraceDiverged, rundir.DrawEnergyError: mcmc.TraceEnergyError,
+	} {
+		var values []float64
+		for _, chain := range chains {
+			if v := t.session.Metric(chain, trace, uint64(step)); v-v == 0 {
+				values = append(values, v)
+			}
+		}
+		if len(values) == len(chains) {
+			all[name] = values
+		}
+	}
+	return all
+}
+
+// endsEpoch reports whether an epoch ends within a window of steps.
+func (t *training) endsEpoch(p langevin.Window) bool {
+	epoch := max(1, t.data.Len()/t.spec.Batch)
+	return p.From/epoch != p.To/epoch
+}
+
+// images returns how many images all chains processed in the steps of a window and in evaluations
+// between them. Observers compute throughput from it.
+func (t *training) images(p langevin.Window) int {
+	evaluations := int(t.session.Evaluations()) - t.evaluations
+	t.evaluations += evaluations
+	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
+}
+
+// measure records the temperatures of a window of steps, and returns their mean.
+func (t *training) measure(p langevin.Window, chains []int) float64 {
+	for step := max(p.From, t.plan.BurnIn); step < p.To; step++ {
+		if t.temperatures[step] != t.spec.temperature() {
+			continue
+		}
+		t.measured.AddTemperatures(t.session, chains, step, t.walk != nil)
+	}
+	return t.measured.WindowTemperature(t.session, chains, p.From, p.To)
+}
+
+// traces records the traces of figures and diagnostics; for samplers on all data, one value for
+// each window, since only the present draw is known. It returns the window's mean loss and
+// accuracy, and adds each chain's mean loss to losses.
+func (t *training) traces(p langevin.Window, chains []int, losses []float64) (loss, accuracy float64, err error) {
+	from := p.From
+	if t.walk != nil {
+		from = p.To - 1
+	}
+	for step := from; step < p.To; step++ {
+		for i, chain := range chains {
+			var values [3]float64 // loss, accuracy, weight
+			for at, name := range []string{lossMetric, accuracyMetric, watchedMetric} {
+				if values[at], err = t.metric(chain, name, step); err != nil {
+					return 0, 0, err
+				}
+			}
+			loss, accuracy = loss+values[0], accuracy+values[1]
+			losses[i] += values[0] / float64(p.To-from)
+			sampling := step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature())
+			t.measured.AddStep(i, values[0], values[2], sampling)
+		}
+	}
+	n := float64((p.To - from) * len(chains))
+	return loss / n, accuracy / n, nil
+}
+
+// metric returns a chain's metric at a step of the last window or, for samplers on all data, at its
+// present draw.
+func (t *training) metric(chain int, name string, step int) (float64, error) {
+	if t.walk != nil {
+		return t.drawn(chain, name)
+	}
+	return t.session.Metric(chain, name, uint64(step)), nil
+}
+
+// save writes samples, and then a checkpoint from which the run can continue, in the background
+// while the next steps run. It first waits for the previous one, whose error it returns: at most
+// one is in flight.
+func (t *training) save(states []samples.Sample) error {
+	if err := t.writer.Wait(); err != nil {
+		return err
+	}
+	if err := t.checkRoom(); err != nil {
+		return err
+	}
+	checkpoint, err := t.checkpoint()
+	if err != nil {
+		return err
+	}
+	return t.writer.Checkpoint(states, checkpoint)
+}
+
+// saveNow saves, and waits until that is on the disk.
+func (t *training) saveNow() error {
+	if err := t.save(nil); err != nil {
+		return err
+	}
+	return t.writer.Wait()
+}
+
+// diagnose computes diagnostics from the steps made so far. Values that the method does not have
+// stay NaN.
+func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
+	m := t.measured
+	d := &Diagnostics{
+		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: m.Trace(),
+		Predicted: m.HeldOut.Mixing(), LossRHat: Number(math.NaN()), WeightRHat: Number(math.NaN()), Swaps: Number(math.NaN()),
+	}
+	if t.warmUp != nil && t.warmUp.done {
+		d.WarmStart = t.warmUp.result()
+	}
+	d.Acceptance, d.Diverged = m.Acceptance()
+	if t.replicas != nil {
+		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
+			d.Swaps = Number(v)
+		}
+	}
+	if t.kind.traits().tempered {
+		d.LossRHat, d.WeightRHat = m.LossRHat(), m.WeightRHat()
+		d.Weights, d.Losses = m.Weights(), m.Losses()
+	}
+	var err error
+	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
+		return nil, err
+	}
+	t.remarkNoiseShare()
+	p, err := t.predictionTemperature(ctx, device)
+	if p != nil {
+		d.Predictions, d.Determination = p.Curvature, p.Determination
+		t.remarkResonance(p.Steepness)
+	}
+	return d, err
+}
+
+// observeNoiseShare keeps the mean noise share of a window of steps, see langevin.MatchedFriction.
+func (t *training) observeNoiseShare(p langevin.Window, chains []int) {
+	if !t.kind.traits().independent {
+		return
+	}
+	t.noiseShare = 0
+	for step := p.From; step < p.To; step++ {
+		for _, chain := range chains {
+			t.noiseShare += t.session.Metric(chain, langevin.NoiseShare, uint64(step)) / float64((p.To-p.From)*len(chains))
+		}
+	}
+}
+
+// The noise shares between which matched friction is efficient and exact: below, chains move more
+// slowly than they could, and above, some minibatches' shares exceed 1.
+const (
+	minNoiseShare = 0.1
+	maxNoiseShare = 0.5
+)
+
+// remarkNoiseShare remarks a noise share for which another learning rate would be better.
+func (t *training) remarkNoiseShare() {
+	switch share := t.noiseShare; {
+	case share > maxNoiseShare:
+		t.remark(fmt.Sprintf("the noise of minibatches is %.2g of what matched friction can balance in the last steps, and should be at most %g: "+
+			"divide the learning rate by %.2g", share, maxNoiseShare, share/maxNoiseShare))
+	case share > 0 && share < minNoiseShare:
+		t.remark(fmt.Sprintf("the noise of minibatches is only %.2g of what matched friction can balance in the last steps: "+
+			"chains move faster, and as exactly, if the learning rate is multiplied by %.2g", share, maxNoiseShare/share))
+	}
+}
+
+// Symmetric minibatches heat directions of curvature lambda for which m sqrt(lambda h), the phase
+// of their oscillation in an epoch of m minibatches, is between these values. Measured: T of
+// predictions 5.9 ± .4 with them, 4.6 ± .3 without.
+const (
+	minResonance = 1.6
+	maxResonance = 5
+)
+
+// remarkResonance remarks that symmetric minibatches heat a run, by the curvature of the directions
+// that predictions depend on.
+func (t *training) remarkResonance(curvature float64) {
+	s, ok := t.kind.(minibatchKind)
+	if !ok || !t.spec.Symmetric || !langevin.HasMomentum(s.sampler) {
+		return
+	}
+	n := float64(t.data.Len())
+	h := t.rates[t.session.Steps()-1] / n
+	if phase := n / float64(t.spec.Batch) * math.Sqrt(curvature*h); phase >= minResonance && phase <= maxResonance {
+		t.remark(fmt.Sprintf("symmetric minibatches heat this run: m sqrt(lambda h) is %.2g in the steepest directions, and between %g and %g an epoch and its "+
+			"reverse resonate; use larger minibatches, smaller rates or the order shuffled", phase, minResonance, float64(maxResonance)))
+	}
+}
+
+// subject is the training for package measure.
+func (t *training) subject() measure.Subject {
+	return measure.Subject{
+		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
+		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.spec.Augment.apply,
+		ClassWeights: t.classWeights,
+	}
+}
+
+// temperaturesByLayer returns the temperatures of all parameters, and then by layer.
+func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, error) {
+	noise, err := t.gradientNoise(device)
+	if err != nil {
+		return nil, err
+	}
+	return measure.Temperatures(t.measured.Thermometer, t.session.Program().Parameters(), t.spec.temperature(), noise), nil
+}
+
+// gradientNoise returns the noise of minibatches' gradients by parameter, see
+// measure.GradientNoise; nil for methods that do not step along the gradients of minibatches only.
+func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
+	s, ok := t.kind.(minibatchKind)
+	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
+		return nil, nil
+	}
+	cold, err := t.replicas.Cold(t.session)
+	if err != nil {
+		return nil, err
+	}
+	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], t.rates[t.session.Steps()-1])
+}
+
+// predictionTemperature returns the temperature of what predictions depend on, over some of the
+// samples, see measure.PredictionTemperature; nil for methods whose samples are not states of a
+// chain, at temperature 0, with Augment, where the potential is no function of the parameters, and
+// with ClassWeights, by which likelihoods are no probabilities.
+func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
+	traits := t.kind.traits()
+	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() || t.classWeights != nil {
+		return nil, nil
+	}
+	files, err := t.writer.SampleFiles()
+	if err != nil {
+		return nil, err
+	}
+	return measure.PredictionTemperature(ctx, device, t.subject(), measure.PredictionOptions{
+		Files: files, Passes: t.passes(int(t.session.Steps())),
+		Damaged: func(err error) { t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err)) },
+		Observe: func(done, total, images int) {
+			t.observe(Event{Task: "temperature", On: t.data.Name, Done: done, Total: total, Images: images})
+		},
+	})
+}
+
+// passes returns how often all chains together pass over the data in a number of steps.
+func (t *training) passes(steps int) float64 {
+	return float64(steps) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
+}
+
+// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test
+// data if there are none; nil without either, and for methods that do not sample. They are used
+// without labels.
+func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
+	data := toWatch(splits)
+	if data == nil || !t.kind.traits().tempered {
+		return nil
+	}
+	d := t.data
+	return &samples.Images{
+		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
+	}
+}
+
+// spareRoom is the space in bytes that is left free on a disk in addition to what the next
+// checkpoints need.
+const spareRoom = 4 << 20
+
+// checkRoom returns DiskFullError unless twice the size of the next checkpoint and samples is free:
+// while a checkpoint is written, the one before and its temporary file exist, too. The run then
+// stops while everything that it has written is whole.
+func (t *training) checkRoom() error {
+	state, sample := t.room()
+	required := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
+	free, err := file.Free(t.dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	if free < required {
+		return errors.WithStack(&DiskFullError{t.dir, free, required})
+	}
+	return nil
+}
+
+// room returns the size in bytes of a checkpoint now, and of a sample of one chain, which has 4
+// bytes for each weight. Checkpoints grow with the traces.
+func (t *training) room() (state, sample uint64) {
+	state = uint64(t.session.ChainBytes() * t.session.Chains())
+	if t.measured != nil {
+		state += t.measured.TraceBytes()
+	}
+	for _, p := range t.session.Program().Parameters() {
+		sample += 4 * uint64(p.Shape.Elements())
+	}
+	return state, sample
+}
+
+// muchRoom is the size in bytes from which a run reports, before it begins, what it will take on
+// disk.
+const muchRoom = 256 << 20
+
+// remarkRoom reports what the run will take on disk if that is at least least bytes or more than
+// are free.
+func (t *training) remarkRoom(dir string, least uint64) error {
+	state, sample := t.room()
+	most := t.plan.Samples()
+	if t.spec.Keep > 0 {
+		most = min(most, t.spec.Keep)
+	}
+	if c := t.kind.traits(); c.drawn {
+		most = t.spec.Samples
+	} else if c.collected {
+		most += t.spec.Samples
+	}
+	most *= t.spec.Chains
+	required := 2*state + uint64(most)*sample
+	free, err := file.Free(dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	short := free < required+spareRoom
+	if required < least && !short {
+		return nil
+	}
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(required))
+	if short {
+		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
+	}
+	t.remark(text)
+	return nil
+}
+
+// A chain has diverged if, in the sampling phase, its loss is that of guessing or worse for
+// divergedWindows windows in a row. The temperature is far off if, after warmWindows windows, it
+// differs from the requested one by more than the fraction farOff and by more than manyErrors
+// standard errors.
+const (
+	divergedWindows = 5
+	farOff          = 0.5
+	manyErrors      = 5
+	warmWindows     = 20
+)
+
+// watchdog remembers what was remarked about a run, so that each remark is made once.
+type watchdog struct {
+	bad     []int // windows in a row, by chain
+	windows int   // in the sampling phase
+	warned  bool  // of the temperature
+}
+
+// watch remarks chains that diverged and temperatures that are far off, while there is time to stop
+// the run. A chain counts as diverged only if others are better than guessing: if all are worse,
+// the network or the rate is wrong, which warn reports. Runs with cycles are not watched: their
+// temperature alternates with 0.
+func (t *training) watch(p langevin.Window, losses []float64) {
+	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
+		return
+	}
+	g := &t.watchdog
+	g.windows++
+	if g.bad == nil {
+		g.bad = make([]int, len(losses))
+	}
+	guessing, well := math.Log(float64(t.data.Classes)), 0
+	for _, loss := range losses {
+		if loss < guessing {
+			well++
+		}
+	}
+	for i, loss := range losses {
+		if loss < guessing {
+			g.bad[i] = 0
+			continue
+		}
+		if g.bad[i]++; g.bad[i] == divergedWindows && well > 0 {
+			t.remark(fmt.Sprintf("chain %d diverged: its loss of %.3g has been worse than guessing for %d windows, while that of %d others is better; "+
+				"its samples spoil the average",
+				t.spec.FirstChain+i, loss, divergedWindows, well))
+		}
+	}
+	requested := t.spec.temperature()
+	measured, std := t.measured.Thermometer.Temperature(), t.measured.Thermometer.TemperatureError()
+	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*std {
+		g.warned = true
+		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",
+			measured, std, requested))
+	}
+}
+
+// copiesWritten is how many copies of a state there are while it is written: it is copied and then
+// encoded, while the chains continue.
+const copiesWritten = 2
+
+// writtenBytes returns what samples of some bytes take while they are written: some files are
+// written at once, and the next samples may be there already.
+func (t *training) writtenBytes(sample int) int {
+	const writers = 8
+	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
+}
