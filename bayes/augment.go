@@ -49,10 +49,16 @@ type Augment struct {
 // augmentForm is the text of an Augment with all fields.
 const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION"
 
+// noAugment is the text of an Augment that changes nothing.
+const noAugment = "none"
+
 // ParseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
-// any order. An unknown field or value is an InvalidError.
+// any order, or "none". An unknown field or value is an InvalidError.
 func ParseAugment(text string) (Augment, error) {
 	var a Augment
+	if text == noAugment {
+		return a, nil
+	}
 	fields := fieldsOf(reflect.ValueOf(&a).Elem())
 	for _, item := range strings.Split(text, ",") {
 		if err := setItem(fields, strings.TrimSpace(item)); err != nil {
@@ -87,8 +93,11 @@ func setItem(fields []attribute, item string) error {
 	return errors.Errorf("%q must be as in %s", item, augmentForm)
 }
 
-// String returns the text that ParseAugment reads; empty if nothing is changed.
+// String returns the text that ParseAugment reads.
 func (a Augment) String() string {
+	if a == (Augment{}) {
+		return noAugment
+	}
 	var items []string
 	for _, field := range fieldsOf(reflect.ValueOf(a)) {
 		switch {
@@ -103,7 +112,7 @@ func (a Augment) String() string {
 }
 
 // isNone reports whether images are left unchanged.
-func (a Augment) isNone() bool { return a == Augment{} }
+func (a *Augment) isNone() bool { return a == nil || *a == Augment{} }
 
 func (a Augment) op(stream uint16) op.Augment {
 	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Erase: a.Erase, Stream: stream}
@@ -111,7 +120,7 @@ func (a Augment) op(stream uint16) op.Augment {
 
 // apply changes a minibatch's images. It takes a stream of random numbers only if it changes
 // something.
-func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
+func (a *Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if a.isNone() {
 		return x
 	}
@@ -119,7 +128,7 @@ func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 }
 
 // checkFits refuses changes that images of this size do not allow.
-func (a Augment) checkFits(data *datasets.Dataset) error {
+func (a *Augment) checkFits(data *datasets.Dataset) error {
 	if a.isNone() {
 		return nil
 	}

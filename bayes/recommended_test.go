@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Without a method, fewer images have more chains, each of at least 100 steps after a warm start of
+// Without a method, fewer images have more chains, each of at least 250 steps after a warm start of
 // up to 1000.
 func TestRecommended(t *testing.T) {
 	for _, c := range []struct {
@@ -15,21 +15,21 @@ func TestRecommended(t *testing.T) {
 		examples, chains, epochs, warm, burnIn, samples, n int
 		schedule                                           string
 	}{
-		{Spec{}, 1000, 12, 10, 100, 9, 4, 1, "cyclical:0.06,1"},
-		{Spec{}, 2000, 12, 5, 50, 4, 4, 1, "cyclical:0.06,1"},
-		{Spec{Subset: 1000}, 60_000, 12, 10, 100, 9, 4, 1, "cyclical:0.06,1"},
-		{Spec{}, 6000, 8, 5, 17, 4, 4, 1, "cyclical:0.06,1"},
-		{Spec{}, 60_000, 4, 5, 5, 4, 8, 1, "cyclical:0.06,1"},
-		{Spec{Network: "cnn"}, 376, 12, 10, 99, 9, 4, 1, "cyclical:0.03,1"},
-		{Spec{Batch: 1000}, 1000, 12, 100, 100, 90, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 1000, 12, 25, 100, 22, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 2000, 12, 13, 50, 11, 4, 1, "cyclical:0.06,1"},
+		{Spec{Subset: 1000}, 60_000, 12, 25, 100, 22, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 6000, 8, 10, 17, 9, 4, 1, "cyclical:0.06,1"},
+		{Spec{}, 60_000, 4, 10, 5, 9, 8, 1, "cyclical:0.06,1"},
+		{Spec{Network: "cnn"}, 376, 12, 25, 99, 22, 4, 1, "cyclical:0.03,1"},
+		{Spec{Batch: 1000}, 1000, 12, 250, 100, 225, 4, 1, "cyclical:0.06,1"},
 		{Spec{Epochs: 4}, 1000, 12, 4, 100, 3, 4, 1, "cyclical:0.06,1"},
 		{Spec{Epochs: 1, Chains: 2, Samples: 3}, 1000, 2, 1, 100, 0, 3, 1, "cyclical:0.06,1"},
 		// What is given stays.
 		{Spec{Cycles: 4, Epochs: 40}, 1000, 12, 40, 100, 9, 4, 4, "cyclical:0.0126,4"},
-		{Spec{Chains: 2}, 1000, 2, 10, 100, 9, 10, 1, "cyclical:0.06,1"},
+		{Spec{Chains: 2}, 1000, 2, 25, 100, 22, 16, 1, "cyclical:0.06,1"},
 		// A step has at most one sample.
 		{Spec{Chains: 2, Epochs: 4}, 100, 2, 4, 100, 3, 10, 1, "cyclical:0.06,1"},
-		{Spec{WarmEpochs: 3}, 1000, 12, 10, 3, 9, 4, 1, "cyclical:0.06,1"},
+		{Spec{WarmEpochs: 3}, 1000, 12, 25, 3, 22, 4, 1, "cyclical:0.06,1"},
 		// A burn-in or a schedule means chains without cycles.
 		{Spec{BurnIn: new(10)}, 1000, 4, 100, 100, 10, 10, 0, "constant:0.0063"},
 		{Spec{Schedule: optimizers.Constant{Rate: 0.01}}, 1000, 4, 100, 100, 38, 10, 0, "constant:0.01"},
@@ -77,5 +77,33 @@ func TestRecommended(t *testing.T) {
 	s, err := Spec{Prior: &given}.resolve(1000)
 	if err != nil || *s.Prior != given {
 		t.Errorf("prior %v, want %v (%v)", s.Prior, given, err)
+	}
+}
+
+// Without a method, images are shifted by up to 1/14 of their side, many by up to 1/28, unless
+// Augment is given or what is given needs a potential without chance.
+func TestRecommendedShift(t *testing.T) {
+	for _, c := range []struct {
+		spec           Spec
+		examples, side int
+		want           string
+	}{
+		{Spec{}, 1000, 28, "shift=2"},
+		{Spec{}, 60_000, 28, "shift=1"},
+		{Spec{Subset: 1000}, 60_000, 28, "shift=2"},
+		{Spec{}, 1000, 64, "shift=4"},
+		{Spec{}, 60_000, 64, "shift=2"},
+		{Spec{}, 1000, 13, "none"},
+		{Spec{Cycles: 4}, 1000, 28, "shift=2"},
+		{Spec{Augment: &Augment{}}, 1000, 28, "none"},
+		{Spec{Augment: &Augment{Flip: true}}, 1000, 28, "flip"},
+		{Spec{Schedule: optimizers.Constant{Rate: 0.01}}, 1000, 28, ""},
+		{Spec{Temperatures: []float64{1, 1.1}}, 1000, 28, ""},
+		{Spec{Anchor: 1, Cycles: 2}, 1000, 28, ""},
+		{Spec{Method: langevin.SGLD{}}, 1000, 28, ""},
+	} {
+		if got := c.spec.recommended(true, c.examples, c.side).Texts()["augment"]; got != c.want {
+			t.Errorf("%+v, %d examples, %d pixels: augment %q, want %q", c.spec, c.examples, c.side, got, c.want)
+		}
 	}
 }

@@ -47,16 +47,16 @@ const (
 	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
 	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
 	independentBatches = 600
-	// Stands for a large data set: no default is scaled down.
-	manyExamples = 1 << 40
+	// Stand for a large data set, by which no default is scaled down, and for the side of its images.
+	manyExamples, standardSide = 1 << 40, 28
 )
 
 // maxSteps bounds the tables that have an entry for each step of a run. 2^26 steps are a week at
 // 100 steps per second.
 const maxSteps = 1 << 26
 
-// Resolve returns the specification with defaults for what was left out, as for a large data set;
-// Fit resolves for its data, and may scale batches, epochs and rates. It returns the error of
+// Resolve returns the specification with defaults for what was left out, as for a large data set of
+// 28x28 images; Fit resolves for its data, and may scale batches, epochs, rates and shifts. It returns the error of
 // Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
@@ -106,7 +106,7 @@ func (s Spec) namedFor(examples int) Spec {
 			s.file = newNetworkFile(s.Network, "")
 		}
 	}
-	return s.recommended(true, examples)
+	return s.recommended(true, examples, standardSide)
 }
 
 // checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user

@@ -106,10 +106,20 @@ var settings = []Setting{
 	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs,\n"+
 		"or enough for 200 steps without --method)", false,
 		func(s *Spec) *int { return &s.WarmPatience }),
-	{"augment", "string", "augment training images at random, with any of " + augmentForm + ";\n" +
-		"samples then follow a distribution other than the posterior, see bayes.Augment (default: none)", true,
-		func(s *Spec) any { return orNil(s.Augment.String()) },
-		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
+	{"augment", "string", "augment training images at random: none, or any of " + augmentForm + ";\n" +
+		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n" +
+		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels)", true,
+		func(s *Spec) any {
+			if s.Augment == nil {
+				return nil
+			}
+			return s.Augment.String()
+		},
+		func(s *Spec, text string) error {
+			augment, err := ParseAugment(text)
+			s.Augment = &augment
+			return err
+		}},
 	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
 		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,
 		func(s *Spec) any { return orNil(s.ClassWeights.String()) },

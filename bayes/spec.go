@@ -113,8 +113,9 @@ type Spec struct {
 	WarmSchedule             optimizers.Schedule
 	WarmEpochs, WarmPatience int
 
-	// Augment changes training images at random, which also changes the posterior.
-	Augment Augment
+	// Augment changes training images at random, which also changes the posterior. By default
+	// images are left unchanged if Method is given.
+	Augment *Augment
 
 	// ClassWeights weight the classes in the loss, which also changes the posterior.
 	ClassWeights ClassWeights

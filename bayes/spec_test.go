@@ -144,7 +144,7 @@ func anySpec(t *rapid.T) Spec {
 	}
 	given := func(name string) bool { return rapid.Bool().Draw(t, name+" is given") }
 	if given("augment") {
-		s.Augment = Augment{
+		s.Augment = &Augment{
 			Flip: rapid.Bool().Draw(t, "flip"), Shift: rapid.IntRange(-5, 1e6).Draw(t, "shift"),
 			Rotation: rapid.Float64Range(0, 360).Draw(t, "rotation"), Erase: rapid.Float64Range(-1, 1).Draw(t, "erase"),
 		}
@@ -344,8 +344,8 @@ func TestInvalidSpecs(t *testing.T) {
 		"temperature must be finite and at least 0, got NaN":             {Temperature: new(math.NaN())},
 		"at least 0, got -1":                                             {Temperature: new(-1.0)},
 		"at least 0, got +Inf":                                           {Temperature: new(math.Inf(1))},
-		"cycles must be 1 to 5, the number of epochs, got 9":             {Cycles: 9},
-		"cycles must be 1 to 5, the number of epochs, got -1":            {Cycles: -1},
+		"cycles must be 1 to 10, the number of epochs, got 11":           {Cycles: 11},
+		"cycles must be 1 to 10, the number of epochs, got -1":           {Cycles: -1},
 		"anchor must be 1 to 8, the number of epochs, got 9":             {Anchor: 9},
 		"burn-in is 8 of 8 epochs":                                       {Epochs: 8, BurnIn: new(8)},
 		"burn-in is -1 of 8 epochs":                                      {BurnIn: new(-1)},

@@ -169,6 +169,9 @@ func (t *training) remarkSteps() {
 	if !t.kind.traits().exact {
 		parts = append(parts, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
 	}
+	if !s.Augment.isNone() {
+		parts = append(parts, fmt.Sprintf("images changed at random (%v)", s.Augment))
+	}
 	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
 	t.remarkClassWeights()
 }

@@ -145,8 +145,8 @@ func (o observed) verdict() []string {
 		return nil
 	}
 	var notes []string
-	if augment := o.spec.Augment.String(); augment != "" {
-		notes = append(notes, fmt.Sprintf("%s: random augmentation (%s): temperatures are not those of the posterior given the images, see bayes.Augment.",
+	if augment := o.spec.Augment; augment != nil && *augment != (bayes.Augment{}) {
+		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%v): temperatures are not those of the posterior given the images, see bayes.Augment.",
 			o.name, augment))
 	}
 	if verdict := o.Verdict(o.requested()).Text; verdict != "" {

@@ -14,6 +14,7 @@ import (
 
 func TestAugmentText(t *testing.T) {
 	for text, want := range map[string]bayes.Augment{
+		"none":                                   {},
 		"flip":                                   {Flip: true},
 		"flip=true":                              {Flip: true},
 		" shift = 2 , flip ":                     {Flip: true, Shift: 2},
@@ -31,7 +32,7 @@ func TestAugmentText(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION`,
-		"none":              `"none" must be as in flip,`,
+		"none,flip":         `"none" must be as in flip,`,
 		"flip,":             `"" must be as in flip,`,
 		"flip,flip":         "flip is given twice",
 		"shift=1,shift=2":   "shift is given twice",
@@ -54,6 +55,10 @@ func TestAugmentText(t *testing.T) {
 	if got := s.Texts()["augment"]; got != "flip" {
 		t.Errorf("as text it is %q, want flip", got)
 	}
+	must(t, s.Set("augment", "none"))
+	if got := s.Texts()["augment"]; got != "none" {
+		t.Errorf("as text it is %q, want none", got)
+	}
 	if _, given := (bayes.Spec{}).Texts()["augment"]; given {
 		t.Error("a specification without it has it as text")
 	}
@@ -62,14 +67,14 @@ func TestAugmentText(t *testing.T) {
 func TestAugmentIsRefused(t *testing.T) {
 	flip := bayes.Augment{Flip: true}
 	for want, s := range map[string]bayes.Spec{
-		"augment: shift must be at least 0 pixels, got -1":          {Augment: bayes.Augment{Shift: -1}},
-		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: bayes.Augment{Rotation: 200}},
-		"augment: erase must be at least 0 and below 1, got 1":      {Augment: bayes.Augment{Erase: 1}},
-		"augment does not apply to hmc: its test compares":          {Augment: flip, Method: methodOf(t, "hmc"), Epochs: 100},
-		"augment does not apply to mala: its test compares":         {Augment: flip, Method: methodOf(t, "mala")},
-		"augment does not apply to random-walk: its test":           {Augment: flip, Method: methodOf(t, "random-walk")},
-		"augment cannot be combined with temperatures: swaps":       {Augment: flip, Method: langevin.SGLD{}, Temperatures: []float64{1, 2}},
-		"augment cannot be combined with an anchor, which is the g": {Augment: flip, Anchor: 1},
+		"augment: shift must be at least 0 pixels, got -1":          {Augment: &bayes.Augment{Shift: -1}},
+		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: &bayes.Augment{Rotation: 200}},
+		"augment: erase must be at least 0 and below 1, got 1":      {Augment: &bayes.Augment{Erase: 1}},
+		"augment does not apply to hmc: its test compares":          {Augment: &flip, Method: methodOf(t, "hmc"), Epochs: 100},
+		"augment does not apply to mala: its test compares":         {Augment: &flip, Method: methodOf(t, "mala")},
+		"augment does not apply to random-walk: its test":           {Augment: &flip, Method: methodOf(t, "random-walk")},
+		"augment cannot be combined with temperatures: swaps":       {Augment: &flip, Method: langevin.SGLD{}, Temperatures: []float64{1, 2}},
+		"augment cannot be combined with an anchor, which is the g": {Augment: &flip, Anchor: 1},
 	} {
 		_, err := s.Resolve()
 		wantInvalid(t, want, err, want)
@@ -78,7 +83,7 @@ func TestAugmentIsRefused(t *testing.T) {
 		"augment: shift must be below the side of the images, 12x12":   {Shift: 12},
 		"augment: erase must be at least one pixel of images of 12x12": {Erase: 0.03},
 	} {
-		_, err := bayes.Try(context.Background(), bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Augment: a}, squares(t, 100, 4, 1), 1)
+		_, err := bayes.Try(context.Background(), bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Augment: &a}, squares(t, 100, 4, 1), 1)
 		wantInvalid(t, want, err, want)
 	}
 }
@@ -115,9 +120,9 @@ func TestAugmentedRuns(t *testing.T) {
 func TestAugmentLeavesPredictions(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 8, Samples: 3, Seed: 3,
-		Augment: bayes.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
+		Augment: &bayes.Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}
 	run := fit(t, spec, trainOn(data))
-	if got := run.Manifest().Spec.Augment; got != spec.Augment {
+	if got := run.Manifest().Spec.Augment; *got != *spec.Augment {
 		t.Errorf("the manifest has %+v, want %+v", got, spec.Augment)
 	}
 	got, err := run.Predictions(context.Background(), data, nil)

@@ -190,9 +190,9 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		"5000 samples in the 1000 steps":  {func(s *bayes.Spec, _ *datasets.Splits) { s.Samples = 5000 }, ""},
 		"epochs must be at least 50, for 1000 steps in minibatches of 10 of 200 examples, got 20": {
 			func(s *bayes.Spec, _ *datasets.Splits) { s.Epochs = 20 }, ""},
-		"augment: rotation must be 0 to 180 degrees, got 400": {func(s *bayes.Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
+		"augment: rotation must be 0 to 180 degrees, got 400": {func(s *bayes.Spec, _ *datasets.Splits) { s.Augment = &bayes.Augment{Rotation: 400} }, ""},
 		"no noise to choose a rate by: use a smaller batch": {func(s *bayes.Spec, _ *datasets.Splits) {
-			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
+			s.Batch, s.Subset, s.Augment = 80, 80, &bayes.Augment{Flip: true}
 		}, ""},
 	} {
 		spec, splits := bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Batch: 10, Epochs: 80}, trainOn(data)
@@ -209,7 +209,7 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 
 // MCLMC takes no augmentation: few examples, too, are then sampled in minibatches.
 func TestAutoWithAugmentation(t *testing.T) {
-	spec := bayes.Spec{Epochs: 250, BurnIn: new(10), Samples: 2, Augment: bayes.Augment{Flip: true}, Batch: 20}
+	spec := bayes.Spec{Epochs: 250, BurnIn: new(10), Samples: 2, Augment: &bayes.Augment{Flip: true}, Batch: 20}
 	run, remarks := automatic(t, spec, 80, filepath.Join(t.TempDir(), "run"), with(t, 1))
 	if got := run.Manifest().Spec; !strings.Contains(remarks, "chosen: sgnht:") || got.Batch != 20 || !got.Augment.Flip {
 		t.Errorf("remarks are %q, the manifest has %v", remarks, got.Texts())

@@ -182,7 +182,7 @@ func TestDistilRefuses(t *testing.T) {
 		"teacher must be the directory of a run":                         with(func(s *bayes.Spec) { s.Teacher = "" }),
 		"is not the directory of a run":                                  with(func(s *bayes.Spec) { s.Teacher = t.TempDir() }),
 		"chains must be 1, got 2":                                        with(func(s *bayes.Spec) { s.Chains = 2 }),
-		"augment does not apply":                                         with(func(s *bayes.Spec) { s.Augment.Flip = true }),
+		"augment does not apply":                                         with(func(s *bayes.Spec) { s.Augment = &bayes.Augment{Flip: true} }),
 		"class-weights do not apply":                                     with(func(s *bayes.Spec) { s.ClassWeights = bayes.ClassWeights{Balanced: true} }),
 		"Copies must be at least 1, got 0":                               with(func(s *bayes.Spec) { s.Method = bayes.Distillation{PrecisionWeight: 1} }),
 		"PrecisionWeight must be positive and finite, got 0":             with(func(s *bayes.Spec) { s.Method = bayes.Distillation{Copies: 1} }),

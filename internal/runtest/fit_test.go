@@ -41,7 +41,7 @@ func kinds(t testing.TB) []kind {
 	return []kind{
 		{"optimizer", of("adam", bayes.Spec{Epochs: 30, Chains: 2}), 2, 0},
 		{"sampler", of("sghmc", bayes.Spec{Epochs: 6, Chains: 2, Samples: 6}), 12, 0},
-		{"augmented", of("sghmc", bayes.Spec{Epochs: 6, Chains: 2, Samples: 6, Augment: bayes.Augment{Flip: true, Shift: 1, Rotation: 10, Erase: 0.3}}), 12, 0},
+		{"augmented", of("sghmc", bayes.Spec{Epochs: 6, Chains: 2, Samples: 6, Augment: &bayes.Augment{Flip: true, Shift: 1, Rotation: 10, Erase: 0.3}}), 12, 0},
 		{"preconditioned", of("psgld", bayes.Spec{Epochs: 6, Samples: 5, Schedule: optimizers.Cosine{First: 0.002, Last: 0.001}}), 5, 0},
 		{"by layers", of("ksgld", bayes.Spec{Epochs: 4, Samples: 5}), 5, 0},
 		{"thermostat", of("sgnht", bayes.Spec{Epochs: 6, Samples: 5}), 5, 0},
