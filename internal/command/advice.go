@@ -17,8 +17,8 @@ import (
 )
 
 // maxAdviceECE is the largest ECE of a run that is called good enough. One whose R-hat is above
-// bayes.MixedRHat is good enough except for its probabilities. The user decides what accuracy is
-// enough.
+// bayes.MixedRHat may predict well, but its samples are not those of the posterior. The user
+// decides what accuracy is enough.
 const maxAdviceECE = 0.1
 
 // judgement is whether a run is good enough, and what would improve it.
@@ -46,10 +46,11 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*largest)
 	case ece > maxAdviceECE:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
-	case rHat > bayes.MixedRHat:
-		j.verdict = fmt.Sprintf("%s: good enough if that is what you need, except for probabilities: chains disagree (split R-hat %.2f)", right, rHat)
 	default:
-		j.verdict = right + ": good enough if that is what you need"
+		j.verdict = fmt.Sprintf("%s, and its probabilities are off by %.1f points on average: good enough if that is what you need", right, 100*ece)
+		if rHat > bayes.MixedRHat {
+			j.verdict += fmt.Sprintf(", except for what needs samples of the posterior, since chains disagree (split R-hat %.2f)", rHat)
+		}
 	}
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
