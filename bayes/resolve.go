@@ -47,7 +47,7 @@ const (
 	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
 	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
 	independentBatches = 600
-	// Stand for a large data set, by which no default is scaled down, and for the side of its images.
+	// Stand for a large data set, by which no default is scaled down, and the side of its images.
 	manyExamples, standardSide = 1 << 40, 28
 )
 
@@ -56,8 +56,8 @@ const (
 const maxSteps = 1 << 26
 
 // Resolve returns the specification with defaults for what was left out, as for a large data set of
-// 28x28 images; Fit resolves for its data, and may scale batches, epochs, rates and shifts. It returns the error of
-// Validate.
+// 28x28 images; Fit resolves for its data, and may scale batches, epochs, rates and shifts. It
+// returns the error of Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
 // Validate returns an InvalidError if a field is out of range or has no effect, as far as that does
