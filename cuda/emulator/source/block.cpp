@@ -51,6 +51,10 @@ std::string Block::run(const Work& w) {
     setReady(i, warp[i].lanes);
   }
   ownSanitizer.here();
+  if (ownStacks) {
+    SanitizerIgnore ignore;
+    stacks = stacksMap(count);
+  }
   begin();
   fiberSwitch(&own, idle.back());
   if (!failure.empty() || ended < count) {
@@ -62,6 +66,7 @@ std::string Block::run(const Work& w) {
   if (ownStacks) {
     SanitizerIgnore ignore;
     for (Fiber* f : all) fiberDestroy(f);
+    stacksUnmap(stacks, count);
     all.clear();
     idle.clear();
   }
@@ -72,7 +77,7 @@ std::string Block::run(const Work& w) {
 void Block::begin() {
   if (!idle.empty()) return;
   SanitizerIgnore ignore;
-  all.push_back(fiberCreate(all.size(), entry));
+  all.push_back(fiberCreate(all.size(), entry, stacks));
   idle.push_back(all.back());
 }
 

@@ -16,14 +16,22 @@ namespace {
 constexpr size_t stackBytes = 256 << 10, guardBytes = 16 << 10;
 }
 
-// fiberCreate maps a stack with an inaccessible page range below it, so that a thread that
-// overflows its stack ends the process instead of changing another thread's variables.
 // MAP_NORESERVE: of a thousand stacks of 256 KiB only the pages that are touched take memory.
-Fiber* fiberCreate(int number, void (*entry)()) {
+void* stacksMap(int count) {
+  void* stacks = mmap(nullptr, count * stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (stacks == MAP_FAILED) abort();
+  return stacks;
+}
+
+void stacksUnmap(void* stacks, int count) { munmap(stacks, count * stackBytes); }
+
+// fiberCreate makes a page range below a stack of its own inaccessible, so that a thread that
+// overflows its stack ends the process instead of changing another thread's variables.
+Fiber* fiberCreate(int number, void (*entry)(), void* stacks) {
   Fiber* f = new Fiber{};
-  f->memory = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (f->memory == MAP_FAILED) abort();
-  mprotect(f->memory, guardBytes, PROT_NONE);
+  f->own = !stacks;
+  f->memory = stacks ? (char*)stacks + number * stackBytes : stacksMap(1);
+  if (f->own) mprotect(f->memory, guardBytes, PROT_NONE);
   // Stacks begin at different offsets of a page; otherwise all would share the same few cache sets.
   f->top = (char*)f->memory + stackBytes - 64 - number % 61 * 320;
   fiberReset(f, entry);
@@ -31,7 +39,7 @@ Fiber* fiberCreate(int number, void (*entry)()) {
 }
 
 void fiberDestroy(Fiber* f) {
-  munmap(f->memory, stackBytes);
+  if (f->own) stacksUnmap(f->memory, 1);
 #if !defined(__x86_64__)
   delete (ucontext_t*)f->stack;
 #endif

@@ -101,6 +101,7 @@ class Block {
   Phases phases;
   Fiber own{};
   std::vector<Fiber*> all, idle;
+  void* stacks = nullptr;  // of all threads, if ownStacks
   std::vector<Array> arrays;
   SharedMemory memory;
   unsigned long long time = 0;  // barriers of all blocks so far

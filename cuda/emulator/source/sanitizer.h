@@ -38,7 +38,9 @@ inline void unwritten(void* memory, size_t bytes) {
 #if defined(POLLEN_THREAD_SANITIZER)
 
 // ownStacks gives every thread a new stack: the detector would think that two threads on one stack
-// share its variables.
+// share its variables. It takes long for each mapping that comes or goes, so that the stacks of a
+// block are one, without guards between them: it reports a thread that overflows into the stack of
+// another as a race.
 constexpr bool ownStacks = true;
 
 // SanitizerFiber is a CUDA thread for the race detector: two threads are ordered by barriers only,
