@@ -131,7 +131,7 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 	for _, arguments := range []string{
 		"--data large.npz --model mlp-400-400 --method sgld --epochs 1 --burn-in 0 --samples 4 --batch 1000 --chains 4",
 		"--data medium.npz --model cnn --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 1000",
-		"--data small.npz --model mlp-1500-2000 --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 500",
+		"--data small.npz --model mlp-2000-3000 --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 500",
 		"--data small.npz --model mlp-1000-1000 --method psgld --epochs 4 --burn-in 2 --samples 4 --batch 500 --chains 4",
 		"--data small.npz --model mlp-1000 --method hmc --epochs 60 --burn-in 30 --samples 5",
 		"--data small.npz --model lenet --method swag --epochs 4 --samples 2 --batch 20 --chains 2",
