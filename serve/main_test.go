@@ -16,6 +16,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -30,6 +31,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	testenv.InMemory()
 	dir, err := os.MkdirTemp("", "serve")
 	check(err)
 	data := &datasets.Splits{Train: patterns(300, 1), Validation: patterns(100, 2), Test: patterns(64, 3)}

@@ -20,6 +20,7 @@ var packedOnce struct {
 }
 
 func TestMain(m *testing.M) {
+	testenv.InMemory()
 	code := m.Run()
 	if packedOnce.dir != "" {
 		os.RemoveAll(packedOnce.dir)

@@ -26,7 +26,10 @@ import (
 // programs are what tests run in processes of their own.
 var programs = map[string]func(){"pollen": func() { os.Exit(Main()) }, "pollen-without-room": mainWithoutRoom, "pollen-peak": mainWithPeak}
 
-func TestMain(m *testing.M) { testscript.Main(m, programs) }
+func TestMain(m *testing.M) {
+	testenv.InMemory()
+	testscript.Main(m, programs)
+}
 
 // TestScripts runs the program as users do. Besides testscript's own commands, scripts have
 //

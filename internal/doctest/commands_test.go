@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name == "pollen" || name == "pollen.exe" {
 		os.Exit(command.Main())
 	}
+	testenv.InMemory()
 	os.Exit(m.Run())
 }
 

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"bytes"
 	"os"
 
 	"github.com/pollen-ml/pollen/internal/file"
@@ -9,12 +10,18 @@ import (
 // roomInMemory is the free memory from which on InMemory takes some of it.
 const roomInMemory = 4 << 30
 
-// InMemory makes temporary directories in memory, where the system has files there and room for
-// them. It is for tests of whole runs, most of whose time is otherwise that of a disk: a run syncs
-// each of its files before it writes the next.
+// InMemory makes temporary directories in memory, where the system has files there, with room for
+// them, that may be executed. It is for tests of whole runs, much of whose time is otherwise that
+// of a disk: a run syncs each of its files before it writes the next.
 func InMemory() {
 	const dir = "/dev/shm" // on Linux
-	if free, err := file.Free(dir); err == nil && free >= roomInMemory && os.Getenv("TMPDIR") == "" {
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil || os.Getenv("TMPDIR") != "" {
+		return
+	}
+	_, options, found := bytes.Cut(mounts, []byte(" "+dir+" "))
+	options, _, _ = bytes.Cut(options, []byte("\n"))
+	if free, err := file.Free(dir); err == nil && free >= roomInMemory && found && !bytes.Contains(options, []byte("noexec")) {
 		os.Setenv("TMPDIR", dir)
 	}
 }
