@@ -106,20 +106,10 @@ var settings = []Setting{
 	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs,\n"+
 		"or enough for 200 steps without --method)", false,
 		func(s *Spec) *int { return &s.WarmPatience }),
-	{"augment", "string", "augment training images at random: none, or any of " + augmentForm + ";\n" +
-		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n" +
+	optional("augment", "augment training images at random: none, or any of "+augmentForm+";\n"+
+		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n"+
 		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels)", true,
-		func(s *Spec) any {
-			if s.Augment == nil {
-				return nil
-			}
-			return s.Augment.String()
-		},
-		func(s *Spec, text string) error {
-			augment, err := ParseAugment(text)
-			s.Augment = &augment
-			return err
-		}},
+		func(s *Spec) **Augment { return &s.Augment }, ParseAugment),
 	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
 		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,
 		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
@@ -172,20 +162,10 @@ var settings = []Setting{
 			return s.FirstChain
 		},
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
-	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + ";\n" +
-		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n" +
+	optional("prior", "prior of each parameter: "+langevin.PriorForms+";\n"+
+		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n"+
 		"gaussian:0.6 without --method)", false,
-		func(s *Spec) any {
-			if s.Prior == nil {
-				return nil
-			}
-			return s.Prior.String()
-		},
-		func(s *Spec, text string) error {
-			prior, err := langevin.ParsePrior(text)
-			s.Prior = &prior
-			return err
-		}},
+		func(s *Spec) **langevin.Prior { return &s.Prior }, langevin.ParsePrior),
 	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
 		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
 		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
@@ -222,6 +202,22 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 			if err == nil {
 				*field(s) = v
 			}
+			return err
+		}}
+}
+
+// optional returns a setting whose field is nil if it was left out.
+func optional[T fmt.Stringer](name, usage string, everywhere bool, field func(s *Spec) **T, parse func(text string) (T, error)) Setting {
+	return Setting{name, "string", usage, everywhere,
+		func(s *Spec) any {
+			if p := *field(s); p != nil {
+				return (*p).String()
+			}
+			return nil
+		},
+		func(s *Spec, text string) error {
+			value, err := parse(text)
+			*field(s) = &value
 			return err
 		}}
 }
