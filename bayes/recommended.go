@@ -108,6 +108,13 @@ func (s *Spec) fillRecommendedWarmStart(examples int) {
 	}
 }
 
+// RecommendedSteps returns the largest number of steps that all chains of a run without a method
+// make together on a number of training images.
+func RecommendedSteps(examples int) int {
+	s := Spec{}.recommended(true, examples, standardSide)
+	return s.Chains * (s.WarmEpochs + s.Epochs) * examples / customaryBatch(examples)
+}
+
 // recommendedRate returns the learning rate of a warm start, and that which a cycle begins with.
 func (s *Spec) recommendedRate() float64 {
 	if s.Network != defaultNetwork {

@@ -107,3 +107,12 @@ func TestRecommendedShift(t *testing.T) {
 		}
 	}
 }
+
+// TestRecommendedSteps: 12 chains of up to 125 epochs of 10 steps, and 4 of up to 15 of 600.
+func TestRecommendedSteps(t *testing.T) {
+	for examples, want := range map[int]int{1000: 15_000, 60_000: 36_000} {
+		if got := RecommendedSteps(examples); got != want {
+			t.Errorf("%d examples: %d steps, want %d", examples, got, want)
+		}
+	}
+}

@@ -55,7 +55,8 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
 	case bayes.IsOptimizer(m.Spec.Method):
-		j.command, j.cost = "fit"+dataFlags(m)+into, 2*4/float64(max(1, m.Spec.Chains)) // as many steps for each of 4 chains, and a warm start
+		j.command = "fit" + dataFlags(m) + into
+		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
 	case m.Teacher != nil:
 		j.command, j.cost = fmt.Sprintf("distil %s --epochs %d%s", shellQuoted(m.Spec.Teacher), 2*m.Spec.Epochs, into), 2
 	case m.Spec.Chains == 1:
