@@ -40,6 +40,10 @@ func (BayesByBackprop) centre(t *job) (Spec, []samples.Sample, error) {
 	return t.spec, states, err
 }
 
+// An average over samples should predict better than the one network that they surround. Where it
+// does not, the samples spread too far, for instance because the rate is too high for a SWAG or the
+// curvature too small for a Laplace approximation. Calibrate compares the two, see remarkCentre.
+
 // chainMeans averages the predictions of the networks at the mean weights of each chain's samples,
 // which centre the samples of a chain that stays around one mode. Samples of a chain must follow
 // one another. A nil *chainMeans does nothing.
@@ -78,6 +82,7 @@ func (m *chainMeans) add(chain string, s samples.Sample) {
 			m.means[i] = make([]float64, len(p.Values))
 		}
 	}
+	// The weighted mean so far: mean += w/W (x - mean), where W is the weight of all samples.
 	m.last = s
 	m.weight += s.Weight
 	step := s.Weight / m.weight
@@ -155,6 +160,7 @@ func (r *Run) atCentres(ctx context.Context, data *datasets.Dataset, spec Spec, 
 			if err := predictor.Predict(s, rows); err != nil {
 				return err
 			}
+			// Probabilities that are not finite. There is then no average, see the return value.
 			if average.Add(rows, s.Weight) != nil {
 				return nil
 			}

@@ -22,6 +22,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
+// An in-distribution decision is made in three steps, each on images that the one before has not
+// seen. Fit fits a detector.Detector to the features that training images have under a few samples
+// of the posterior. Calibrate scores validation images with it, and keeps the quantiles. A
+// prediction then compares the score of an image with these. At the end, selfTest shows the run
+// images that cannot be of its classes, and the report states how many of them it accepts.
+
 // detectorSamples is the maximum number of posterior samples whose features a detector compares.
 // More of them detect little more, and take longer.
 const detectorSamples = 6
@@ -63,6 +69,8 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	if s := r.manifest.Spec; s.Frozen() && s.Head == headLinear {
 		n = 1 // all samples have the same features, those of the frozen network
 	}
+	// Evenly spaced, and the last one among them. Files are sorted by chain, so that each chain has
+	// its share.
 	var positions []int
 	for i := range n {
 		positions = append(positions, (i+1)*len(files)/n-1)
@@ -74,7 +82,8 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 }
 
 // detectorImages returns the pixels of the training images that a detector is fitted to, in an
-// order that only depends on their number.
+// order that only depends on their number. Data are often sorted by class, and the first thousands
+// of them would be of a few classes only, so they are drawn by a permutation.
 func detectorImages(train *datasets.Dataset) (pixels []byte) {
 	n := train.Len()
 	bank, reference := detector.Split(n)
@@ -111,6 +120,8 @@ func (r *Run) features(ctx context.Context, images samples.Images, positions []i
 			if err := ctx.Err(); err != nil {
 				return errors.Wrap(err, "pollen: detector")
 			}
+			// All predictions are made before the features are read, which the predictor keeps for
+			// the last sample only.
 			sample, err := files[position].Read()
 			if err != nil {
 				return r.reader().Skip(files[position].Path, err)
@@ -244,6 +255,9 @@ func (s *strangeness) add(p *samples.SamplePredictor, n, position, pass int, wei
 	if err := p.Logits(s.logits); err != nil {
 		return err
 	}
+	// Each image has the weighted mean of its scores over the samples, updated as in
+	// mean += w/W (x - mean), where W is the weight so far. The energy is -log sum exp of the
+	// logits, of which the largest is taken out so that no exponential overflows.
 	s.weight += weight
 	for i := range n {
 		row := s.logits[i*p.Classes() : (i+1)*p.Classes()]
@@ -309,6 +323,7 @@ func (r *Run) selfTest(ctx context.Context, c *evaluate.Calibration, own *datase
 	if err != nil {
 		return nil, err
 	}
+	// The images of all kinds were scored in one pass: take the decisions apart again.
 	test := &evaluate.SelfTest{}
 	for _, k := range kinds {
 		result := evaluate.StrangeImages{Kind: k.Name, Images: len(k.Images) / own.ImageSize()}
@@ -375,7 +390,7 @@ func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File
 ) (e *ensembles, err error) {
 	images, network := p.inputs(), p.network
 	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files), dirichlet: dirichlet}
-	var featured, plain []int
+	var featured, plain []int // positions among the files
 	for i := range files {
 		if d != nil && (dirichlet || passes > 1 || d.At(i) >= 0) {
 			featured = append(featured, i)
@@ -438,7 +453,9 @@ func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n i
 		probabilities []float32
 		weight        float64
 	}
-	var waiting []prediction // by position, if there are two ensembles
+	// With two ensembles, predictions arrive in another order than that of the run. They wait here,
+	// by position, until all of them can be added in that order.
+	var waiting []prediction
 	if len(e.all) > 1 {
 		waiting = make([]prediction, e.samples)
 	}

@@ -77,7 +77,8 @@ func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images 
 }
 
 // featureBatch is the number of images whose features are computed together. It changes values by
-// rounding only.
+// rounding only. Features in the cache are of batches of this size, whoever asked for them first:
+// the features of an image do not depend on how many others were asked for with it.
 const featureBatch = 16
 
 // extractor computes what the sampled network reads: features of images, or the images themselves
@@ -123,6 +124,7 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 	n := len(pixels) / size
 	rows := samples.Images{Features: e.width, Rows: make([]float32, n*e.width)}
 	row := func(i int) []float32 { return rows.Rows[i*e.width : (i+1)*e.width] }
+	// Memory first, then the disk, and what neither has is computed.
 	keys := make([]featurecache.Key, n)
 	missing := e.recall(keys, pixels, row)
 	for from := 0; from < len(missing); from += featureBatch {
@@ -269,6 +271,7 @@ type featureMemory struct {
 	bytes int
 }
 
+// get copies the features of a key, and reports whether there are any.
 func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -276,6 +279,7 @@ func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
 	return ok && copy(to, row) == len(to)
 }
 
+// put keeps a copy of the features of a key.
 func (m *featureMemory) put(key featurecache.Key, row []float32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -66,7 +66,10 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 	return e, err
 }
 
-// learningModel returns the model whose learning coefficient is estimated.
+// learningModel returns the model whose learning coefficient is estimated: the loss of each example
+// of a minibatch, -log p(label), as a node of a graph, and the data that it reads. The network is
+// the one that predicts, without dropout, because the coefficient is that of a function of the
+// weights only.
 func (t *training) learningModel(apply func(*graph.Builder, *graph.Node) *graph.Node, centre []samples.Parameter) llc.Model {
 	n := t.data.Len()
 	return llc.Model{
@@ -116,6 +119,8 @@ func (r *Run) sampleNamed(name string) (s samples.Sample, err error) {
 	if err != nil {
 		return s, err
 	}
+	// Files are sorted by directory, chain and step, so that the last match is the last sample. A
+	// gathered run has files of several directories, of which the default takes the first.
 	var found *rundir.File
 	first := 0
 	for i, f := range files {

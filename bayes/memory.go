@@ -16,6 +16,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// Estimates come from the compiled programs that a call will run, which know the sizes of their
+// arenas exactly, plus what Go allocates in addition, which is counted by hand at each call of add:
+// samples being read, probabilities being averaged. Tests compare the sums with what the kernel
+// reports for whole runs.
+
 // Memory is an estimate of the memory that a call takes at its peak, in bytes: of the host, and of
 // GPUs if it runs there. Calls refuse to begin, with a MemoryError, if it is more than available.
 type Memory struct {
@@ -53,8 +58,10 @@ const (
 // when there is as much garbage again, but most of what is in use at a peak is allocated at once.
 const garbage = 1.25
 
+// inHeap returns what the Go heap takes for some bytes in use.
 func inHeap(bytes int) int64 { return int64(garbage * float64(bytes)) }
 
+// add adds a part: a session of a program, and some bytes in use on the Go heap.
 func (m *Memory) add(name, phase string, session tensor.Footprint, heap int) {
 	m.Parts = append(m.Parts, MemoryPart{name, phase, int64(session.Host) + inHeap(heap), int64(session.Device)})
 }
@@ -244,6 +251,7 @@ func (t *training) loaded() int64 {
 	if t.splits == nil {
 		return datasetBytes(t.data)
 	}
+	// First returns a copy of the images unless those that it chooses are contiguous.
 	bytes := datasetBytes(t.splits.Train, t.splits.Validation, t.splits.Test)
 	if &t.splits.Train.Images[0] != &t.data.Images[0] {
 		bytes += datasetBytes(t.data)
@@ -259,6 +267,7 @@ func (t *training) heldOutLen() int {
 	return t.watching.Len()
 }
 
+// parametersOf returns the number of a program's parameters.
 func parametersOf(program *graph.Program) (n int) {
 	for _, p := range program.Parameters() {
 		n += p.Shape.Elements()
@@ -289,6 +298,20 @@ func (t *training) checkWeights(device tensor.Device, b *graph.Builder) error {
 		chains = fmt.Sprintf("%d chains", t.spec.Chains)
 	}
 	return t.checkFits(device, m, "pollen: fit: keeping the weights of "+chains)
+}
+
+// fitting builds the program of a training. It returns a MemoryError if there is no memory for its
+// steps.
+func (t *training) fitting(device tensor.Device) (*graph.Program, error) {
+	program, err := t.build(device)
+	if err != nil {
+		return nil, err
+	}
+	m, err := t.memory(device, program)
+	if err != nil {
+		return nil, err
+	}
+	return program, t.checkFits(device, m, "pollen: fit")
 }
 
 // checkFits returns a MemoryError if a task of the run needs more than is available.
@@ -413,6 +436,7 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 		if t.kind.traits().exact && setting.name == "batch" {
 			continue
 		}
+		// The first half, quarter, ... of the setting that fits.
 		for n := setting.value / 2; n >= 1; n /= 2 {
 			s := t.spec
 			if setting.set(&s, n); fits(s) {
@@ -425,171 +449,4 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 		advice = []string{"a smaller model"}
 	}
 	return advice
-}
-
-// addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The
-// samples of a detector have a predictor of their own.
-func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n int, files int, detects bool) error {
-	if err := m.addFeatures(phase, device, p, n); err != nil {
-		return err
-	}
-	images, network := p.inputs(), p.network
-	size, err := samples.PredictionSize(device, images, n, predictBatch, network.Apply)
-	if err != nil {
-		return err
-	}
-	const perLogit, perScore = 4, 8
-	scores := 0
-	if detects {
-		featured, err := samples.FeaturePredictionSize(device, images, n, predictBatch, network.Apply)
-		if err != nil {
-			return err
-		}
-		if files > detectorSamples {
-			m.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
-		} else {
-			size.Footprint = featured.Footprint
-		}
-		scores = n * (perLogit*size.Classes + 5*perScore)
-	}
-	// A sample's probabilities in float32; mean and votes in float64; the mean entropy; a sample
-	// and its file. Once the session is closed, a copy of the mean and five measures of
-	// uncertainty.
-	const perProbability, perImage, perWeight = 4 + 2*8, 8, 8
-	const moreProbability, moreImage = 8, 5 * 8
-	average := n*(perProbability*size.Classes+perImage) + scores
-	if detects {
-		average *= 2 // comparing features leaves garbage, which is collected when the heap has doubled
-	}
-	results := n * (moreProbability*size.Classes + moreImage)
-	heap := max(average+perWeight*size.Weights, average+results-size.Host)
-	m.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, heap)
-	return nil
-}
-
-// PredictMemory estimates the memory of Predict and Predictions for a number of images in addition
-// to these.
-func (r *Run) PredictMemory(images int) (*Memory, error) {
-	p, err := r.parts()
-	if err != nil {
-		return nil, err
-	}
-	files, err := r.sampleFiles("predict")
-	if err != nil {
-		return nil, err
-	}
-	found, err := r.detectorIfAny(len(files))
-	if err != nil {
-		return nil, err
-	}
-	m := &Memory{}
-	err = r.on(func(device tensor.Device) error {
-		if err := m.addPredictions("", device, p, images, len(files), found != nil); err != nil {
-			return err
-		}
-		return m.sum(device)
-	})
-	return m, err
-}
-
-// checkPredictions returns a MemoryError if predictions for some images need more memory than is
-// available.
-func (r *Run) checkPredictions(device tensor.Device, images int, p parts, files int, detects bool) error {
-	size := func(n int) (*Memory, error) {
-		m := &Memory{}
-		if err := m.addPredictions("", device, p, n, files, detects); err != nil {
-			return nil, err
-		}
-		return m, m.sum(device)
-	}
-	m, err := size(images)
-	if err != nil {
-		return err
-	}
-	return m.check(fmt.Sprintf("pollen: predict: %s: predicting %d images", r.dir, images), func(onHost, onDevice int64) []string {
-		for n := images / 2; n >= 1; n /= 2 {
-			if m, err := size(n); err == nil && m.Host <= onHost && m.Device <= onDevice {
-				return []string{fmt.Sprintf("at most %d images at a time", n)}
-			}
-		}
-		return nil
-	})
-}
-
-// checkGradient returns a MemoryError if the gradients of some images need more memory than is
-// available.
-func (r *Run) checkGradient(device tensor.Device, images int, network layers.Sequential) error {
-	size, err := samples.GradientSize(device, r.shape(), images, predictBatch, network.Apply)
-	if err != nil {
-		return err
-	}
-	m := &Memory{}
-	m.add("gradients", "", size.Footprint, 0)
-	if err := m.sum(device); err != nil {
-		return err
-	}
-	return m.check(fmt.Sprintf("pollen: gradient: %s: differentiating by %d images", r.dir, images), func(int64, int64) []string {
-		return []string{"fewer images"}
-	})
-}
-
-// PredictorMemory estimates the memory of a Predictor with the samples that the run has so far.
-func (r *Run) PredictorMemory(batch int) (*Memory, error) {
-	if batch < 1 {
-		return nil, invalid("predictor: batch must be at least 1, got %d", batch)
-	}
-	files, err := r.sampleFiles("predictor")
-	if err != nil {
-		return nil, err
-	}
-	p, err := r.parts()
-	if err != nil {
-		return nil, err
-	}
-	var m *Memory
-	err = r.on(func(device tensor.Device) error {
-		m, err = r.predictorMemory(device, batch, len(files), p)
-		return err
-	})
-	return m, err
-}
-
-func (r *Run) predictorMemory(device tensor.Device, batch, members int, p parts) (*Memory, error) {
-	size, err := samples.EnsembleSize(device, p.inputs(), batch, predictorBatches*batch, members, p.network.Apply)
-	if err != nil {
-		return nil, err
-	}
-	const perWeight = 8 // a sample that is read and its file
-	m := &Memory{}
-	m.add(fmt.Sprintf("network and %d samples", members), "", size.Footprint, perWeight*size.Weights)
-	if err := m.addFeatures("", device, p, predictorBatches*batch); err != nil {
-		return nil, err
-	}
-	return m, m.sum(device)
-}
-
-// checkPredictor returns a MemoryError if a Predictor needs more memory than is available.
-func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) error {
-	m, err := r.predictorMemory(device, batch, members, p)
-	if err != nil {
-		return err
-	}
-	return m.check(fmt.Sprintf("pollen: predictor: %s: loading %d samples", r.dir, members), func(onHost, onDevice int64) (advice []string) {
-		fits := func(batch, members int) bool {
-			m, err := r.predictorMemory(device, batch, members, p)
-			return err == nil && m.Host <= onHost && m.Device <= onDevice
-		}
-		for n := batch / 2; n >= 1; n /= 2 {
-			if fits(n, members) {
-				advice = append(advice, fmt.Sprintf("batch %d", n))
-				break
-			}
-		}
-		for n := members / 2; n >= 1; n /= 2 {
-			if fits(batch, n) {
-				return append(advice, fmt.Sprintf("a run that keeps %d samples", n))
-			}
-		}
-		return advice
-	})
 }

@@ -76,7 +76,8 @@ func newNetworkFile(path, digest string) *networkFile {
 	return &networkFile{path: path, digest: digest, widths: map[string]int{}, memory: &featureMemory{}}
 }
 
-// load reads the model. If it has not the digest, the error is a DamagedError.
+// load reads the model, once: a later call returns the same model or the same error. If the model
+// does not have the digest, the error is a DamagedError.
 func (f *networkFile) load() (*onnx.Model, error) {
 	f.once.Do(func() {
 		f.err = f.read()
@@ -89,6 +90,8 @@ func (f *networkFile) load() (*onnx.Model, error) {
 	return f.model, f.err
 }
 
+// read reads the model and the files of weights that it names, and sums their contents in the order
+// in which they are read.
 func (f *networkFile) read() error {
 	content, err := file.Read(f.path, maxModel)
 	if err != nil {
@@ -98,6 +101,8 @@ func (f *networkFile) read() error {
 	hash := sha256.New()
 	hash.Write(content)
 	f.model, err = onnx.Read(content, func(name string) ([]byte, error) {
+		// A model from a stranger must not make us read, and copy into the run, other files of the
+		// machine.
 		if !filepath.IsLocal(name) {
 			return nil, errors.Errorf("must be a file below the model's directory, got %q", name)
 		}
@@ -124,7 +129,8 @@ type ModelFile struct {
 	Digest string `json:"digest"`
 }
 
-// copyModel copies the model into the directory of a run.
+// copyModel copies the model into the directory of a run, which can then be moved, and does not
+// change if the original does.
 func (s Spec) copyModel(dir string) (*ModelFile, error) {
 	if !s.isPretrained() {
 		return nil, nil
@@ -229,6 +235,7 @@ func (s Spec) headParameters(images samples.Images, classes int) (names []string
 	if err != nil {
 		return nil, err
 	}
+	// The names of a layer's parameters are known once it is in a graph, which is not compiled.
 	b := graph.New(tensor.Float32)
 	head.Apply(b, b.Data("input", tensor.Float32, 1, width))
 	for _, parameter := range b.Parameters() {
@@ -245,6 +252,9 @@ func (s Spec) headParameters(images samples.Images, classes int) (names []string
 	}
 	return names, nil
 }
+
+// A prior start:S is N(w, S^2) around the value w that a weight has in the file, so that training
+// from there is sampling a posterior, and not only a way to start.
 
 // hasStartPrior reports whether a prior is one around starting values.
 func (s Spec) hasStartPrior() bool {
@@ -282,7 +292,8 @@ type stem struct {
 	last    bool // channels are the last axis of the network's input
 }
 
-// stem returns the part before the cut.
+// stem returns the part before the cut. The network is read twice: the names of its weights, by
+// which freeze chooses, are known only after it was read once with none of them frozen.
 func (s Spec) stem() (*stem, error) {
 	model, err := s.file.load()
 	if err != nil {
@@ -311,7 +322,8 @@ func (s Spec) stem() (*stem, error) {
 	return &stem{network: network, name: s.Network, cut: s.Cut, format: format, last: last}, nil
 }
 
-// frozenWeights returns which of some weights are frozen.
+// frozenWeights returns which of some weights are frozen. A name freezes the weight of that name
+// and all weights below it, as in features.0 for features.0.weight.
 func (s Spec) frozenWeights(weights []string) (func(name string) bool, error) {
 	switch s.Freeze {
 	case freezeAll, "":
@@ -359,7 +371,9 @@ func (s *stem) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return y
 }
 
-// reverseChannels returns the channels of images [B C H W] in reverse order.
+// reverseChannels returns the channels of images [B C H W] in reverse order, as networks from Caffe
+// read them. There is no op for that: each channel is cut out and put at its new place among zeros,
+// and the sum of these has all channels.
 func reverseChannels(b *graph.Builder, x *graph.Node) (y *graph.Node) {
 	channels := graph.ShapeOf(x)[1]
 	for c := range channels {
@@ -373,7 +387,8 @@ func reverseChannels(b *graph.Builder, x *graph.Node) (y *graph.Node) {
 	return y
 }
 
-// width returns the number of features of an image of the given shape.
+// width returns the number of features of an image of the given shape. It follows from the shapes
+// in a graph, without any computation.
 func (f *networkFile) width(s *stem, image tensor.Shape) (int, error) {
 	key := fmt.Sprint(s.cut, s.format, image)
 	f.mu.Lock()
@@ -396,6 +411,8 @@ func inputShape(m *onnx.Model) (channels, height, width int, last bool) {
 	if len(m.Inputs) == 0 || len(m.Inputs[0].Shape) != 4 {
 		return 0, 0, 0, false
 	}
+	// The file does not say which axis has the channels. Images are grey or have three colours, and
+	// are rarely one or three pixels wide.
 	shape := m.Inputs[0].Shape
 	isColour := func(n int) bool { return n == 1 || n == 3 }
 	if last = !isColour(shape[1]) && isColour(shape[3]); last {

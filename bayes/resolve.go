@@ -148,6 +148,8 @@ func (s *Spec) fill(c methodKind, examples int) {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
 	s.fillWarmStart(examples)
+	// A burn-in that was given may be longer than the usual number of epochs. The run is then made
+	// long enough for it, instead of being refused.
 	if s.Epochs == 0 {
 		s.Epochs = cmp.Or(c.traits().epochs, customaryEpochs(s.Batch, examples))
 		if c.traits().dirichlet {
@@ -228,6 +230,8 @@ func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
 	if !c.traits().tempered && s.isPretrained() && !s.Frozen() {
 		constant.Rate = twoDigits(constant.Rate * tuningFraction)
 	}
+	// The rate of matched friction depends on the number of minibatches, see independentBatches.
+	// That of other samplers grows with the root of the number of examples, see rateExamples.
 	if batches := float64(examples) / float64(s.Batch); c.traits().independent && examples < manyExamples {
 		constant.Rate = twoDigits(constant.Rate * math.Sqrt(independentBatches/batches))
 	} else if c.traits().tempered && examples < rateExamples {

@@ -131,6 +131,8 @@ func (r *Run) checkParameters(p parts) error {
 	if size > 0 {
 		limit = min(limit, int(size/4)) // they are float32
 	}
+	// A manifest that a stranger wrote may name a network with billions of weights. Building a
+	// graph allocates none of them, and this hook stops it at the first parameter that is too many.
 	var excess error
 	b := graph.New(tensor.Float32)
 	b.Hooks.Parameter = func(name string, initialize graph.Initializer, shape ...int) *graph.Node {
@@ -381,6 +383,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		}
 		defer means.end(data)
 		return r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error {
+			// The average counts passes, several of which may be of one sample.
 			means.add(chain, sample)
 			position, pass := average.Samples()/passes, average.Samples()%passes
 			predictor, featured := predictors.of(position)
@@ -409,6 +412,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
+	// Scores are comparable with those of the calibration only if they are of the same samples.
 	predictions := average.Predictions(data.Name, data.Labels)
 	if strange != nil && average.Samples() == len(files)*passes { // none was left out
 		predictions.Strangeness, err = strange.scores()

@@ -33,7 +33,9 @@ const unusedSplit = "unused"
 
 var splitsHeader = []string{"file", "split", "class", "group", "prediction", "confidence"}
 
-// splitImages lists the images of a run with a number of training images.
+// splitImages lists the images of a run with a number of training images: those of each split
+// together, in the order of the data, so that predictions can be assigned to them by their
+// position.
 func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 	var images []SplitImage
 	for _, part := range []struct {
@@ -74,7 +76,9 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 	return images, nil
 }
 
-// firstOf returns which images Dataset.First chooses.
+// firstOf returns which images Dataset.First chooses. First returns images, not their numbers, so
+// it is asked for the first of a data set with the same labels whose images are a byte each and
+// whose files are named by their numbers.
 func firstOf(d *datasets.Dataset, n int) ([]bool, error) {
 	numbers := datasets.Dataset{Images: make([]byte, d.Len()), Labels: d.Labels, Files: make([]string, d.Len()), Channels: 1, Height: 1, Width: 1}
 	for i := range numbers.Files {
@@ -97,6 +101,7 @@ func firstOf(d *datasets.Dataset, n int) ([]bool, error) {
 
 // predicted sets the predictions of the images of a split.
 func predicted(images []SplitImage, split datasets.Split, p *evaluate.Predictions, classes []string) error {
+	// The images of a split follow one another, in the order of the data.
 	from := slices.IndexFunc(images, func(image SplitImage) bool { return image.Split == split.String() })
 	count := 0
 	for _, image := range images {
@@ -134,7 +139,8 @@ func formatSplits(images []SplitImage) ([]byte, error) {
 	return b.Bytes(), errors.Wrap(err, "pollen: "+rundir.SplitsFile)
 }
 
-// parseSplits reads the content of splits.csv.gz.
+// parseSplits reads the content of splits.csv.gz. The reader of CSV has made sure that all records
+// have as many fields as the header.
 func parseSplits(content []byte) ([]SplitImage, error) {
 	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 	if err != nil {
@@ -214,6 +220,8 @@ func (t *training) endSplits(data *datasets.Splits) error {
 	if err != nil {
 		return err
 	}
+	// A file that cannot be read is written again: all of it but the test images' predictions,
+	// which an evaluation adds, follows from the data.
 	if content, err := rundir.ReadSplits(t.dir); err == nil {
 		if before, err := parseSplits(content); err == nil && len(before) == len(images) {
 			for i, image := range before {

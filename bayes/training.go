@@ -180,15 +180,8 @@ func (t *training) remarkSteps() {
 // session. All images go to the device once, as bytes; op.Minibatch gathers and normalises a
 // minibatch there at each step, so that a step needs nothing of the host.
 func (t *training) load(ctx context.Context, device tensor.Device) error {
-	program, err := t.build(device)
+	program, err := t.fitting(device)
 	if err != nil {
-		return err
-	}
-	m, err := t.memory(device, program)
-	if err != nil {
-		return err
-	}
-	if err := t.checkFits(device, m, "pollen: fit"); err != nil {
 		return err
 	}
 	if err := t.loadInputs(ctx, device); err != nil {

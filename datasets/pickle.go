@@ -292,6 +292,8 @@ var pickleNames = map[string]bool{
 	"numpy.ndarray": true, "numpy.dtype": true,
 }
 
+// global pushes a callable by name. Only NumPy's constructors of arrays are allowed: a pickle may
+// name any function of Python, and unpickling would call it.
 func (p *unpickler) global() error {
 	module, err := p.line()
 	if err != nil {

@@ -331,6 +331,7 @@ func (s *Session) stepUntilNotFinite(chain int, fault *NotFinite) (found bool, e
 	return false, err
 }
 
+// finite reports whether all numbers are finite.
 func finite(dtype tensor.DType, raw []byte) bool {
 	if dtype == tensor.Float64 {
 		for _, v := range view[float64](raw) {

@@ -81,6 +81,8 @@ func (u fisherUpdate) Lower(l *graph.Lowering) {
 	l.Emit("fsgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, fisherTile[float32], fisherTile[float64]), u.arguments(l)...)
 }
 
+// fisherTile makes a step of elements lo to hi, with G = 1/(lambda + V) for the running mean V of
+// squared gradients: theta <- theta - rate G g + scale sqrt(G) xi.
 func fisherTile[T float32 | float64](u fisherUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := preconditionedTileOf[T](u.psgldUpdate, a, 4, lo, hi)
 	var gradients [random.BlockSize]T

@@ -135,6 +135,8 @@ func (s MatchedFriction) InBatches(n int) Sampler {
 	return s
 }
 
+// updates attaches the updates of all parameters, which share one factor of the force: it depends
+// on the products g.v and g.g of all of them.
 func (s MatchedFriction) updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node {
 	inverse, err := s.inverseMasses(inputs, parameters)
 	if err != nil {
@@ -207,6 +209,9 @@ func (f frictionFactor) Lower(l *graph.Lowering) {
 		tensor.Float(tensor.Float64, f.Noise))
 }
 
+// factorRow computes the factor of the force, and the share that the noise of minibatches has in
+// the noise of a step. The factor adds friction along the gradient, as much as balances the noise
+// that the minibatch has added there.
 func factorRow[T float32 | float64](f frictionFactor) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, _, _ int) {
 		header := tensor.Slice[uint64](a, 5)

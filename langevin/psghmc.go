@@ -80,6 +80,9 @@ func (p PSGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostK
 	return "", host, []float64{p.Friction, p.Alpha, p.Lambda, float64(p.metric().freezeAt())}
 }
 
+// psghmcTile makes a step of elements lo to hi, with the preconditioner G = 1/(lambda + sqrt V) for
+// the running mean V of squared gradients: u <- (1 - friction) u - rate sqrt(G) g + scale xi, and
+// then theta <- theta + sqrt(G) u.
 func psghmcTile[T float32 | float64](update momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	rule := update.rule.(PSGHMC)
 	s := momentumTileOf[T](update, a, lo, hi)

@@ -91,6 +91,9 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 	}, u.prior.KernelArguments(l.DType, u.dataSize)...)...)
 }
 
+// curvedTile makes a step of pSGLD with the term Gamma = dG/dtheta. It keeps, next to the running
+// mean V of g^2, the running mean of its derivative by theta, 2 g dg/dtheta, for which it needs the
+// diagonal of the loss's curvature.
 func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := preconditionedTileOf[T](u.psgldUpdate, a, 6, lo, hi)
 	// Until V has its full memory, Gamma is left out, see PSGLD.

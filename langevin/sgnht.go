@@ -121,6 +121,10 @@ func constant(value float64) graph.Initializer {
 	}
 }
 
+// lower returns the ending of the kernel's name, what the host does, and the kernel's scalars. The
+// thermostat of a layer adapts to the mean square of all its velocities, which is known only when
+// every tile has moved its own: that is a phase after the others. A thermostat for each element
+// needs no such phase.
 func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
 	scalars := []float64{s.Friction, s.Coupling, maxExcess}

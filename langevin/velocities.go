@@ -80,6 +80,8 @@ func (k kickedKinetic) Lower(l *graph.Lowering) {
 	}, k.Prior.KernelArguments(l.DType, k.DataSize)...)...)
 }
 
+// kickedTile returns a tile's part of the sum, from the squares of velocities before and after the
+// kick by the present gradient.
 func kickedTile[T float32 | float64](k kickedKinetic, a *tensor.Args, lo, hi int) float64 {
 	rates, header := tensor.Slice[T](a, 4), tensor.Slice[uint64](a, 5)
 	// The temperature is in units of the step size that made v, as in kinetic; the kick has the

@@ -135,6 +135,13 @@ func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.C
 		slices.Concat(arguments[:buffers], []tensor.Argument{tensor.In(total)}, attributes)...))
 }
 
+// run decides about a proposal when its trajectory has ended, and draws the step size of the next
+// one when that starts. The proposal is accepted with probability
+//
+//	min(1, exp((U(old) - U(new))/T + sum of the log ratios of proposal densities)),
+//
+// which the log ratios' buffers have in parts. NaN, as of a trajectory that diverged, is a
+// rejection.
 func (d decide) run(a *tensor.Args, logRatios int) {
 	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
 	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]

@@ -79,6 +79,8 @@ func (h HMC) check(parameters []*graph.Node) error {
 	return nil
 }
 
+// attach adds the states of a trajectory for one parameter: where it started and the slope there,
+// to which a rejected proposal returns, and the momentum.
 func (h HMC) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
 	shape := graph.ShapeOf(p.parameter)
 	position := b.State(p.name+positionSuffix, nil, shape...)
@@ -164,6 +166,9 @@ func (s hmcLogRatio) Lower(l *graph.Lowering) {
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.trajectory.arguments(l, 2, n)...)...)
 }
 
+// tile returns a tile's part of K(start) - K(end), over T, for the kinetic energy K. The momentum
+// at the start is not kept: its standard normal numbers are generated again from their address.
+// That at the end still lacks the last half of a kick.
 func (s hmcLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 	t := s.trajectory
 	e, masses, header := t.context(a, 3, lo, hi)
@@ -209,6 +214,8 @@ func (u hmcMove) Lower(l *graph.Lowering) {
 	}, u.trajectory.arguments(l, 5, n)...)...)
 }
 
+// tile makes a leapfrog step of a tile: a kick, by half a step at the start of a trajectory, and a
+// drift. The two half kicks between drifts are one whole kick.
 func (u hmcMove) tile(a *tensor.Args, lo, hi int) float64 {
 	t := u.trajectory
 	e, masses, header := t.context(a, 6, lo, hi)

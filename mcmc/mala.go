@@ -124,6 +124,8 @@ func (s malaLogRatio) Lower(l *graph.Lowering) {
 		tensor.Int(n), tensor.Float(l.DType, s.temperature), tensor.Int(s.cycle.evaluations))
 }
 
+// tile returns a tile's part of log q(old | new) - log q(new | old), where a proposal q(new | old)
+// is N(old - h grad U(old), 2 h T).
 func (s malaLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 	if !s.cycle.decides(tensor.Slice[uint64](a, 6)[graph.HeaderStep]) {
 		return 0
@@ -161,6 +163,8 @@ func (u malaMove) Lower(l *graph.Lowering) {
 		tensor.Int(n), tensor.Float(l.DType, u.temperature), tensor.Int(u.cycle.evaluations), tensor.Uint(uint32(u.stream)))
 }
 
+// tile returns a tile to its position if the last proposal was rejected, and then proposes a step
+// of Langevin dynamics from there.
 func (u malaMove) tile(a *tensor.Args, lo, hi int) float64 {
 	w, dw := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	position, slope := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]

@@ -72,6 +72,9 @@ func (s mclmcProducts) Lower(l *graph.Lowering) {
 	}}}, l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Uint(uint32(s.stream)))
 }
 
+// tile writes a tile's part of the six products of the direction u, the gradient g and the noise z.
+// All that the next move does with whole vectors, such as normalising u, follows from these: the
+// move itself then needs no sum over the weights.
 func (s mclmcProducts) tile(a *tensor.Args, tile, n int) {
 	lo, hi := op.TileOfUpdate(n, tile)
 	u, g := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
@@ -261,6 +264,8 @@ func (m mclmcMove) Lower(l *graph.Lowering) {
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5), tensor.Int(n), tensor.Uint(uint32(m.stream)))
 }
 
+// tile moves a tile by half a step along the direction before the noise and half a step along that
+// after it.
 func (m mclmcMove) tile(a *tensor.Args, lo, hi int) float64 {
 	w, g := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	u, position := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]

@@ -49,6 +49,8 @@ func (u randomWalkMove) Lower(l *graph.Lowering) {
 		tensor.Int(n), tensor.Uint(uint32(u.stream)))
 }
 
+// tile returns a tile to its position if the last proposal was rejected, and then proposes to add
+// normal noise.
 func (u randomWalkMove) tile(a *tensor.Args, lo, hi int) float64 {
 	w, position := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	words := tensor.Slice[float64](a, 3)

@@ -9,6 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
+// pad translates Pad. Zeros around images stay a margin of the value, which a convolution or
+// pooling that reads it takes as its own padding.
 func pad(t *translator, x value) (value, error) {
 	axes := len(x.shape())
 	pads, _, err := t.integersOf("pads", 1)

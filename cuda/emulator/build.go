@@ -18,6 +18,17 @@ import (
 	"github.com/pkg/errors"
 )
 
+// The emulated GPU is a shared library that takes the place of NVIDIA's driver. It is built from
+// three kinds of files, each an object of its own:
+//
+//   - the emulator's sources, which run blocks and threads and keep their memory;
+//   - the kernels, CUDA's C++ as it is, with a header that defines threadIdx, __syncthreads and the
+//     like, and a few lines that register each kernel by its name;
+//   - or, instead of the kernels, C++ that the committed PTX was translated to, see translated.go.
+//
+// Objects are named by a digest of what they were made from, so that a change compiles only what it
+// touches, and all checkouts share one cache.
+
 // RequireVariable names the environment variable that makes a missing C++ compiler a failure.
 // Continuous integration sets it.
 const RequireVariable = "POLLEN_REQUIRE_EMULATOR"
@@ -123,6 +134,8 @@ func lookCompiler() (path, why string) {
 	return "", fmt.Sprintf("the emulator needs a C++ compiler, one of %v", compilers)
 }
 
+// findCompiler returns a compiler's path. Without one it skips the test, or fails it if
+// RequireVariable is set.
 func findCompiler(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
@@ -149,6 +162,7 @@ func dirs(t testing.TB) [2]string {
 	return places
 }
 
+// lookDirs returns the directories of the emulator's sources and of the kernels, in this order.
 func lookDirs() ([2]string, error) {
 	dir := ownDir()
 	own := filepath.Join(dir, "source")
@@ -186,6 +200,8 @@ type toolchain struct {
 	cache    string
 }
 
+// newToolchain returns a toolchain whose cache is that of the compiler's version and the flags:
+// objects of different ones never mix.
 func newToolchain(compiler string, flags ...string) (*toolchain, error) {
 	version, err := exec.Command(compiler, "--version").Output()
 	if err != nil {
@@ -209,6 +225,8 @@ func machineFlags() []string {
 	return nil
 }
 
+// digest returns a hash of some parts, with their lengths, so that no two lists of parts have the
+// same text to hash.
 func digest(parts ...[]byte) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -218,6 +236,7 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
+// run runs the compiler and returns what it printed. The error has its complaints.
 func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	command := exec.Command(c.compiler, arguments...)
 	var out, complaint bytes.Buffer
@@ -260,6 +279,7 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	if err := os.WriteFile(source, expanded, 0o644); err != nil {
 		return "", errors.Wrap(err, "emulator")
 	}
+	// Renaming is atomic: a process that is killed leaves no part of an object under its name.
 	made := filepath.Join(scratch, name+".o")
 	if _, err := c.run(append(arguments, "-x", "c++-cpp-output", "-c", source, "-o", made)...); err != nil {
 		return "", err
@@ -310,6 +330,7 @@ func headers(include []string) ([]byte, error) {
 	return []byte(digest(parts...)), errors.Wrap(err, "emulator")
 }
 
+// including returns the flags for directories of headers.
 func (c *toolchain) including(dirs []string) []string {
 	var flags []string
 	for _, dir := range dirs {
@@ -318,6 +339,7 @@ func (c *toolchain) including(dirs []string) []string {
 	return flags
 }
 
+// unrollLine matches what asks the compiler to unroll a loop.
 var unrollLine = regexp.MustCompile(`(?m)^#pragma unroll.*$`)
 
 // kernelNames returns the kernels of a file, each with its maximum number of threads per block,
@@ -413,6 +435,7 @@ func (c *toolchain) tasks(include, paths, flags []string, compile func(path stri
 	return tasks, nil
 }
 
+// stem returns the name of a file without its extension.
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
 // files returns the files of a directory that match a pattern, sorted.
@@ -425,6 +448,7 @@ func files(dir, pattern string) ([]string, error) {
 	return found, err
 }
 
+// build compiles what has changed, and links all objects to a library, whose path it returns.
 func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	c, err := newToolchain(compiler, flags...)
 	if err != nil {

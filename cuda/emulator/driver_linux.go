@@ -17,7 +17,7 @@ import (
 type Driver struct {
 	Path string // of its library
 
-	reset, fail, report uintptr
+	reset, fail, report uintptr // the addresses of its functions
 }
 
 // Open builds the library and resets it to these options. Resources that the program still holds
@@ -67,6 +67,7 @@ func (d *Driver) Fail(call string, count, result int) { d.inject(call, count, re
 // Lose does the same, and all later calls fail, too, as when a GPU falls off the bus.
 func (d *Driver) Lose(call string, count, result int) { d.inject(call, count, result, 1) }
 
+// inject makes calls fail: one of them, or with lost = 1 all from that one on.
 func (d *Driver) inject(call string, count, result int, lost uintptr) {
 	name := append([]byte(call), 0)
 	purego.SyscallN(d.fail, uintptr(unsafe.Pointer(&name[0])), uintptr(count), uintptr(result), lost)

@@ -40,7 +40,9 @@ type Call struct {
 	Ends      []int // for a kernel that takes rows: their number, and for each the first block after its blocks
 }
 
-// Add records calls on the same buffers.
+// Add records calls on the same buffers, as numbers of 32 bits and 64 bits in little endian, which
+// source/replay/replay.cpp reads in the same order. A recording has no version: the program that
+// reads it is built from the same checkout.
 func (r *Recording) Add(chains int, buffers []Buffer, calls []Call) {
 	numbers := func(values ...int) {
 		for _, v := range values {
@@ -125,7 +127,8 @@ func (r *Recording) Run(t testing.TB, s Sanitizer, dir string) (string, error) {
 	return string(text), err
 }
 
-// replayer builds the program and returns its path.
+// replayer builds the program that replays recordings under a sanitizer, with the kernels in dir,
+// and returns its path.
 func replayer(t testing.TB, s Sanitizer, dir string) string {
 	t.Helper()
 	compiler := findCompiler(t)

@@ -153,6 +153,8 @@ func sincos4[T float32 | float64](t T) (cosine, sine T) {
 	return cosine, sine
 }
 
+// augment changes images lo to hi of a minibatch, each by random numbers of its own, which depend
+// on the seed, the chain, the step and the image's place only.
 func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.Args, lo, hi int) {
 	channels, height, width := shape[1], shape[2], shape[3]
 	quarter, side, pixels := T(g.quarter()), g.side(height, width), channels*height*width

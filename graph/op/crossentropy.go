@@ -108,6 +108,8 @@ func (crossEntropyBackward) Lower(l *graph.Lowering) {
 // hundred times more slowly.
 const minProbability = 0x1p-64
 
+// crossEntropyGradient computes rows lo to hi of (p - y)/B times dout, for the probabilities p and
+// the label y as a vector of zeros with a one. Probabilities below least are 0.
 func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
@@ -198,6 +200,7 @@ func (softmaxBackward) Lower(l *graph.Lowering) {
 	lowerRows(l, "softmax_bwd", graph.Pick(l, softmaxGradient[float32], softmaxGradient[float64]))
 }
 
+// softmaxGradient computes rows lo to hi of p (dy - sum p dy).
 func softmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
@@ -238,6 +241,7 @@ func (Accuracy) Lower(l *graph.Lowering) {
 	l.Emit("accuracy_fwd", tensor.Block(min(batch, 1024)), tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
+// accuracy computes the fraction of rows whose first largest logit is that of the label.
 func accuracy[T float32 | float64](a *tensor.Args) {
 	logits, labels := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
 	classes, right := len(logits)/len(labels), 0

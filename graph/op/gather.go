@@ -167,6 +167,8 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 	l.Emit("gather_images", gatherGrid(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), arguments...)
 }
 
+// gatherImages copies pixels of the images of a minibatch, normalised by (x - mean)/std in each
+// channel.
 func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
 	var scales, shifts [MaxChannels]T
 	for channel := range g.planes() {

@@ -52,6 +52,8 @@ func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 	return rows, stride, classes
 }
 
+// logProbability computes rows lo to hi of z[label] - log sum exp z. With a stride of 0 all rows
+// have the same logits, whose sum is computed once. A label that is no class gives NaN.
 func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, logits, labels := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
@@ -106,6 +108,8 @@ func (logProbabilityBackward) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
+// logProbabilityGradient computes rows lo to hi of (y - p) dout, for the probabilities p and the
+// label y as a vector of zeros with a one.
 func logProbabilityGradient[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)

@@ -130,6 +130,7 @@ func (g GroupNorm) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return g.normalization().gradients(b, in, dout)
 }
 
+// shape checks the inputs: x, gamma, beta and, if they are fused, a threshold and a summand.
 func (n normalization) shape(in []tensor.Shape) (tensor.Shape, error) {
 	ranks := []int{4, 1, 1}
 	if n.threshold {
@@ -202,6 +203,8 @@ func moments[T float32 | float64](x []T, n normalization, mean, inverse []float6
 // time, with one accumulator each.
 const groupsPerPass = kernel.PlanesTogether
 
+// lower emits the launch. Filter response normalization, which has neither groups nor a mean, has a
+// kernel of its own on GPUs.
 func (n normalization) lower(l *graph.Lowering) {
 	m := n.layout(l.Shape)
 	stem, buffers := "normalize_fwd", []tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}
@@ -232,6 +235,9 @@ func (n normalization) lower(l *graph.Lowering) {
 		tensor.Bool(n.threshold), tensor.Bool(n.add), tensor.Int(int(n.activation)), tensor.Float(l.DType, n.epsilon))...)}, host, buffers...)
 }
 
+// normalize computes rows lo to hi. The normalization of a channel is an affine function of x,
+// whose coefficients follow from the moments of its group; what is fused with it comes after, while
+// the planes are in the cache.
 func normalize[T float32 | float64](n normalization, m groupLayout, silu func(y, x []T)) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, gamma, beta := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)

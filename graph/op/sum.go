@@ -95,6 +95,8 @@ func (s sumBackward) Lower(l *graph.Lowering) {
 	l.Emit("sum_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), append(arguments, tensor.Float(l.DType, scale))...)
 }
 
+// broadcastRuns copies dout, scaled, to elements lo to hi of the gradient, in runs that read either
+// one element of dout or successive ones.
 func broadcastRuns[T float32 | float64](r runs, scale float64) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, scale := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), T(scale)

@@ -81,6 +81,8 @@ func (a *Ahead) Steps(calls []Call, n int, visit func(c Call, number int)) {
 	}
 }
 
+// mayRead reports whether a call may run before the step that it belongs to: if it reads only what
+// is ready then, and writes only scratch memory.
 func (a *Ahead) mayRead(calls []Call, i int) bool {
 	reads := false
 	for _, argument := range calls[i].Arguments {

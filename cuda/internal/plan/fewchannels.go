@@ -64,6 +64,8 @@ func (f *fewChannels) shared() int {
 	return lines + f.shape.K*fewTaps*line
 }
 
+// lower returns the calls. The gradient by the filter is summed over slices of the batch, each by a
+// block of its own, and then over the slices; the others pack the filter first.
 func (f *fewChannels) lower(p *planner) []Call {
 	s := f.shape
 	sizes := []tensor.Argument{tensor.Int(s.B), tensor.Int(s.H), tensor.Int(s.W), tensor.Int(f.rows)}

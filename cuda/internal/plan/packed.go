@@ -192,6 +192,8 @@ func (g packedProduct) bufferArguments(x, w *tensor.Buffer) []tensor.Argument {
 	return []tensor.Argument{out, tensor.In(x), tensor.In(w), g.biasOr(tensor.In(x)), pooled, which}
 }
 
+// lower returns the calls: those that pack the image and the filter, unless an earlier one has, and
+// the product with the cheapest tiles.
 func (g packedProduct) lower(p *planner) []Call {
 	t, cycles := g.cheapest(p, p.Chains)
 	x, calls := p.pack(g.operands[0], g.image)

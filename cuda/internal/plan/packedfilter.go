@@ -116,6 +116,9 @@ func (f *packedFilterGrad) sumCost(p *planner, chains int, parallel bool) float6
 	return CyclesPerLaunch + cyclesPerSlice*float64(slices) + cyclesPerElement*float64(f.shape.K*f.pixels.taps*f.paddedChannels(p)*slices*chains)
 }
 
+// lower returns the calls: those that pack the gradient and the image, unless the forward
+// convolution has, the products of slices of the pixels, and their sum. If parallel, slices are
+// summed side by side.
 func (f *packedFilterGrad) lower(p *planner, parallel bool, cycles float64) []Call {
 	image, gradient, ending := f.image, f.shape.packGradient(), string(p.Precision)
 	chunks := image

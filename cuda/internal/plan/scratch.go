@@ -74,6 +74,8 @@ func placeScratch(calls []Call, most int, ahead *Ahead) int {
 	return bytes
 }
 
+// newLayout lists the scratch buffers of calls, the largest first, with the calls that use each,
+// and what depends on what in two successive steps.
 func newLayout(calls []Call, ahead *Ahead) *scratchLayout {
 	l, number := &scratchLayout{}, map[*tensor.Buffer]int{}
 	var two []Call
@@ -113,6 +115,9 @@ func (l *scratchLayout) placeAll(across, large int) (bytes int) {
 	return tensor.Place(all, func(i, j int) bool { return l.mayShare(l.buffers[i], l.buffers[j], across, large) })
 }
 
+// mayShare reports whether two buffers may be in the same memory: if no call uses both, and if it
+// is worth it. Calls that share memory can no longer run side by side, so that small buffers share
+// it only where their users run one after the other anyway.
 func (l *scratchLayout) mayShare(a, b liveBuffer, across, large int) bool {
 	if a.users[0] > b.users[0] {
 		a, b = b, a

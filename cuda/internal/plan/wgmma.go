@@ -144,6 +144,8 @@ func wgmmaSymbol(t wgmmaTile) string {
 	return fmt.Sprintf("conv2d_nhwc_group_%dx%d_bf16", t.height, t.strips*stripWidth)
 }
 
+// lower returns the calls: those that pack the image and the filter, unless an earlier one has, and
+// the product with the cheapest tiles.
 func (g *wgmmaProduct) lower(p *planner) []Call {
 	t, cycles := g.cheapest(p, p.Chains)
 	x, calls := p.pack(g.operands[0], g.image)

@@ -182,6 +182,8 @@ func (g *wgmmaFilterGrad) costWithPacking(p *planner) float64 {
 	return cost + g.image.cost(p, 1) + g.shape.packGradient().cost(p, 1)
 }
 
+// lower returns the calls: those that pack the gradient and the image in chunks, unless an earlier
+// one has, the products of slices of the pixels, and their sum.
 func (f *wgmmaFilterGrad) lower(p *planner) []Call {
 	g, parallel, cycles := f.choose(p, p.Chains)
 	image, gradient := g.image, g.shape.packGradient()

@@ -70,6 +70,7 @@ type matrixStrides struct {
 	rowA, stepA, columnB, stepB int
 }
 
+// batchMatMul computes rows lo to hi of all products. Sums are in float64.
 func batchMatMul[T float32 | float64](w matrixStrides) func(args *tensor.Args, lo, hi int) {
 	return func(args *tensor.Args, lo, hi int) {
 		c, a, b := tensor.Slice[T](args, 0), tensor.Slice[T](args, 1), tensor.Slice[T](args, 2)

@@ -32,6 +32,7 @@ func (c CumulativeSum) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), tensor.Int(lines), tensor.Int(length), tensor.Int(inner), tensor.Bool(c.Reverse))
 }
 
+// cumulativeSum computes lines lo to hi, each along the axis and summed in float64.
 func cumulativeSum[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)

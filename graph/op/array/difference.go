@@ -33,6 +33,8 @@ func (d Difference) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), tensor.Bool(d.Reverse))
 }
 
+// difference computes elements lo to hi. The first element along the axis, or the last in reverse,
+// stays as it is, so that cumulativeSum is the inverse.
 func difference[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {
 	end, neighbour := 0, -inner
 	if reverse {

@@ -1,0 +1,180 @@
+package bayes
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Predictions are estimated like fits, see Memory: of images by all samples, one after the other,
+// or by a Predictor, which keeps the samples loaded.
+
+// addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The
+// samples of a detector have a predictor of their own.
+func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n int, files int, detects bool) error {
+	if err := m.addFeatures(phase, device, p, n); err != nil {
+		return err
+	}
+	images, network := p.inputs(), p.network
+	size, err := samples.PredictionSize(device, images, n, predictBatch, network.Apply)
+	if err != nil {
+		return err
+	}
+	const perLogit, perScore = 4, 8
+	scores := 0
+	if detects {
+		featured, err := samples.FeaturePredictionSize(device, images, n, predictBatch, network.Apply)
+		if err != nil {
+			return err
+		}
+		// If all samples are the detector's, only its predictor is loaded, see newPredictors.
+		if files > detectorSamples {
+			m.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
+		} else {
+			size.Footprint = featured.Footprint
+		}
+		scores = n * (perLogit*size.Classes + 5*perScore)
+	}
+	// A sample's probabilities in float32; mean and votes in float64; the mean entropy; a sample
+	// and its file. Once the session is closed, a copy of the mean and five measures of
+	// uncertainty.
+	const perProbability, perImage, perWeight = 4 + 2*8, 8, 8
+	const moreProbability, moreImage = 8, 5 * 8
+	average := n*(perProbability*size.Classes+perImage) + scores
+	if detects {
+		average *= 2 // comparing features leaves garbage, which is collected when the heap has doubled
+	}
+	results := n * (moreProbability*size.Classes + moreImage)
+	heap := max(average+perWeight*size.Weights, average+results-size.Host)
+	m.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, heap)
+	return nil
+}
+
+// PredictMemory estimates the memory of Predict and Predictions for a number of images in addition
+// to these.
+func (r *Run) PredictMemory(images int) (*Memory, error) {
+	p, err := r.parts()
+	if err != nil {
+		return nil, err
+	}
+	files, err := r.sampleFiles("predict")
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.detectorIfAny(len(files))
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{}
+	err = r.on(func(device tensor.Device) error {
+		if err := m.addPredictions("", device, p, images, len(files), found != nil); err != nil {
+			return err
+		}
+		return m.sum(device)
+	})
+	return m, err
+}
+
+// checkPredictions returns a MemoryError if predictions for some images need more memory than is
+// available.
+func (r *Run) checkPredictions(device tensor.Device, images int, p parts, files int, detects bool) error {
+	size := func(n int) (*Memory, error) {
+		m := &Memory{}
+		if err := m.addPredictions("", device, p, n, files, detects); err != nil {
+			return nil, err
+		}
+		return m, m.sum(device)
+	}
+	m, err := size(images)
+	if err != nil {
+		return err
+	}
+	return m.check(fmt.Sprintf("pollen: predict: %s: predicting %d images", r.dir, images), func(onHost, onDevice int64) []string {
+		for n := images / 2; n >= 1; n /= 2 {
+			if m, err := size(n); err == nil && m.Host <= onHost && m.Device <= onDevice {
+				return []string{fmt.Sprintf("at most %d images at a time", n)}
+			}
+		}
+		return nil
+	})
+}
+
+// checkGradient returns a MemoryError if the gradients of some images need more memory than is
+// available.
+func (r *Run) checkGradient(device tensor.Device, images int, network layers.Sequential) error {
+	size, err := samples.GradientSize(device, r.shape(), images, predictBatch, network.Apply)
+	if err != nil {
+		return err
+	}
+	m := &Memory{}
+	m.add("gradients", "", size.Footprint, 0)
+	if err := m.sum(device); err != nil {
+		return err
+	}
+	return m.check(fmt.Sprintf("pollen: gradient: %s: differentiating by %d images", r.dir, images), func(int64, int64) []string {
+		return []string{"fewer images"}
+	})
+}
+
+// PredictorMemory estimates the memory of a Predictor with the samples that the run has so far.
+func (r *Run) PredictorMemory(batch int) (*Memory, error) {
+	if batch < 1 {
+		return nil, invalid("predictor: batch must be at least 1, got %d", batch)
+	}
+	files, err := r.sampleFiles("predictor")
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.parts()
+	if err != nil {
+		return nil, err
+	}
+	var m *Memory
+	err = r.on(func(device tensor.Device) error {
+		m, err = r.predictorMemory(device, batch, len(files), p)
+		return err
+	})
+	return m, err
+}
+
+func (r *Run) predictorMemory(device tensor.Device, batch, members int, p parts) (*Memory, error) {
+	size, err := samples.EnsembleSize(device, p.inputs(), batch, predictorBatches*batch, members, p.network.Apply)
+	if err != nil {
+		return nil, err
+	}
+	const perWeight = 8 // a sample that is read and its file
+	m := &Memory{}
+	m.add(fmt.Sprintf("network and %d samples", members), "", size.Footprint, perWeight*size.Weights)
+	if err := m.addFeatures("", device, p, predictorBatches*batch); err != nil {
+		return nil, err
+	}
+	return m, m.sum(device)
+}
+
+// checkPredictor returns a MemoryError if a Predictor needs more memory than is available.
+func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) error {
+	m, err := r.predictorMemory(device, batch, members, p)
+	if err != nil {
+		return err
+	}
+	return m.check(fmt.Sprintf("pollen: predictor: %s: loading %d samples", r.dir, members), func(onHost, onDevice int64) (advice []string) {
+		fits := func(batch, members int) bool {
+			m, err := r.predictorMemory(device, batch, members, p)
+			return err == nil && m.Host <= onHost && m.Device <= onDevice
+		}
+		for n := batch / 2; n >= 1; n /= 2 {
+			if fits(n, members) {
+				advice = append(advice, fmt.Sprintf("batch %d", n))
+				break
+			}
+		}
+		for n := members / 2; n >= 1; n /= 2 {
+			if fits(batch, n) {
+				return append(advice, fmt.Sprintf("a run that keeps %d samples", n))
+			}
+		}
+		return advice
+	})
+}
