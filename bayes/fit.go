@@ -41,9 +41,18 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if dir == "" {
 		return nil, invalid("fit: no directory for the run")
 	}
-	spec = spec.recommendedFor(data.Train, e)
+	asked := spec
+	spec = asked.recommendedFor(data.Train, e)
 	if err := checkBeforePilot(spec, data, dir); err != nil {
 		return nil, err
+	}
+	if asked.needsPilot(spec) {
+		epochs, err := spec.pilotEpochs(ctx, data.Train, e)
+		if err != nil {
+			return nil, err
+		}
+		asked.Epochs = epochs
+		spec = asked.recommendedFor(data.Train, e)
 	}
 	spec, err := spec.decided(ctx, data.Train, e)
 	if err != nil {
@@ -67,9 +76,8 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	return t.finish(ctx, data, t.beginRun)
 }
 
-// checkBeforePilot refuses what a new run cannot do, before the pilot of Auto makes the first step:
-// a mistake must not cost minutes of a pilot. newTraining checks most of it again for the method
-// that Auto chose.
+// checkBeforePilot refuses what a new run cannot do, before a pilot makes the first step: a mistake
+// must not cost minutes of a pilot. newTraining checks most of it again, for what the pilot chose.
 func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	spec, err := spec.resolve(data.Train.Len())
 	if err != nil {

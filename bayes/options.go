@@ -23,13 +23,13 @@ type Observer func(Event)
 // Event is what an Observer receives after each window of steps of a fit, and after each sample of
 // a prediction.
 type Event struct {
-	// Task is "fit", "warm start", "try", "features", "temperature", "mixing", "predict",
+	// Task is "fit", "pilot", "warm start", "try", "features", "temperature", "mixing", "predict",
 	// "gradient", "llc" or "NUTS".
 	Task string
 	// On is the name of the data.
 	On string
-	// Done and Total are steps of a fit or, at most, of a warm start, samples of a prediction, or
-	// images of which a frozen network computes features.
+	// Done and Total are steps of a fit or, at most, of a pilot or warm start, samples of a
+	// prediction, or images of which a frozen network computes features.
 	Done, Total int
 	// Images is the number of images processed by all chains, or with the sample, since the event
 	// before. Images over the time between two events is the throughput.

@@ -18,7 +18,12 @@ const (
 	maxRecommendedChains  = 12
 	recommendedEpochs     = 10 // of a chain, on many data
 	recommendedWarmEpochs = 5  // at most, of its warm start
-	minRecommendedSteps   = 250
+
+	// The numbers of steps that a cycle on few images has at least, and at most if that is more
+	// than recommendedEpochs; see pilotEpochs.
+	shortestCycle = 100
+	longestCycle  = 250
+
 	recommendedPatience   = 200 // steps
 	recommendedBurnIn     = 0.9 // of a cycle
 	recommendedSamples    = 32  // of all chains
@@ -140,7 +145,7 @@ func (s *Spec) fillShortChains(examples, side int) {
 			s.Augment.Shift = side / recommendedShiftOfFew
 		}
 	}
-	s.Epochs = cmp.Or(s.Epochs, max(recommendedEpochs, epochsOf(minRecommendedSteps, batch, examples)))
+	s.Epochs = cmp.Or(s.Epochs, max(recommendedEpochs, epochsOf(longestCycle, batch, examples)))
 	s.Cycles = cmp.Or(s.Cycles, 1)
 	if _, ok := s.Method.(langevin.SGHMC); ok && s.Schedule == nil && s.Cycles == 1 {
 		s.Schedule = optimizers.Cyclical{Initial: s.recommendedRate(), Cycles: 1}

@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Without a method, fewer images have more chains, each of at least 250 steps after a warm start of
+// Without a method, fewer images have more chains, each of up to 250 steps after a warm start of
 // up to 1000.
 func TestRecommended(t *testing.T) {
 	for _, c := range []struct {

@@ -71,7 +71,7 @@ var settings = []Setting{
 	number("batch", "minibatch size (default 100, or a tenth of a data set of fewer than 1000; full-batch samplers use all data)", true,
 		func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
-		"data are few, 5 or 100 steps without --method; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
+		"data are few; without --method 10, or 100 to 250 steps, as a pilot finds; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
 	{"budget", "string", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
 		func(s *Spec) any {

@@ -51,10 +51,12 @@ type Spec struct {
 
 	// Method is an optimizer, a sampler or an approximation. Without one, chains of langevin.SGHMC
 	// sample at the end of one cycle from a warm start: Chains is then 4 to 12, more if the images
-	// are few, Epochs 5, or enough for 100 steps, Cycles 1, WarmStart optimizers.Momentum at a high
-	// rate, Prior langevin.Gaussian(0.6) and Weights Equal, unless they are given or do not fit
-	// with what is given. For example, there is no cycle with a Schedule, a BurnIn or Keep. For the
-	// head of a frozen ONNX network the method is Auto.
+	// are few, Epochs 10, Cycles 1, WarmStart optimizers.Momentum at a high rate, Prior
+	// langevin.Gaussian(0.6), Weights Equal, and Augment shifts images, unless these are given or
+	// do not fit with what is given. For example, there is no cycle with a Schedule, a BurnIn or
+	// Keep. On fewer than 2500 images, Epochs is what a pilot finds: a cycle as long as the warm
+	// start of the first chain takes to be best, of 100 to 250 steps. For the head of a frozen ONNX
+	// network the method is Auto.
 	Method Method
 
 	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this

@@ -131,6 +131,7 @@ type warmUp struct {
 	predictor *samples.SamplePredictor
 	heldOut   *datasets.Dataset
 	patience  int
+	enough    int // steps: a chain that was best after as many is not continued; 0 is no limit
 	epochs    int // made and scored
 	done      bool
 	chains    []warmChain
@@ -231,7 +232,8 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 }
 
 // failed returns the number of chains that learned nothing that holds for the images held out: the
-// best loss is no lower than the entropy of their classes.
+// best loss is no lower than the entropy of their classes, which is the loss of a network that
+// predicts their frequencies for every image.
 func (w *warmUp) failed() int {
 	counts := make([]float64, w.heldOut.Classes)
 	for _, label := range w.heldOut.Labels {
@@ -247,18 +249,17 @@ func (w *warmUp) failed() int {
 	return failed
 }
 
-// run makes the epochs, each of which is followed by scores and, unless one is still being written,
-// a checkpoint.
+// run makes the epochs, each of which is followed by scores and, unless one is still being written
+// or nothing is kept, a checkpoint.
 func (w *warmUp) run(ctx context.Context, t *training) error {
 	u, saved := w.training, 0
-	epoch := float64(u.data.Len()) / float64(u.spec.Batch)
 	if w.epochs == 0 && u.session.Steps() == 0 {
 		if err := w.score(0); err != nil {
 			return err
 		}
 	}
 	for !w.stops() {
-		end := int(epoch * float64(w.epochs+1))
+		end := w.stepsOf(w.epochs + 1)
 		for step := int(u.session.Steps()); step < end; step = int(u.session.Steps()) {
 			if err := ctx.Err(); err != nil {
 				return errors.Wrapf(err, "stopped after %d of up to %d epochs", w.epochs, u.spec.Epochs)
@@ -273,7 +274,7 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 		if err := w.score(w.epochs); err != nil {
 			return err
 		}
-		if steps := int(u.session.Steps()); steps-saved >= window && !t.writer.Busy() {
+		if steps := int(u.session.Steps()); steps-saved >= window && t.writer != nil && !t.writer.Busy() {
 			if err := t.save(nil); err != nil {
 				return err
 			}
@@ -281,6 +282,11 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 		}
 	}
 	return nil
+}
+
+// stepsOf returns the number of steps that some epochs have.
+func (w *warmUp) stepsOf(epochs int) int {
+	return int(float64(w.training.data.Len()) / float64(w.training.spec.Batch) * float64(epochs))
 }
 
 // observe reports an event of some steps.
@@ -292,7 +298,7 @@ func (w *warmUp) observe(t *training, from, steps int) {
 		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
 	}
 	for step := from; step < from+steps; step++ {
-		for chain := range u.spec.Chains {
+		for chain := range u.spec.Chains { // means over the steps and the chains
 			e.Loss += u.session.Metric(chain, lossMetric, uint64(step)) / float64(steps*u.spec.Chains)
 			e.Accuracy += u.session.Metric(chain, accuracyMetric, uint64(step)) / float64(steps*u.spec.Chains)
 		}
@@ -306,8 +312,10 @@ func (w *warmUp) stops() bool {
 	return w.epochs >= w.training.spec.Epochs || !slices.ContainsFunc(w.chains, w.patient)
 }
 
-// patient reports whether a chain may still improve.
-func (w *warmUp) patient(c warmChain) bool { return w.epochs-c.epoch < w.patience }
+// patient reports whether a chain may still improve, and that would make a difference.
+func (w *warmUp) patient(c warmChain) bool {
+	return w.epochs-c.epoch < w.patience && (w.enough == 0 || w.stepsOf(c.epoch) < w.enough)
+}
 
 // score scores the chains after an epoch, and keeps their parameters if these are the best so far.
 // Chains that ran out of patience before are left as they were.

@@ -83,7 +83,7 @@ func (c *console) observer(name string) bayes.Observer {
 			c.looked = now
 		}
 		status := "on " + e.On
-		if e.Task == "fit" || e.Task == "warm start" {
+		if e.Task == "fit" || e.Task == "pilot" || e.Task == "warm start" {
 			status = fitStatus(e)
 		}
 		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 {

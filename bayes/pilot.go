@@ -1,0 +1,67 @@
+package bayes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// pilotTask is the task of a pilot's events.
+const pilotTask = "pilot"
+
+// needsPilot reports whether a pilot is to find the length of the cycle that s is recommended: if
+// there is one cycle, after a warm start, and Epochs is not given. On 2500 images and more it has
+// recommendedEpochs, in which they are not learned by heart.
+func (s Spec) needsPilot(recommended Spec) bool {
+	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
+}
+
+// pilotEpochs returns how many epochs a cycle has that is as long as the warm start took to be
+// best, but has at least shortestCycle steps and at most the epochs of s. A cycle fits the training
+// images without looking at those held out. Networks that know their training images by heart after
+// a hundred steps of the warm start would know them by heart again at the end of a longer cycle,
+// and be too certain of others.
+//
+// The pilot makes the warm start of the first chain, also if s is a part of a run that has others:
+// all parts find the same number.
+func (s Spec) pilotEpochs(ctx context.Context, data *datasets.Dataset, e environment) (epochs int, err error) {
+	own := e
+	own.observe = func(event Event) { // remarks on the specification are the run's, which repeats them
+		if event.Remark == "" {
+			event.Task = pilotTask
+			e.observe(event)
+		}
+	}
+	whole, err := newTraining(s, data, "", own)
+	if err != nil {
+		return 0, err
+	}
+	s.Chains, s.FirstChain = 1, 0
+	t, err := newTraining(s, data, "", own)
+	if err != nil {
+		return 0, err
+	}
+	w := t.warmUp
+	w.enough = t.plan.Steps
+	err = t.on(func(device tensor.Device) error {
+		if _, err := whole.fitting(device); err != nil { // before minutes of a pilot
+			return err
+		}
+		if err := w.load(ctx, device); err != nil {
+			return err
+		}
+		defer w.close()
+		return w.run(ctx, t)
+	})
+	if err != nil {
+		return 0, errors.WithMessage(t.diverged(err), pilotTask)
+	}
+	best := w.stepsOf(w.chains[0].epoch)
+	epochs = min(epochsOf(max(best, shortestCycle), t.spec.Batch, t.data.Len()), s.Epochs)
+	e.remark(fmt.Sprintf("a pilot of the warm start, by one chain, was best after %d steps: the cycle has %d epochs", best, epochs))
+	return epochs, nil
+}
