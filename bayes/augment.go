@@ -90,7 +90,7 @@ func setItem(fields []attribute, item string) error {
 		}
 		return nil
 	}
-	return errors.Errorf("%q must be as in %s", item, augmentForm)
+	return errors.Errorf("%q must be as in %s, or the whole text %s", item, augmentForm, noAugment)
 }
 
 // String returns the text that ParseAugment reads.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/floats"
@@ -72,15 +73,21 @@ func (s Spec) checkWarmStart() error {
 
 // parseWarmStart reads an optimizer, as ParseMethod reads it.
 func parseWarmStart(text string) (optimizers.Optimizer, error) {
+	name, _, _ := strings.Cut(text, ":")
+	var names []string
+	for _, k := range registry {
+		if _, ok := k.method.(optimizers.Optimizer); ok {
+			names = append(names, k.name)
+		}
+	}
+	if !slices.Contains(names, strings.TrimSpace(name)) {
+		return nil, invalid("warm-start must be an optimizer, which are %s, got %q", strings.Join(names, ", "), text)
+	}
 	m, err := ParseMethod(text)
 	if err != nil {
 		return nil, err
 	}
-	o, ok := m.(optimizers.Optimizer)
-	if !ok {
-		return nil, invalid("warm-start must be an optimizer, such as adam, got %s", text)
-	}
-	return o, nil
+	return m.(optimizers.Optimizer), nil
 }
 
 // fillWarmStart sets the defaults of a warm start on a number of examples, after that of Batch. A

@@ -132,5 +132,5 @@ func TestWarmStartRefused(t *testing.T) {
 		wantInvalid(t, want, spec.Validate(), want)
 	}
 	var spec bayes.Spec
-	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"), "warm-start must be an optimizer, such as adam, got sgld")
+	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"), `warm-start must be an optimizer, which are sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, got "sgld"`)
 }
