@@ -30,6 +30,9 @@ type WarmStart struct {
 	Epoch    []int    `json:"epoch"`
 	Loss     []Number `json:"loss"`
 	Accuracy []Number `json:"accuracy"`
+	// Losses are, of each chain, those at its initial values and after each epoch, until it had not
+	// improved for Spec.WarmPatience epochs.
+	Losses [][]Number `json:"losses"`
 }
 
 // The images that a warm start is stopped by are the fraction warmShare of the training images, but
@@ -150,6 +153,7 @@ type warmChain struct {
 	epoch          int
 	loss, accuracy float64
 	best           [][]float32
+	losses         []float64 // of all epochs so far, the initial values first
 }
 
 // newWarmUp divides the data; nil if the specification has no warm start.
@@ -304,6 +308,10 @@ func (w *warmUp) observe(t *training, from, steps int) {
 		Temperature: math.NaN(), RHat: math.NaN(),
 		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
 	}
+	e.ValidationLoss = 0
+	for _, c := range w.chains {
+		e.ValidationLoss += c.losses[len(c.losses)-1] / float64(len(w.chains))
+	}
 	for step := from; step < from+steps; step++ {
 		for chain := range u.spec.Chains { // means over the steps and the chains
 			e.Loss += u.session.Metric(chain, lossMetric, uint64(step)) / float64(steps*u.spec.Chains)
@@ -341,6 +349,7 @@ func (w *warmUp) score(epoch int) error {
 		if err != nil {
 			return err
 		}
+		c.losses = append(c.losses, loss)
 		if epoch > 0 && !(loss < c.loss) { // NaN is not better
 			continue
 		}
@@ -363,33 +372,46 @@ func (w *warmUp) scores(state samples.Sample) (loss, accuracy float64, err error
 }
 
 // warmName is the name of a warm start's numbers in a checkpoint, and numbersOfWarmChain how many
-// there are for each chain.
+// there are for each chain before its losses.
 const (
 	warmName           = "warm start"
-	numbersOfWarmChain = 3
+	numbersOfWarmChain = 4
 )
 
 // numbers returns what a checkpoint keeps of a warm start as numbers: whether it is done, its
-// epochs, and of each chain the best epoch, its loss and its accuracy.
+// epochs, and of each chain the best epoch, its loss and its accuracy, the number of losses, and
+// these.
 func (w *warmUp) numbers() []float64 {
 	numbers := []float64{0, float64(w.epochs)}
 	if w.done {
 		numbers[0] = 1
 	}
 	for _, c := range w.chains {
-		numbers = append(numbers, float64(c.epoch), c.loss, c.accuracy)
+		numbers = append(append(numbers, float64(c.epoch), c.loss, c.accuracy, float64(len(c.losses))), c.losses...)
 	}
 	return numbers
 }
 
 func (w *warmUp) setNumbers(numbers []float64) error {
-	if len(numbers) != 2+numbersOfWarmChain*len(w.chains) {
-		return errors.Errorf("%s must have %d numbers, got %d", warmName, 2+numbersOfWarmChain*len(w.chains), len(numbers))
+	wrong := func() error {
+		return errors.Errorf("%s must have two numbers, and for each of %d chains %d and its losses, got %d in all",
+			warmName, len(w.chains), numbersOfWarmChain, len(numbers))
+	}
+	if len(numbers) < 2 {
+		return wrong()
 	}
 	w.done, w.epochs = numbers[0] != 0, int(numbers[1])
+	rest := numbers[2:]
 	for i := range w.chains {
-		of := numbers[2+numbersOfWarmChain*i:]
-		w.chains[i] = warmChain{epoch: int(of[0]), loss: of[1], accuracy: of[2]}
+		if len(rest) < numbersOfWarmChain || !(rest[3] >= 0 && rest[3] <= float64(len(rest)-numbersOfWarmChain)) {
+			return wrong()
+		}
+		end := numbersOfWarmChain + int(rest[3])
+		w.chains[i] = warmChain{epoch: int(rest[0]), loss: rest[1], accuracy: rest[2], losses: slices.Clone(rest[numbersOfWarmChain:end])}
+		rest = rest[end:]
+	}
+	if len(rest) > 0 {
+		return wrong()
 	}
 	return nil
 }
@@ -445,6 +467,11 @@ func (w *warmUp) result() *WarmStart {
 	r := &WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
 	for _, c := range w.chains {
 		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, Number(c.loss)), append(r.Accuracy, Number(c.accuracy))
+		losses := make([]Number, len(c.losses))
+		for i, loss := range c.losses {
+			losses[i] = Number(loss)
+		}
+		r.Losses = append(r.Losses, losses)
 	}
 	return r
 }

@@ -19,7 +19,7 @@ func Figures() []FigureRow {
 			rows = append(rows, scoreRow(score))
 		}
 	}
-	return append(rows, weightRow, lossRow, validationRow)
+	return append(rows, warmStartRow, weightRow, lossRow, validationRow)
 }
 
 // scoreRow returns the figure for the curve of a score.

@@ -31,6 +31,9 @@ type Subject struct {
 	// Losses has the loss trace of each chain, one value every LossEvery steps; 0 counts as 1.
 	Losses    [][]float64
 	LossEvery int
+	// WarmLosses has the losses of each chain in its warm start, on training images held out of it,
+	// at its initial values and after each epoch.
+	WarmLosses [][]float64
 	// ValidationNLL and ValidationLoss are scores on validation images after ValidationSteps steps:
 	// of the average of the samples so far, and the mean of the chains, each on its own.
 	ValidationSteps, ValidationNLL, ValidationLoss []float64

@@ -107,6 +107,7 @@ func (d drawn) subjects(t *testing.T) []Subject {
 				s.ValidationSteps = append(s.ValidationSteps, float64(100*(step+1)))
 				s.ValidationNLL, s.ValidationLoss = append(s.ValidationNLL, decay+0.2), append(s.ValidationLoss, decay+0.4)
 			}
+			s.WarmLosses = [][]float64{{2, 1, 0.3, 0.4}, {2.1, float64(i % 2)}, {1}}
 			for range 60 {
 				s.Trace = append(s.Trace, random.NormFloat64())
 			}

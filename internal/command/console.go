@@ -100,6 +100,9 @@ func (c *console) observer(name string) bayes.Observer {
 // fitStatus formats the metrics of the last window of steps.
 func fitStatus(e bayes.Event) string {
 	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
+	if math.IsNaN(e.ValidationNLL) && !math.IsNaN(e.ValidationLoss) { // of a warm start
+		status += fmt.Sprintf("  held-out loss %.4f", e.ValidationLoss)
+	}
 	if !math.IsNaN(e.ValidationNLL) {
 		status += fmt.Sprintf("  validation NLL %.3f acc %.3f", e.ValidationNLL, e.ValidationAccuracy)
 	}

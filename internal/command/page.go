@@ -29,6 +29,7 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 		s.InImages.ClassNames = m.Data.ClassNames
 		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling has none
 			s.Watched, s.Trace, s.First, s.Last = d.Watched, d.Trace, d.From, d.Made
+			s.WarmLosses = warmLosses(d.WarmStart)
 		}
 		if v, err := r.run.ValidationTrace(); err == nil { // verify reports a damaged journal
 			s.ValidationNLL, s.ValidationLoss = v.NLL, v.Loss
@@ -39,6 +40,21 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 		subjects = append(subjects, s)
 	}
 	return subjects
+}
+
+// warmLosses returns the losses of each chain in a warm start; nil without one.
+func warmLosses(w *bayes.WarmStart) (losses [][]float64) {
+	if w == nil {
+		return nil
+	}
+	for _, chain := range w.Losses {
+		one := make([]float64, len(chain))
+		for epoch, loss := range chain {
+			one[epoch] = float64(loss)
+		}
+		losses = append(losses, one)
+	}
+	return losses
 }
 
 func imagesFor(d *datasets.Dataset, m bayes.Manifest) *report.Images {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,12 @@ func TestWarmStart(t *testing.T) {
 			if w == nil || w.HeldOut != 12 || len(w.Epoch) != 3 || w.Epochs < 5 || slices.Min(w.Epoch) < 1 {
 				t.Fatalf("warm start %+v, want one of 3 chains scored on 12 images", w)
 			}
+			for chain, losses := range w.Losses {
+				last := min(w.Epochs, w.Epoch[chain]+4)
+				if len(w.Losses) != 3 || len(losses) != 1+last || losses[w.Epoch[chain]] != w.Loss[chain] || slices.Min(losses) != w.Loss[chain] {
+					t.Errorf("losses of chain %d are %v, want %d, the lowest %v after epoch %d", chain, losses, 1+last, w.Loss[chain], w.Epoch[chain])
+				}
+			}
 
 			stopping, stop := context.WithCancel(ctx)
 			epochs := 0
@@ -55,6 +62,9 @@ func TestWarmStart(t *testing.T) {
 			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2))
 			must(t, err)
 			same(t, "resumed within the warm start", contents(t, whole.Dir()), contents(t, resumed.Dir()))
+			if d, err := resumed.Diagnostics(); err != nil || !reflect.DeepEqual(d.WarmStart, w) {
+				t.Errorf("resumed, the warm start is %+v, want %+v (%v)", d.WarmStart, w, err)
+			}
 
 			part := spec
 			part.FirstChain, part.Chains = 1, 2
@@ -132,5 +142,6 @@ func TestWarmStartRefused(t *testing.T) {
 		wantInvalid(t, want, spec.Validate(), want)
 	}
 	var spec bayes.Spec
-	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"), `warm-start must be an optimizer, which are sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, got "sgld"`)
+	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"),
+		`warm-start must be an optimizer, which are sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, got "sgld"`)
 }
