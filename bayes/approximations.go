@@ -219,6 +219,8 @@ func (LaplaceApproximation) network(n layers.Sequential) (layers.Sequential, err
 	return n, nil
 }
 
+// conclude fits a Gaussian to the last layer of each chain, at the weights where it ended, and
+// draws the samples from it.
 func (LaplaceApproximation) conclude(ctx context.Context, t *job, device tensor.Device) error {
 	session, err := t.lastInputs(device)
 	if err != nil {

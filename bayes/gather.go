@@ -293,6 +293,8 @@ func Verify(dir string) (*Verification, error) {
 	})
 }
 
+// describeRun returns what package rundir needs to know of a run to verify its files. A run whose
+// manifest is damaged cannot be described; a damaged model is among what it describes.
 func describeRun(dir string) (*rundir.Description, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {

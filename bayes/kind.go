@@ -181,6 +181,8 @@ func (s minibatchKind) check(spec *Spec) error {
 	return err
 }
 
+// attach adds the loss and the sampler to the graph: with replicas, with control variates, or by
+// itself.
 func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	// A preconditioner that adapts must be constant while samples are drawn: it freezes at the end
 	// of burn-in.

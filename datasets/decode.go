@@ -124,6 +124,8 @@ func (d *decoder) probe(source imageSource) (info imageInfo, err error) {
 	return info, err
 }
 
+// readHeader reads the format, the size and the orientation of an image, without its pixels, and
+// refuses one that is too large to decode.
 func (d *decoder) readHeader(source imageSource) (imageInfo, error) {
 	r := d.header
 	r.Reset(source)

@@ -165,6 +165,7 @@ func (s *scanner) walk(images []imageFile, dir, class string) ([]imageFile, erro
 	return s.walkDeeper(images, dir, class, 0)
 }
 
+// walkDeeper adds the images of a directory and of those below it, all of one class.
 func (s *scanner) walkDeeper(images []imageFile, dir, class string, depth int) ([]imageFile, error) {
 	if depth > maxDepth {
 		return nil, errors.Errorf("datasets: %s: directories must be at most %d deep (does a link lead back up?)", s.path(dir), maxDepth)

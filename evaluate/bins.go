@@ -81,6 +81,9 @@ func equalWidth(outcomes []outcome) []Bin {
 	return averaged(bins)
 }
 
+// equalMass returns bins of as many outcomes each, by confidence. Outcomes of equal confidence may
+// be on both sides of a border; each has their mean accuracy, so that the bins do not depend on
+// their order.
 func equalMass(outcomes []outcome) []Bin {
 	sorted := slices.Clone(outcomes)
 	slices.SortFunc(sorted, func(a, b outcome) int { return cmp.Compare(a.confidence, b.confidence) })

@@ -220,6 +220,8 @@ func ParseFileName(path string) (chain, step int, err error) {
 	return chain, step, nil
 }
 
+// write writes a sample as a safetensors file, whose metadata have its chain, step, weight and
+// checksum.
 func (st *Store) write(s Sample) (File, error) {
 	if err := s.Validate(); err != nil {
 		return File{}, errors.Wrap(err, "sample")

@@ -94,6 +94,7 @@ func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Ma
 // Err returns the error of the graph or the options, or nil.
 func (m *Machine) Err() error { return m.err }
 
+// build translates the graph, compiles it and loads it on the device, or on a host of its own.
 func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMOpt) (err error) {
 	if m.survey, err = surveyOf(g); err != nil {
 		return err

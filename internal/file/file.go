@@ -99,6 +99,8 @@ func (p *Pending) Commit() error { return p.commit("", nil) }
 // is called: if it returns an error, the content is discarded.
 func (p *Pending) CommitKeeping(older string, may func() error) error { return p.commit(older, may) }
 
+// commit syncs the file and gives it its name, which is the last step: until then a crash leaves
+// what was there before. If older is not "", the file that was there is first renamed to older.
 func (p *Pending) commit(older string, may func() error) error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)

@@ -207,6 +207,7 @@ type slope struct {
 	logits   []float32
 }
 
+// slopeAt returns the gradient of the loss of all images at a sample, and the logits there.
 func (f *field) slopeAt(ctx context.Context, sample samples.Sample) (slope, error) {
 	here := slope{zeros(sample), make([]float32, 0, len(f.labels)*f.classes)}
 	if err := sample.Put(f.loss, 0); err != nil {

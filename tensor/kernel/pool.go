@@ -73,6 +73,8 @@ func (p Pool2D) AverageForward() (Routine, error) { return p.plan(kindAveragePoo
 // dx.
 func (p Pool2D) AverageBackward() (Routine, error) { return p.plan(kindAveragePoolBackward) }
 
+// plan returns the routine of a kind, with the sizes of its operands, and how it is cut into tiles
+// of whole planes.
 func (p Pool2D) plan(k kind) (Routine, error) {
 	if err := p.Validate(); err != nil {
 		return Routine{}, err
