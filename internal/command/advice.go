@@ -47,9 +47,10 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	case ece > maxAdviceECE:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
 	default:
-		j.verdict = fmt.Sprintf("%s, and its probabilities are off by %.1f points on average: good enough if that is what you need", right, 100*ece)
+		j.verdict = fmt.Sprintf("%s, and its probabilities are off by %.1f points on average. If you can live with that, it is good enough for predictions",
+			right, 100*ece)
 		if rHat > bayes.MixedRHat {
-			j.verdict += fmt.Sprintf(", except for what needs samples of the posterior, since chains disagree (split R-hat %.2f)", rHat)
+			j.verdict += fmt.Sprintf(", but not for what needs samples of the posterior, since its chains disagree (split R-hat %.2f)", rHat)
 		}
 	}
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
