@@ -33,6 +33,7 @@ func (e Element) Lower(l *graph.Lowering) {
 	l.Emit("element_fwd", tensor.Threads(1), tensor.Single(run), l.Out(), l.In(0), tensor.Int(e.Index))
 }
 
+// element copies one element.
 func element[T float32 | float64](index int) func(a *tensor.Args) {
 	return func(a *tensor.Args) { tensor.Slice[T](a, 0)[0] = tensor.Slice[T](a, 1)[index] }
 }

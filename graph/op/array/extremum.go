@@ -44,6 +44,7 @@ func (c Extremum) Lower(l *graph.Lowering) {
 	l.Emit(stem, tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
+// extremum computes elements lo to hi. A comparison with NaN is false, so that a is selected there.
 func extremum[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) {
 	return func(args *tensor.Args, lo, hi int) {
 		y, a, b := tensor.Slice[T](args, 0)[lo:hi], tensor.Slice[T](args, 1)[lo:hi], tensor.Slice[T](args, 2)[lo:hi]
@@ -58,6 +59,7 @@ func extremum[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int
 
 // Gradients implements graph.Differentiable.
 func (c Extremum) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	// b is selected where a < b, or for a minimum where b < a; the rest of the gradient is a's.
 	less, more := in[0], in[1]
 	if c.Minimum {
 		less, more = more, less

@@ -36,6 +36,8 @@ func (LogSoftmax) Lower(l *graph.Lowering) {
 	l.Emit("log_softmax_fwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
 }
 
+// logSoftmax computes rows lo to hi. The largest logit is taken out of the sum of exponentials,
+// none of which then overflows.
 func logSoftmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
@@ -77,6 +79,8 @@ func (logSoftmaxBackward) Lower(l *graph.Lowering) {
 	l.Emit("log_softmax_bwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
+// logSoftmaxGradient computes rows lo to hi. Probabilities are exponentials of the output, which
+// the forward op has computed.
 func logSoftmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, y := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)

@@ -33,6 +33,7 @@ func (RowMaximum) Lower(l *graph.Lowering) {
 	l.Emit("row_maximum_fwd", tensor.Warps(rows), tensor.Rows(rows, width, run), l.Out(), l.In(0), tensor.Int(rows), tensor.Int(width))
 }
 
+// rowMaximum computes rows lo to hi. A row with NaN has the maximum NaN.
 func rowMaximum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
@@ -48,6 +49,7 @@ func rowMaximum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int)
 
 // Gradients implements graph.Differentiable.
 func (RowMaximum) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	// y and dout as columns are broadcast over the elements of a row.
 	column := op.ViewAs(graph.ShapeOf(y)[0], 1)
 	at := b.Apply(op.Compare{Equal: true}, in[0], b.Apply(column, y))
 	return []*graph.Node{b.Apply(op.Multiply{}, at, b.Apply(column, dout))}

@@ -47,6 +47,7 @@ func (t Transpose) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (t Transpose) Lower(l *graph.Lowering) {
+	// The stride of an axis of x is the number of elements after it.
 	var w strided.Layout
 	x := l.Shapes[0]
 	for i, extent := range l.Shape {
@@ -75,6 +76,9 @@ func lowerStrided(l *graph.Lowering, w strided.Layout, offset int) {
 	l.Emit("strided_fwd", tensor.Threads(n), tensor.Rows(n, 1, run), arguments...)
 }
 
+// stridedCopy copies elements lo to hi of the output, a run along its last axis at a time: within a
+// run, the elements of the input are a constant stride apart, and only its start has to be computed
+// from the layout.
 func stridedCopy[T float32 | float64](w strided.Layout, offset int) func(a *tensor.Args, lo, hi int) {
 	length, stride := w.Extents[w.Axes-1], w.Strides[w.Axes-1]
 	return func(a *tensor.Args, lo, hi int) {
