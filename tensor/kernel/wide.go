@@ -26,15 +26,22 @@ func SumPlanes[T Float](totals []float64, x []T) {
 // WideSum returns the sum of x, added in float64.
 func WideSum[T Float](x []T) float64 {
 	var total [1]float64
-	WideSumPlanes(total[:], x)
+	var s [1]sums[float64]
+	wideSums(s[:], total[:], x)
 	return total[0]
 }
 
 // WideSumPlanes sets each total to the sum of its plane.
 func WideSumPlanes[T Float](totals []float64, x []T) {
 	var s [PlanesTogether]sums[float64]
+	wideSums(s[:len(totals)], totals, x)
+}
+
+// wideSums is WideSumPlanes with room for the sums of all planes. To clear that takes as long as to
+// sum a short plane.
+func wideSums[T Float](s []sums[float64], totals []float64, x []T) {
 	width := len(x) / len(totals)
-	from := acceleratePlanes(ruleWideSum, len(totals), s[:len(totals)], noCoefficients, x)
+	from := acceleratePlanes(ruleWideSum, len(totals), s, noCoefficients, x)
 	for plane := range totals {
 		for i := from; i < width; i++ {
 			s[plane].add(i, float64(x[plane*width+i]))
