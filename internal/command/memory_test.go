@@ -132,7 +132,7 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 		"--data large.npz --model mlp-400-400 --method sgld --epochs 1 --burn-in 0 --samples 4 --batch 1000 --chains 4",
 		"--data medium.npz --model cnn --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 1000",
 		"--data small.npz --model mlp-2000-3000 --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 500",
-		"--data small.npz --model mlp-1000-1000 --method psgld --epochs 4 --burn-in 2 --samples 4 --batch 500 --chains 4",
+		"--data small.npz --model mlp-1000-1000 --method psgld --epochs 2 --burn-in 1 --samples 4 --batch 500 --chains 4",
 		"--data small.npz --model mlp-1000 --method hmc --epochs 60 --burn-in 30 --samples 5",
 		"--data small.npz --model lenet --method swag --epochs 4 --samples 2 --batch 20 --chains 2",
 		"--data small.npz --model mlp-2000-1000 --method laplace --epochs 1 --samples 2 --batch 100",
