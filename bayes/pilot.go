@@ -20,14 +20,14 @@ func (s Spec) needsPilot(recommended Spec) bool {
 	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
 }
 
-// pilotEpochs returns how many epochs a cycle has that is as long as the warm start took to be
-// best, but has at least shortestCycle steps and at most the epochs of s. A cycle fits the training
-// images without looking at those held out. Networks that know their training images by heart after
-// a hundred steps of the warm start would know them by heart again at the end of a longer cycle,
-// and be too certain of others.
+// pilotEpochs returns the length of the cycle in epochs. It has as many steps as the warm start
+// needs to reach its lowest loss on the images held out, but at least shortestCycle, and at most
+// the epochs of s. A cycle fits the training images without looking at those held out: a network
+// that learns its training images by heart within a hundred steps of the warm start would do so
+// again in a longer cycle, and be too certain of other images.
 //
-// The pilot makes the warm start of the first chain, also if s is a part of a run that has others:
-// all parts find the same number.
+// The pilot makes the warm start of the whole run's first chain, even if s is a part that has other
+// chains, so that all parts find the same number.
 func (s Spec) pilotEpochs(ctx context.Context, data *datasets.Dataset, e environment) (epochs int, err error) {
 	own := e
 	own.observe = func(event Event) { // remarks on the specification are the run's, which repeats them
@@ -62,6 +62,6 @@ func (s Spec) pilotEpochs(ctx context.Context, data *datasets.Dataset, e environ
 	}
 	best := w.stepsOf(w.chains[0].epoch)
 	epochs = min(epochsOf(max(best, shortestCycle), t.spec.Batch, t.data.Len()), s.Epochs)
-	e.remark(fmt.Sprintf("a pilot of the warm start, by one chain, was best after %d steps: the cycle has %d epochs", best, epochs))
+	e.remark(fmt.Sprintf("pilot: the held-out loss of one chain was lowest after %d steps, so the cycle has %d epochs", best, epochs))
 	return epochs, nil
 }

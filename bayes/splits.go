@@ -139,8 +139,8 @@ func formatSplits(images []SplitImage) ([]byte, error) {
 	return b.Bytes(), errors.Wrap(err, "pollen: "+rundir.SplitsFile)
 }
 
-// parseSplits reads the content of splits.csv.gz. The reader of CSV has made sure that all records
-// have as many fields as the header.
+// parseSplits reads the content of splits.csv.gz. The CSV reader has checked that every
+// record has as many fields as the header.
 func parseSplits(content []byte) ([]SplitImage, error) {
 	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 	if err != nil {

@@ -141,7 +141,7 @@ type warmUp struct {
 	predictor *samples.SamplePredictor
 	heldOut   *datasets.Dataset
 	patience  int
-	enough    int // steps: a chain that was best after as many is not continued; 0 is no limit
+	enough    int // steps; a chain whose lowest loss came after them stops; 0 is no limit
 	epochs    int // made and scored
 	done      bool
 	chains    []warmChain
@@ -264,7 +264,7 @@ func (w *warmUp) failed() int {
 // or nothing is kept, a checkpoint.
 func (w *warmUp) run(ctx context.Context, t *training) error {
 	u, saved := w.training, 0
-	if w.epochs == 0 && u.session.Steps() == 0 {
+	if w.epochs == 0 {
 		if err := w.score(0); err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (w *warmUp) observe(t *training, from, steps int) {
 		Temperature: math.NaN(), RHat: math.NaN(),
 		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
 	}
-	e.ValidationLoss = 0
+	e.ValidationLoss = 0 // the mean over the chains
 	for _, c := range w.chains {
 		e.ValidationLoss += c.losses[len(c.losses)-1] / float64(len(w.chains))
 	}
@@ -403,7 +403,8 @@ func (w *warmUp) setNumbers(numbers []float64) error {
 	w.done, w.epochs = numbers[0] != 0, int(numbers[1])
 	rest := numbers[2:]
 	for i := range w.chains {
-		if len(rest) < numbersOfWarmChain || !(rest[3] >= 0 && rest[3] <= float64(len(rest)-numbersOfWarmChain)) {
+		fewest := min(1, numbers[1]) // after an epoch, each chain has losses
+		if len(rest) < numbersOfWarmChain || !(rest[3] >= fewest && rest[3] <= float64(len(rest)-numbersOfWarmChain)) {
 			return wrong()
 		}
 		end := numbersOfWarmChain + int(rest[3])

@@ -94,9 +94,8 @@ func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int
 	}
 }
 
-// add adds a step of a chain: its metrics to the sums, and each of them and their total to the
-// means over batches of steps, by which errors are estimated. place is that of the chain among
-// those averaged.
+// add adds a step of a chain: its metrics to the sums, and each metric and their total to the batch
+// means from which errors are estimated. place is the chain's index among those averaged.
 func (g *average) add(s *graph.Session, place, chain int, step uint64) {
 	if len(g.batches) == 0 {
 		g.batches = make([][]batchMeans, len(g.metrics)+1)

@@ -81,9 +81,9 @@ func equalWidth(outcomes []outcome) []Bin {
 	return averaged(bins)
 }
 
-// equalMass returns bins of as many outcomes each, by confidence. Outcomes of equal confidence may
-// be on both sides of a border; each has their mean accuracy, so that the bins do not depend on
-// their order.
+// equalMass returns bins with equal numbers of outcomes, by confidence. Outcomes of the same
+// confidence may fall into two bins; each is given their mean accuracy, so that the bins do not
+// depend on the order of the outcomes.
 func equalMass(outcomes []outcome) []Bin {
 	sorted := slices.Clone(outcomes)
 	slices.SortFunc(sorted, func(a, b outcome) int { return cmp.Compare(a.confidence, b.confidence) })

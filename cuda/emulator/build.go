@@ -200,8 +200,8 @@ type toolchain struct {
 	cache    string
 }
 
-// newToolchain returns a toolchain whose cache is that of the compiler's version and the flags:
-// objects of different ones never mix.
+// newToolchain returns a toolchain. Its cache directory depends on the compiler's version and the
+// flags, so that objects made with different ones never mix.
 func newToolchain(compiler string, flags ...string) (*toolchain, error) {
 	version, err := exec.Command(compiler, "--version").Output()
 	if err != nil {

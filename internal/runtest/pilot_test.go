@@ -37,7 +37,7 @@ func TestPilot(t *testing.T) {
 	if want := (best + 9) / 10; want <= 10 || want >= 25 || epochs != want {
 		t.Errorf("%d epochs, want %d, and more than 10 and fewer than 25", epochs, want)
 	}
-	if !strings.HasPrefix(remark, "a pilot of the warm start, by one chain, was best after ") {
+	if !strings.HasPrefix(remark, "pilot: the held-out loss of one chain was lowest after ") {
 		t.Errorf("remark %q", remark)
 	}
 
