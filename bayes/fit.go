@@ -485,7 +485,7 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 func (t *training) run(ctx context.Context, device tensor.Device) error {
 	err := t.warm(ctx, device)
 	if err == nil {
-		err = t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, t.hooks...)
+		err = t.sample(ctx)
 	}
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if saving := t.writer.Wait(); saving != nil && (err == nil || stopped) {
@@ -495,7 +495,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		err = t.kind.conclude(ctx, &t.job, device)
 	}
 	err = t.diverged(err)
-	if stopped {
+	if stopped && (t.warmUp == nil || t.warmUp.done) { // a warm start saves itself
 		if saving := t.saveNow(); saving != nil {
 			err, stopped = saving, false
 		}

@@ -131,6 +131,9 @@ func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	var rates *graph.Node
 	if o.traits().rated {
 		rates = b.Table("rates", t.rates)
+		if t.halves {
+			rates = halvable(b, rates)
+		}
 	}
 	optimizers.Update(b, o.optimizer, parameters, gradients, rates)
 	return logits, loss, b.Err()
@@ -204,6 +207,8 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 		variates := langevin.ControlVariates{BatchSize: t.spec.Batch, Refresh: t.spec.Anchor * t.data.Len() / t.spec.Batch}
 		anchor, failed := variates.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
 		t.hooks, err = append(t.hooks, anchor), failed
+	case t.halves:
+		err = langevin.AttachScaled(b, sampler, in.posterior, loss, h, t.temperatures, rateFactors()[:stoppedRate], b.State(halvingsState, nil, 1))
 	default:
 		err = langevin.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
 	}
@@ -214,14 +219,22 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 // that led to the state, or 1. With replica exchange, only the replicas at the lowest temperature
 // are samples.
 func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
-	weight := 1.0
-	if t.spec.Weights == StepSize {
-		weight = t.rates[step-1] / float64(t.data.Len())
+	if t.spec.Weights != StepSize {
+		if t.replicas != nil {
+			return t.replicas.Samples(t.session, 1)
+		}
+		return t.takeWeighted(1)
 	}
 	if t.replicas != nil {
-		return t.replicas.Samples(t.session, weight)
+		return t.replicas.Samples(t.session, t.rates[step-1]/float64(t.data.Len()))
 	}
-	return t.takeWeighted(weight)
+	return t.takeEach(func(chain int) (samples.Sample, error) {
+		rate, err := t.rate(chain, step-1)
+		if err != nil {
+			return samples.Sample{}, err
+		}
+		return samples.FromSession(t.session, chain, rate/float64(t.data.Len()))
+	})
 }
 
 // swapEvery is the number of steps between two attempts to swap temperatures, and energyMinibatches
@@ -278,6 +291,7 @@ type job struct {
 	classWeights []float64 // by class, with the mean 1 over the images; nil without any
 
 	rates        []float64              // by step, on the mean loss
+	halves       bool                   // whether chains that diverge continue at half their rates, see maxHalvings
 	temperatures []float64              // by step; nil for optimizers
 	hooks        []langevin.Hook        // called between steps
 	walk         mcmc.Chains            // of samplers on all data

@@ -102,9 +102,12 @@ type Spec struct {
 	// begin in modes that differ. It applies to samplers. The optimizer minimizes the mean loss,
 	// without the prior, on four fifths of the training images, or all but about 1000, with the
 	// Augment of the run and minibatches. After each epoch a chain is scored on the rest of the
-	// training images, and sampling begins from the chain's best weights. Sampling uses all
-	// training images, so that the posterior is the same as without a warm start; samplers forget
-	// where they began, as far as they mix. By default there is none if Method is given.
+	// training images, and sampling begins from the chain's best weights, or from its initial
+	// values if it was never better than the frequencies of the classes. A chain that diverges,
+	// there or while a cycle explores, goes back to its best weights, and its learning rate is
+	// halved for the rest of the run. Sampling uses all training images, so that the posterior is
+	// the same as without a warm start; samplers forget where they began, as far as they mix. By
+	// default there is none if Method is given.
 	//
 	// WarmSchedule is the optimizer's learning rate by step, by default its customary one.
 	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or 5

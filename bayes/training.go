@@ -52,7 +52,7 @@ type training struct {
 	noiseShare  float64 // mean of the last window, of matched friction
 
 	warmUp     *warmUp  // nil without a warm start
-	warmStates [][]byte // that a resumed run continues its warm start from
+	warmStates [][]byte // of a checkpoint, see warmUp.save
 
 	validated *evaluate.Predictions // for the validation images, by the calibration
 }
@@ -101,6 +101,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 		return nil, err
 	}
 	t.warmUp, err = t.newWarmUp()
+	t.halves = t.warmUp != nil && t.spec.Cycles > 0 && t.spec.Anchor == 0 && len(t.spec.Temperatures) == 0
 	return t, err
 }
 
@@ -299,7 +300,7 @@ func (t *training) checkpoint() (rundir.Checkpoint, error) {
 	if t.warmUp != nil {
 		c.Measured = append(c.Measured, rundir.Measurement{Name: warmName, Values: t.warmUp.numbers()})
 		var err error
-		if c.Warm, err = t.warmUp.save(); err != nil {
+		if c.Warm, err = t.warmUp.save(t.explores(c.Steps)); err != nil {
 			return c, err
 		}
 	}

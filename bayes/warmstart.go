@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
@@ -30,6 +31,9 @@ type WarmStart struct {
 	Epoch    []int    `json:"epoch"`
 	Loss     []Number `json:"loss"`
 	Accuracy []Number `json:"accuracy"`
+	// Halvings is how often the learning rate of each chain was halved because it diverged, in the
+	// warm start or where a cycle explored.
+	Halvings []int `json:"halvings"`
 	// Losses are, of each chain, those at its initial values and after each epoch, until it had not
 	// improved for Spec.WarmPatience epochs.
 	Losses [][]Number `json:"losses"`
@@ -151,6 +155,7 @@ type warmUp struct {
 // and the epoch and the scores of these.
 type warmChain struct {
 	epoch          int
+	halvings       int // of its learning rate
 	loss, accuracy float64
 	best           [][]float32
 	losses         []float64 // of all epochs so far, the initial values first
@@ -169,6 +174,7 @@ func (t *training) newWarmUp() (*warmUp, error) {
 	if err != nil {
 		return nil, errors.WithMessage(err, "warm start")
 	}
+	u.halves = optimizers.UsesRates(t.spec.WarmStart)
 	return &warmUp{training: u, heldOut: heldOut, patience: t.spec.WarmPatience, chains: make([]warmChain, t.spec.Chains)}, nil
 }
 
@@ -208,10 +214,13 @@ func (w *warmUp) close() {
 // warm makes the warm start of a run, or what is left of it, and puts the chains where it ended.
 func (t *training) warm(ctx context.Context, device tensor.Device) error {
 	w := t.warmUp
-	if w == nil || w.done {
+	if w == nil {
 		return nil
 	}
 	states := t.warmStates
+	if w.done {
+		return errors.WithMessage(w.restoreBest(t.session.Program(), states, 0), "warm start")
+	}
 	if err := w.load(ctx, device); err != nil {
 		return errors.WithMessage(err, "warm start")
 	}
@@ -223,6 +232,10 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 		return errors.WithMessage(err, "warm start")
 	}
 	w.done = true
+	failed, err := w.abandon(t)
+	if err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
 	names := w.training.session.Program().Parameters()
 	for chain := range t.session.Chains() {
 		best := w.chains[chain/t.spec.replicasOfEach()].best
@@ -233,31 +246,56 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 		if err := t.startAt(chain, s); err != nil {
 			return errors.WithMessage(err, "warm start")
 		}
+		if t.halves {
+			if err := setRateFactor(t.session, chain, w.chains[chain].halvings); err != nil {
+				return errors.WithMessage(err, "warm start")
+			}
+		}
 	}
 	t.remark(w.result().String())
-	if failed := w.failed(); failed > 0 {
-		t.remark(fmt.Sprintf("warm start: %d of %d chains predict the images held out no better than the frequencies of their classes: "+
-			"try a lower rate (warm-schedule), more epochs (warm-epochs) or another warm-start", failed, len(w.chains)))
+	if failed > 0 {
+		t.remark(fmt.Sprintf("warm start: %d of %d chains never predicted the images held out better than the frequencies of their classes do, "+
+			"and begin at their initial values: try a lower rate (warm-schedule), more epochs (warm-epochs) or another warm-start", failed, len(w.chains)))
 	}
 	return t.saveNow()
 }
 
-// failed returns the number of chains that learned nothing that holds for the images held out: the
-// best loss is no lower than the entropy of their classes, which is the loss of a network that
-// predicts their frequencies for every image.
-func (w *warmUp) failed() int {
+// guessing is the entropy of the classes of the images held out, which is the loss of a network
+// that predicts their frequencies for every image.
+func (w *warmUp) guessing() float64 {
 	counts := make([]float64, w.heldOut.Classes)
 	for _, label := range w.heldOut.Labels {
 		counts[label]++
 	}
 	floats.Scale(1/float64(w.heldOut.Len()), counts)
-	entropy, failed := stat.Entropy(counts), 0
-	for _, c := range w.chains {
-		if c.loss >= entropy {
-			failed++
+	return stat.Entropy(counts)
+}
+
+// abandon gives the initial values to chains that learned nothing: their lowest loss on the images
+// held out is not below that of guessing. Such a network may have weights that exploded, from which
+// nothing should be sampled. The chains of t's session still have their initial values. It returns
+// the number of these chains.
+func (w *warmUp) abandon(t *training) (failed int, err error) {
+	guessing := w.guessing()
+	for i := range w.chains {
+		c := &w.chains[i]
+		if c.loss < guessing {
+			continue
+		}
+		failed++
+		initial, err := samples.FromSession(t.session, i*t.spec.replicasOfEach(), 1)
+		if err != nil {
+			return 0, err
+		}
+		c.epoch, c.best = 0, nil
+		if c.loss, c.accuracy, err = w.scores(initial); err != nil {
+			return 0, err
+		}
+		for _, p := range initial.Parameters {
+			c.best = append(c.best, p.Values)
 		}
 	}
-	return failed
+	return failed, nil
 }
 
 // run makes the epochs, each of which is followed by scores and, unless one is still being written
@@ -265,7 +303,7 @@ func (w *warmUp) failed() int {
 func (w *warmUp) run(ctx context.Context, t *training) error {
 	u, saved := w.training, 0
 	if w.epochs == 0 {
-		if err := w.score(0); err != nil {
+		if err := w.score(t, 0); err != nil {
 			return err
 		}
 	}
@@ -273,16 +311,24 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 		end := w.stepsOf(w.epochs + 1)
 		for step := int(u.session.Steps()); step < end; step = int(u.session.Steps()) {
 			if err := ctx.Err(); err != nil {
+				if t.writer != nil { // while the optimizer's session is there
+					if err := t.saveNow(); err != nil {
+						return err
+					}
+				}
 				return errors.Wrapf(err, "stopped after %d of up to %d epochs", w.epochs, u.spec.Epochs)
 			}
 			steps := min(window, end-step)
 			if err := u.session.Run(steps); err != nil {
-				return err
+				if err := w.recover(t, err); err != nil {
+					return err
+				}
+				continue
 			}
 			w.observe(t, step, steps)
 		}
 		w.epochs++
-		if err := w.score(w.epochs); err != nil {
+		if err := w.score(t, w.epochs); err != nil {
 			return err
 		}
 		if steps := int(u.session.Steps()); steps-saved >= window && t.writer != nil && !t.writer.Busy() {
@@ -333,8 +379,9 @@ func (w *warmUp) patient(c warmChain) bool {
 }
 
 // score scores the chains after an epoch, and keeps their parameters if these are the best so far.
-// Chains that ran out of patience before are left as they were.
-func (w *warmUp) score(epoch int) error {
+// Chains that ran out of patience before are left as they were. A chain whose predictions are not
+// finite has diverged: it returns to its best weights, and gets their score again.
+func (w *warmUp) score(t *training, epoch int) error {
 	s := w.training.session
 	for i := range w.chains {
 		c := &w.chains[i]
@@ -346,6 +393,9 @@ func (w *warmUp) score(epoch int) error {
 			return err
 		}
 		loss, accuracy, err := w.scores(state)
+		if isNotFinite(err) && epoch > 0 {
+			loss, accuracy, err = c.loss, c.accuracy, w.halve(t, i, state.Step, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -375,19 +425,19 @@ func (w *warmUp) scores(state samples.Sample) (loss, accuracy float64, err error
 // there are for each chain before its losses.
 const (
 	warmName           = "warm start"
-	numbersOfWarmChain = 4
+	numbersOfWarmChain = 5
 )
 
 // numbers returns what a checkpoint keeps of a warm start as numbers: whether it is done, its
-// epochs, and of each chain the best epoch, its loss and its accuracy, the number of losses, and
-// these.
+// epochs, and of each chain the best epoch, its loss and its accuracy, the halvings of its learning
+// rate, the number of losses, and these.
 func (w *warmUp) numbers() []float64 {
 	numbers := []float64{0, float64(w.epochs)}
 	if w.done {
 		numbers[0] = 1
 	}
 	for _, c := range w.chains {
-		numbers = append(append(numbers, float64(c.epoch), c.loss, c.accuracy, float64(len(c.losses))), c.losses...)
+		numbers = append(append(numbers, float64(c.epoch), c.loss, c.accuracy, float64(c.halvings), float64(len(c.losses))), c.losses...)
 	}
 	return numbers
 }
@@ -404,11 +454,13 @@ func (w *warmUp) setNumbers(numbers []float64) error {
 	rest := numbers[2:]
 	for i := range w.chains {
 		fewest := min(1, numbers[1]) // after an epoch, each chain has losses
-		if len(rest) < numbersOfWarmChain || !(rest[3] >= fewest && rest[3] <= float64(len(rest)-numbersOfWarmChain)) {
+		if len(rest) < numbersOfWarmChain || !(rest[4] >= fewest && rest[4] <= float64(len(rest)-numbersOfWarmChain)) || !(rest[3] >= 0 && rest[3] <= maxHalvings) {
 			return wrong()
 		}
-		end := numbersOfWarmChain + int(rest[3])
-		w.chains[i] = warmChain{epoch: int(rest[0]), loss: rest[1], accuracy: rest[2], losses: slices.Clone(rest[numbersOfWarmChain:end])}
+		end := numbersOfWarmChain + int(rest[4])
+		w.chains[i] = warmChain{
+			epoch: int(rest[0]), loss: rest[1], accuracy: rest[2], halvings: int(rest[3]), losses: slices.Clone(rest[numbersOfWarmChain:end]),
+		}
 		rest = rest[end:]
 	}
 	if len(rest) > 0 {
@@ -417,20 +469,24 @@ func (w *warmUp) setNumbers(numbers []float64) error {
 	return nil
 }
 
-// save returns the states of a warm start in progress, for a checkpoint: of each chain its steps,
-// that of the optimizer, and the best parameters. It returns nil before the first step and after
-// the last.
-func (w *warmUp) save() (states [][]byte, err error) {
+// save returns the states of a warm start for a checkpoint. While it is in progress, they are of
+// each chain its steps, the state of the optimizer, and the best parameters. Afterwards, while the
+// chains explore, they are the best parameters, to which a chain that diverges goes back.
+// Otherwise, and before the first step, there are none.
+func (w *warmUp) save(exploring bool) (states [][]byte, err error) {
 	s := w.training.session
-	if w.done || s == nil || w.chains[0].best == nil {
+	if w.chains[0].best == nil || w.done && !exploring {
 		return nil, nil
 	}
 	for chain, c := range w.chains {
-		state := make([]byte, s.ChainBytes())
-		if err := s.Save(chain, state); err != nil {
-			return nil, err
+		var state []byte
+		if !w.done {
+			state = make([]byte, s.ChainBytes())
+			if err := s.Save(chain, state); err != nil {
+				return nil, err
+			}
+			state = append(binary.LittleEndian.AppendUint64(nil, s.Steps()), state...)
 		}
-		state = append(binary.LittleEndian.AppendUint64(nil, s.Steps()), state...)
 		for _, values := range c.best {
 			state = append(state, tensor.Bytes(values)...)
 		}
@@ -444,17 +500,31 @@ func (w *warmUp) restore(states [][]byte) error {
 	if states == nil {
 		return nil
 	}
-	s, weights := w.training.session, parametersOf(w.training.session.Program())
-	if want := 8 + s.ChainBytes() + 4*weights; len(states) != len(w.chains) || len(states[0]) != want {
-		return errors.Errorf("the checkpoint must have %d states of %d bytes, got %d of %d", len(w.chains), want, len(states), len(states[0]))
+	s := w.training.session
+	if err := w.restoreBest(s.Program(), states, 8+s.ChainBytes()); err != nil {
+		return err
 	}
 	for chain, state := range states {
 		if err := s.Restore(chain, state[8:][:s.ChainBytes()], binary.LittleEndian.Uint64(state)); err != nil {
 			return err
 		}
-		rest := state[8+s.ChainBytes():]
+	}
+	return nil
+}
+
+// restoreBest takes the best parameters from a checkpoint's states, if there are any, which have
+// some bytes before them.
+func (w *warmUp) restoreBest(program *graph.Program, states [][]byte, before int) error {
+	if states == nil {
+		return nil
+	}
+	if want := before + 4*parametersOf(program); len(states) != len(w.chains) || len(states[0]) != want {
+		return errors.Errorf("the checkpoint must have %d states of %d bytes, got %d of %d", len(w.chains), want, len(states), len(states[0]))
+	}
+	for chain, state := range states {
+		rest := state[before:]
 		w.chains[chain].best = nil
-		for _, p := range s.Program().Parameters() {
+		for _, p := range program.Parameters() {
 			values := make([]float32, p.Shape.Elements())
 			rest = rest[copy(tensor.Bytes(values), rest):]
 			w.chains[chain].best = append(w.chains[chain].best, values)
@@ -468,6 +538,7 @@ func (w *warmUp) result() *WarmStart {
 	r := &WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
 	for _, c := range w.chains {
 		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, Number(c.loss)), append(r.Accuracy, Number(c.accuracy))
+		r.Halvings = append(r.Halvings, c.halvings)
 		losses := make([]Number, len(c.losses))
 		for i, loss := range c.losses {
 			losses[i] = Number(loss)

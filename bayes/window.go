@@ -319,7 +319,11 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 	if err != nil {
 		return nil, err
 	}
-	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], t.rates[t.session.Steps()-1])
+	rate, err := t.rate(cold[0], int(t.session.Steps())-1)
+	if err != nil {
+		return nil, err
+	}
+	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], rate)
 }
 
 // predictionTemperature returns the temperature of what predictions depend on, over some of the

@@ -26,6 +26,7 @@ type LoadOptions struct {
 type Session struct {
 	program     *Program
 	runner      tensor.Runner
+	options     LoadOptions
 	chains      int
 	first       int // the number, in the run, of chain 0
 	step        uint64
@@ -67,12 +68,12 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}
-	s := &Session{program: p, runner: runner, chains: o.Chains, first: o.FirstChain}
+	s := &Session{program: p, runner: runner, options: o, chains: o.Chains, first: o.FirstChain}
 	s.chainArena = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
 	s.chainArena.Offset = 0
 	work := make([]float64, p.initialValues())
 	for chain := range o.Chains {
-		if err := s.initialize(chain, o, work); err != nil {
+		if err := s.initialize(chain, work, p.inputs); err != nil {
 			runner.Close()
 			return nil, err
 		}
@@ -101,16 +102,18 @@ func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) 
 	return use(s)
 }
 
-// initialize writes a chain's header and the initial values of its inputs. Shared inputs are
-// written again for each chain, with the same values. work has room for the values of one input.
-func (s *Session) initialize(chain int, o LoadOptions, work []float64) error {
+// initialize writes a chain's header, with the session's step, and the initial values of inputs.
+// Shared inputs are written again for each chain, with the same values. work has room for the
+// values of one input.
+func (s *Session) initialize(chain int, work []float64, inputs []*programInput) error {
+	o := s.options
 	if s.program.header != nil {
-		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: 0}
+		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: s.step}
 		if err := s.runner.Write(s.program.header, chain, 0, tensor.Bytes(words)); err != nil {
 			return errors.Wrap(err, "graph: load")
 		}
 	}
-	for _, in := range s.program.inputs {
+	for _, in := range inputs {
 		values := in.values
 		if in.initialize != nil {
 			values = work[:in.Shape.Elements()]
@@ -170,6 +173,25 @@ func (s *Session) Header(chain int) (words [3]uint64, err error) {
 // minibatch, which depends on the step.
 func (s *Session) SetStep(chain int, step uint64) error {
 	return Write(s, headerName, chain, HeaderStep, []uint64{step})
+}
+
+// Restart sets a chain's parameters and states to their initial values, as they were at step 0, and
+// leaves its step as it is: its next minibatch is that of the other chains. It is for a chain that
+// diverged, which a caller then gives other parameters or states than those that led there.
+func (s *Session) Restart(chain int) error {
+	var own []*programInput
+	for _, in := range s.program.inputs {
+		if in.buffer.Arena != tensor.Chain {
+			continue
+		}
+		own = append(own, in)
+		if in.initialize == nil { // a device's memory is zero at first, but no longer
+			if err := s.runner.Write(in.buffer, chain, 0, make([]byte, in.buffer.Bytes())); err != nil {
+				return errors.Wrapf(err, "graph: restart: %s", in.Name)
+			}
+		}
+	}
+	return s.initialize(chain, make([]float64, s.program.initialValues()), own)
 }
 
 // Steps returns the number of steps that the chains have made, or that Restore set.

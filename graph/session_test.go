@@ -312,3 +312,53 @@ func TestRunDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// TestRestart: a chain has its initial parameters and states again, and the step that it had; other
+// chains are left as they are. From there it is not the chain of step 0, whose random numbers were
+// others.
+func TestRestart(t *testing.T) {
+	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		load := func() *graph.Session {
+			b := graph.New(dtype)
+			w := b.Parameter("w", func(_ uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
+				for i := range values {
+					values[i] = float64(chain) + float64(stream) + float64(i)
+				}
+			}, 7)
+			v := b.State("v", nil, 7) // of no initializer, which begins at 0
+			x := b.Apply(noise{b.Stream()}, w, b.Header())
+			b.Apply(descend{1}, v, x)
+			b.Apply(descend{0.5}, w, v)
+			b.Record("sum", b.Apply(op.Sum{}, v))
+			return load(t, b, newHost(t, 1), graph.LoadOptions{Seed: 3, FirstChain: 2, Chains: 3})
+		}
+		read := func(s *graph.Session, name string, chain int) string {
+			values := make([]float32, 7)
+			must(t, s.ReadFloats(name, chain, values))
+			return fmt.Sprint(values)
+		}
+		fresh, s := load(), load()
+		must(t, s.Run(5))
+		others := [2][]byte{save(t, s, 0), save(t, s, 2)}
+		if read(s, "v", 1) == read(fresh, "v", 1) || read(s, "w", 1) == read(fresh, "w", 1) {
+			t.Fatalf("%v: five steps moved nothing", dtype)
+		}
+		must(t, s.Restart(1))
+		for _, name := range []string{"w", "v"} {
+			if got, want := read(s, name, 1), read(fresh, name, 1); got != want {
+				t.Errorf("%v: %s is %s after a restart, want %s", dtype, name, got, want)
+			}
+		}
+		if header, err := s.Header(1); err != nil || header != [3]uint64{3, 3, 5} || s.Steps() != 5 {
+			t.Errorf("%v: the header is %v after %d steps (%v), want seed 3, chain 3 and step 5", dtype, header, s.Steps(), err)
+		}
+		if !bytes.Equal(save(t, s, 0), others[0]) || !bytes.Equal(save(t, s, 2), others[1]) {
+			t.Errorf("%v: another chain changed", dtype)
+		}
+		must(t, s.Run(1))
+		must(t, fresh.Run(1))
+		if read(s, "v", 1) == read(fresh, "v", 1) {
+			t.Errorf("%v: the step after the restart has the random numbers of step 0", dtype)
+		}
+	}
+}

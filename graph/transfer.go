@@ -70,14 +70,18 @@ func (s *Session) Save(chain int, state []byte) error {
 	return s.runner.Read(s.chainArena, chain, 0, state)
 }
 
-// Restore sets a chain to the state that Save copied, after the given number of steps. The chain
-// continues with the same bits as if it had not been interrupted.
+// Restore sets a chain to the state that Save copied, after the given number of steps, with the
+// metrics of the last of them. The chain continues with the same bits as if it had not been
+// interrupted.
 func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 	if len(state) != s.ChainBytes() {
 		return errors.Errorf("graph: restore: the state must have %d bytes, got %d: it is of another program", s.ChainBytes(), len(state))
 	}
 	s.step = steps
-	return s.runner.Write(s.chainArena, chain, 0, state)
+	if err := s.runner.Write(s.chainArena, chain, 0, state); err != nil || s.rings == nil {
+		return err
+	}
+	return s.readRing(chain)
 }
 
 // view returns bytes as floats, without a copy. raw must be aligned for T.

@@ -163,7 +163,11 @@ func (s MatchedFriction) updates(b *graph.Builder, inputs []UpdateInputs, parame
 	outputs := make([]*graph.Node, len(parameters))
 	for i, in := range inputs {
 		end := b.Scope(LayerOf(in.Name))
-		if inverse[i] != 1 {
+		switch {
+		case inverse[i] == 1:
+		case in.stepSizes == nil: // a single entry
+			in.Rates = b.Apply(op.Scale{Factor: inverse[i]}, in.Rates)
+		default:
 			in.Rates = b.Table("rates of "+in.Name, scaled(in.stepSizes, inverse[i]*float64(in.DataSize)))
 		}
 		outputs[i] = attachVelocities(b, matchedBAOAB{BAOAB{s.Friction}}, in, parameters[i], gradients[i], velocities[i], 1, factors)

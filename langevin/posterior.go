@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -123,13 +124,31 @@ const VirialPrefix = "theta.g "
 // sampler's updates to all parameters of the builder. stepSizes and temperatures are h and T by
 // step; their last entries hold for all later steps. It returns the builder's error.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
+	return AttachScaled(b, sampler, posterior, loss, stepSizes, temperatures, nil, nil)
+}
+
+// AttachScaled is Attach with step sizes that each chain multiplies by one of several factors. The
+// first element of a state is the factor's number, see op.ScaledEntry. No factors are Attach.
+func AttachScaled(
+	b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures, factors []float64, state *graph.Node,
+) error {
 	parameters := b.Parameters()
 	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, temperatures))
+	for _, factor := range factors {
+		if !positive(factor) {
+			b.Fail(errors.Errorf("langevin: attach: factors must be positive, got %v", factors))
+		}
+	}
 	if b.Err() != nil {
 		return b.Err()
 	}
 	sampler, gradients := differentiate(b, sampler, loss, parameters)
-	return attachUpdates(b, sampler, posterior, gradients, posterior.updateInputs(b, stepSizes, temperatures))
+	inputs := posterior.updateInputs(b, stepSizes, temperatures)
+	if len(factors) > 0 {
+		inputs.stepSizes = nil
+		inputs.Rates = b.Apply(op.ScaledEntry{}, inputs.Rates, b.Table("step factors", factors), state, b.Header())
+	}
+	return attachUpdates(b, sampler, posterior, gradients, inputs)
 }
 
 // updateInputs returns the inputs that all updates have in common.

@@ -108,8 +108,8 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	place := b.State(placeState, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, words []float64) {
 		words[placeRung] = float64(int(chain) % rungs)
 	}, placeWords)
-	rates := b.Apply(onRung{}, posterior.rates(b, stepSizes), b.Table("replica step factors", r.StepFactors), place, b.Header())
-	temperatures := b.Apply(onRung{}, b.Table("unit", []float64{1}), b.Table("replica temperatures", r.Temperatures), place, b.Header())
+	rates := b.Apply(op.ScaledEntry{}, posterior.rates(b, stepSizes), b.Table("replica step factors", r.StepFactors), place, b.Header())
+	temperatures := b.Apply(op.ScaledEntry{}, b.Table("unit", []float64{1}), b.Table("replica temperatures", r.Temperatures), place, b.Header())
 	if err := attachUpdates(b, sampler, posterior, gradients, UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}); err != nil {
 		return nil, err
 	}
@@ -124,32 +124,8 @@ const potentialMetric = "potential"
 const (
 	placeState = "replica"
 
-	placeRung     = 0 // the number of the chain's temperature, from 0 for the coldest
+	placeRung     = 0 // the number of the chain's temperature, from 0 for the coldest; first, for op.ScaledEntry
 	placeAttempts = 1 // swaps attempted while the chain was the colder of the pair
 	placeAccepted = 2 // how many of these were accepted
 	placeWords    = 3
 )
-
-// onRung is a schedule's entry at the present step times the factor of the chain's rung: schedule
-// by step, factors by rung, the chain's place, header -> [1].
-type onRung struct{}
-
-func (onRung) Name() string { return "on rung" }
-
-func (onRung) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if len(in) != 4 || len(in[0]) != 1 || len(in[1]) != 1 || !in[2].Equal(tensor.Shape{placeWords}) {
-		return nil, errors.Errorf("must have two tables, %d words and the header, got shapes %v", placeWords, in)
-	}
-	return tensor.Shape{1}, nil
-}
-
-func (onRung) Lower(l *graph.Lowering) {
-	run := graph.Pick(l, entryOnRung[float32], entryOnRung[float64])
-	l.Emit("on_rung_fwd", tensor.Threads(1), tensor.Single(run),
-		l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(l.Shapes[0][0]), tensor.Int(l.Shapes[1][0]))
-}
-
-func entryOnRung[T float32 | float64](a *tensor.Args) {
-	factors, place := tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
-	tensor.Slice[T](a, 0)[0] = op.Entry(tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 4)) * factors[int(place[placeRung])]
-}

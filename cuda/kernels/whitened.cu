@@ -1,6 +1,6 @@
 // Steps of samplers whose preconditioner is a matrix, which other kernels multiply by: the gradient
-// of U/N; y = -rate g + sqrt(2 h T) xi in the whitened space; and theta <- theta + move. Also, for
-// replica exchange, a schedule's value times the factor of the chain's rung.
+// of U/N; y = -rate g + sqrt(2 h T) xi in the whitened space; and theta <- theta + move. Also a
+// table's entry at the present step, times a factor that the chain's state chooses.
 #include "langevin.cuh"
 
 // posteriorGradient adds the prior's slope to dw.
@@ -34,11 +34,10 @@ INLINE void moveUpdate(Out<T> statistics, InOut<T> w, In<T> gradient, In<T> move
   });
 }
 
-// onRung is for replica exchange: place is the rung of the ladder that the chain is on, factors has
-// each rung's factor.
+// scaledEntry is op.ScaledEntry: state begins with the number of the factor.
 template <class T>
-INLINE void onRung(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries) {
-  if (first() == 0) y.at()[0] = entry(schedule, entries, stepOf(header)) * factors.at()[(int)place.at()[0]];
+INLINE void scaledEntry(Out<T> y, In<T> table, In<T> factors, In<T> state, Header header, int entries) {
+  if (first() == 0) y.at()[0] = entry(table, entries, stepOf(header)) * factors.at()[(int)state.at()[0]];
 }
 
 #define WHITENED(T, suffix)                                                                                                             \
@@ -49,8 +48,8 @@ INLINE void onRung(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header 
     whitenedMove(y, g, SCHEDULES_OF(T), n, stream, dataSize);                                                                           \
   }                                                                                                                                     \
   UPDATE(move_update_##suffix, T, (Out<T> statistics, InOut<T> w, In<T> g, In<T> move, BlockRange n), moveUpdate(statistics, w, g, move, n)) \
-  KERNEL(on_rung_fwd_##suffix, 256)(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries, int) {            \
-    onRung(y, schedule, factors, place, header, entries);                                                                               \
+  KERNEL(scaled_entry_fwd_##suffix, 256)(Out<T> y, In<T> table, In<T> factors, In<T> state, Header header, int entries, int) {          \
+    scaledEntry(y, table, factors, state, header, entries);                                                                             \
   }
 
 WHITENED(float, f32)

@@ -132,6 +132,15 @@ func gatherCases() []Case {
 	}
 	// Five steps are the table's length, more, or less.
 	for _, length := range []int{1, 3, 5, 31} {
+		for _, factors := range []int{1, 6} {
+			cases = append(cases, Case{
+				Name: fmt.Sprintf("scaled entry [%d], %d factors", length, factors), Op: op.ScaledEntry{}, NoGradient: true, Steps: 5,
+				Inputs: []Input{Float(Normal, length), Float(Normal, factors), Float(Below(factors), 3), Header}, Terms: 1,
+				Naive: func(in [][]float64) []float64 {
+					return []float64{in[0][min(int(in[3][graph.HeaderStep]), length-1)] * in[1][int(in[2][0])]}
+				},
+			})
+		}
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("periodic [%d]", length), Op: op.Periodic{}, NoGradient: true, Steps: 5,
 			Inputs: []Input{Float(Normal, length), Header}, Terms: 1,

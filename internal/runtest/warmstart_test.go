@@ -59,8 +59,16 @@ func TestWarmStart(t *testing.T) {
 				}
 			}))
 			wantError(t, "a stop within the warm start", err, "warm start: stopped after")
-			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2))
+			from := 0
+			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2), bayes.WithObserver(func(e bayes.Event) {
+				if e.Task == "warm start" && from == 0 {
+					from = e.Done
+				}
+			}))
 			must(t, err)
+			if from <= 3*8 { // epochs of 48 images in minibatches of 6
+				t.Errorf("the resumed warm start was first at step %d, want one after the three epochs made before", from)
+			}
 			same(t, "resumed within the warm start", contents(t, whole.Dir()), contents(t, resumed.Dir()))
 			if d, err := resumed.Diagnostics(); err != nil || !reflect.DeepEqual(d.WarmStart, w) {
 				t.Errorf("resumed, the warm start is %+v, want %+v (%v)", d.WarmStart, w, err)
@@ -89,7 +97,7 @@ func TestWarmStartKeepsTheBest(t *testing.T) {
 		Network: "mlp-5", Method: langevin.SGLD{}, Temperature: new(0.0), Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, BurnIn: new(0),
 		Samples: 1, WarmStart: optimizers.Momentum{Decay: 0.9999}, WarmEpochs: 60, WarmPatience: 60,
 	}
-	remarks, nothing := "", "warm start: 1 of 1 chains predict the images held out no better than the frequencies of their classes"
+	remarks, nothing := "", "warm start: 1 of 1 chains never predicted the images held out better than the frequencies of their classes do"
 	remarking := bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" })
 	run := fit(t, spoiling, data, with(t, 1), remarking)
 	d, err := run.Diagnostics()
