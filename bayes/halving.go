@@ -22,7 +22,7 @@ const maxHalvings = 10
 // stoppedRate.
 const halvingsState = "rate halvings"
 
-// stoppedRate is the number of the factor 0. A chain gets it if it diverges after its own warm start
+// stoppedRate is the number of the factor 0. A chain gets it if it diverges after its warm start
 // has ended, while others are still optimized.
 const stoppedRate = maxHalvings + 1
 
@@ -55,7 +55,7 @@ func (t *job) rate(chain, step int) (float64, error) {
 	return t.rates[step] * rateFactors()[int(number[0])], err
 }
 
-// put gives a chain weights, in the order of the program's parameters, and the initial values of its
+// put gives a chain weights, in the order of the program's parameters, and initial values of its
 // other states, such as velocities.
 func put(s *graph.Session, chain int, weights [][]float32) error {
 	if err := s.Restart(chain); err != nil {
