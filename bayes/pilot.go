@@ -13,9 +13,9 @@ import (
 // pilotTask is the task of a pilot's events.
 const pilotTask = "pilot"
 
-// needsPilot reports whether a pilot is to find the length of the cycle that s is recommended: if
-// there is one cycle, after a warm start, and Epochs is not given. On 2500 images and more it has
-// recommendedEpochs, in which they are not learned by heart.
+// needsPilot reports whether a pilot must find the length of the recommended cycle: if there is one
+// cycle, after a warm start, and Epochs is not given. On 2500 images and more, recommendedEpochs are
+// few enough not to memorize them.
 func (s Spec) needsPilot(recommended Spec) bool {
 	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
 }
@@ -23,7 +23,7 @@ func (s Spec) needsPilot(recommended Spec) bool {
 // pilotEpochs returns the length of the cycle in epochs. It has as many steps as the warm start
 // needs to reach its lowest loss on the images held out, but at least shortestCycle, and at most
 // the epochs of s. A cycle fits the training images without looking at those held out: a network
-// that learns its training images by heart within a hundred steps of the warm start would do so
+// that memorizes its training images within a hundred steps of the warm start would do so
 // again in a longer cycle, and be too certain of other images.
 //
 // The pilot makes the warm start of the whole run's first chain, even if s is a part that has other

@@ -48,8 +48,7 @@ func findSymbols(library uintptr) (*symbols, error) {
 	return s, nil
 }
 
-// whyNoDriver explains why a library has not all functions of a driver: it is no driver, or too
-// old.
+// whyNoDriver explains why a library lacks functions of a driver: it is not one, or it is too old.
 func whyNoDriver(library uintptr) error {
 	getVersion, err := purego.Dlsym(library, "cuDriverGetVersion")
 	if err != nil {

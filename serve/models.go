@@ -171,8 +171,8 @@ func checkLoading(runs []*bayes.Run, batch int) error {
 	return nil
 }
 
-// load loads runs for the named models, those of list that are not nil in current are kept. After
-// an error nothing is loaded.
+// load loads the runs of models, except of those that keep reports as unchanged. After an error
+// nothing is loaded.
 func load(list []Model, keep func(i int) (bool, error), options Options) ([]*served, error) {
 	loaded := make([]*served, len(list))
 	var runs []*bayes.Run

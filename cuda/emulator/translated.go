@@ -127,7 +127,7 @@ func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, e
 }
 
 // Repeats reports whether the first buffer of each launch has the given contents in the end. It
-// does not run the launches after one whose buffer has others. An error is as Run's.
+// does not run the launches after one whose buffer has others. Errors are those of Run.
 func (p Program) Repeats(t testing.TB, recording *Recording, contents [][]byte, seconds int) (bool, error) {
 	t.Helper()
 	expected := filepath.Join(t.TempDir(), "expected")
