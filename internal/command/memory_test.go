@@ -122,7 +122,7 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := writeImages(filepath.Join(dir, "images"), 4, 100); err != nil {
+	if err := writeImages(filepath.Join(dir, "images"), 4, 40); err != nil {
 		t.Fatal(err)
 	}
 	const tiny = "fit --method sgld --device cpu --data tiny.npz --model mlp-2 --epochs 2 --burn-in 1 --samples 2 --folder runs/tiny"
@@ -136,8 +136,8 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 		"--data small.npz --model mlp-1000 --method hmc --epochs 60 --burn-in 30 --samples 5",
 		"--data small.npz --model lenet --method swag --epochs 4 --samples 2 --batch 20 --chains 2",
 		"--data small.npz --model mlp-2000-1000 --method laplace --epochs 1 --samples 2 --batch 100",
-		"--data images --size 128 --model cnn --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 100",
-		"--data images --size 128 --model lenet-small --method sgld --epochs 1 --burn-in 0 --samples 2 --batch 100 --chains 4",
+		"--data images --size 128 --model cnn --method sgld --epochs 1 --burn-in 0 --samples 1 --batch 100",
+		"--data images --size 128 --model lenet-small --method sgld --epochs 1 --burn-in 0 --samples 1 --batch 100 --chains 4",
 	} {
 		t.Run(arguments, func(t *testing.T) {
 			all := append([]string{"fit", "--device", "cpu"}, strings.Fields(arguments)...)
