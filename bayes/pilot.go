@@ -14,8 +14,8 @@ import (
 const pilotTask = "pilot"
 
 // needsPilot reports whether a pilot must find the length of the recommended cycle: if there is one
-// cycle, after a warm start, and Epochs is not given. On 2500 images and more, recommendedEpochs are
-// few enough not to memorize them.
+// cycle, after a warm start, and Epochs is not given. On 2500 images and more, recommendedEpochs
+// are few enough not to memorize them.
 func (s Spec) needsPilot(recommended Spec) bool {
 	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
 }
