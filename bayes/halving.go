@@ -161,10 +161,16 @@ func (h afterExploring) OnStep(_ context.Context, s *graph.Session) error {
 			loss += s.Metric(i, lossMetric, uint64(step))
 			n++
 		}
-		if loss /= n; loss > guessing && c.loss < guessing || loss > explodedLoss*guessing {
-			if err := t.halve(i, fmt.Sprintf("has a loss of %.3g after exploring", loss), nil); err != nil {
-				return err
-			}
+		if loss /= n; !(loss > guessing && c.loss < guessing || loss > explodedLoss*guessing) {
+			continue
+		}
+		happened := fmt.Sprintf("has a loss of %.3g after exploring", loss)
+		if c.halvings == maxHalvings {
+			t.remark(fmt.Sprintf("chain %d %s, though its learning rate was halved %d times", t.spec.FirstChain+i, happened, c.halvings))
+			continue
+		}
+		if err := t.halve(i, happened, nil); err != nil {
+			return err
 		}
 	}
 	return nil
