@@ -22,13 +22,13 @@ type centred interface {
 
 // centre returns the mode of each chain.
 func (LaplaceApproximation) centre(t *job) (Spec, []samples.Sample, error) {
-	states, err := t.takeWeighted(1)
+	states, err := t.takeEqual()
 	return t.spec, states, err
 }
 
 // centre returns the state of each chain, without dropout.
 func (Dropout) centre(t *job) (Spec, []samples.Sample, error) {
-	states, err := t.takeWeighted(1)
+	states, err := t.takeEqual()
 	spec := t.spec
 	spec.Method = Ensemble{}
 	return spec, states, err

@@ -55,18 +55,16 @@ func (t *job) rate(chain, step int) (float64, error) {
 	return t.rates[step] * rateFactors()[int(number[0])], err
 }
 
-// put gives a chain weights, in the order of the program's parameters, and initial values of its
-// other states, such as velocities.
-func put(s *graph.Session, chain int, weights [][]float32) error {
+// putBack gives a chain earlier weights, the initial values of its other states, such as
+// velocities, and a number of halvings, or stoppedRate.
+func putBack(s *graph.Session, chain int, weights [][]float32, number int) error {
 	if err := s.Restart(chain); err != nil {
 		return err
 	}
-	for i, p := range s.Program().Parameters() {
-		if err := s.WriteFloats(p.Name, chain, weights[i]); err != nil {
-			return err
-		}
+	if err := writeWeights(s, chain, weights); err != nil {
+		return err
 	}
-	return nil
+	return setRateFactor(s, chain, number)
 }
 
 // divergedChain returns the chain of the session and the step that a graph.NotFinite names. ok is
@@ -106,10 +104,7 @@ func (w *warmUp) halve(t *training, i, step int, err error) error {
 		t.remark(fmt.Sprintf("warm start: chain %d diverged in step %d, and continues from its weights after epoch %d at 1/%d of the learning rate",
 			u.spec.FirstChain+i, step, c.epoch, 1<<c.halvings))
 	}
-	if err := put(u.session, i, c.best); err != nil {
-		return err
-	}
-	return setRateFactor(u.session, i, number)
+	return putBack(u.session, i, c.best, number)
 }
 
 // explores reports whether chains explore, at temperature 0, in a later step than the given one, or
@@ -186,8 +181,5 @@ func (t *training) halve(i int, happened string, err error) error {
 	c.halvings++
 	t.remark(fmt.Sprintf("chain %d %s, and continues from its weights after the warm start at 1/%d of the learning rate",
 		t.spec.FirstChain+i, happened, 1<<c.halvings))
-	if err := put(t.session, i, c.best); err != nil {
-		return err
-	}
-	return setRateFactor(t.session, i, c.halvings)
+	return putBack(t.session, i, c.best, c.halvings)
 }

@@ -92,12 +92,12 @@ func (plain) Validate() error { return nil }
 func (plain) conclude(context.Context, *job, tensor.Device) error { return nil }
 
 // states returns the state of each chain of the session with weight 1.
-func (plain) states(t *job, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
+func (plain) states(t *job, _ int) ([]samples.Sample, error) { return t.takeEqual() }
 
-// takeWeighted returns the state of each chain of the session with the same weight. Weights are
-// relative: averages divide by their sum.
-func (t *job) takeWeighted(weight float64) ([]samples.Sample, error) {
-	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weight) })
+// takeEqual returns the state of each chain of the session with the weight 1. Weights are relative:
+// averages divide by their sum.
+func (t *job) takeEqual() ([]samples.Sample, error) {
+	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, 1) })
 }
 
 // takeEach returns a sample of each chain.
@@ -219,21 +219,26 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 // that led to the state, or 1. With replica exchange, only the replicas at the lowest temperature
 // are samples.
 func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
-	if t.spec.Weights != StepSize {
-		if t.replicas != nil {
-			return t.replicas.Samples(t.session, 1)
+	weight := func(chain int) (float64, error) {
+		if t.spec.Weights != StepSize {
+			return 1, nil
 		}
-		return t.takeWeighted(1)
+		rate, err := t.rate(chain, step-1)
+		return rate / float64(t.data.Len()), err
 	}
-	if t.replicas != nil {
-		return t.replicas.Samples(t.session, t.rates[step-1]/float64(t.data.Len()))
+	if t.replicas != nil { // all have one rate
+		w, err := weight(0)
+		if err != nil {
+			return nil, err
+		}
+		return t.replicas.Samples(t.session, w)
 	}
 	return t.takeEach(func(chain int) (samples.Sample, error) {
-		rate, err := t.rate(chain, step-1)
+		w, err := weight(chain)
 		if err != nil {
 			return samples.Sample{}, err
 		}
-		return samples.FromSession(t.session, chain, rate/float64(t.data.Len()))
+		return samples.FromSession(t.session, chain, w)
 	})
 }
 

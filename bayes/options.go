@@ -42,8 +42,7 @@ type Event struct {
 	// ValidationLoss and ValidationAccuracy are the mean scores of the chains on some of the
 	// validation images, and ValidationNLL the negative log-likelihood of the average of the
 	// samples so far or, before the first, of the chains. They are NaN if they were not measured.
-	// During a warm start, ValidationLoss
-	// is the loss on the training images held out of it.
+	// During a warm start, ValidationLoss is the loss on the training images held out of it.
 	ValidationLoss, ValidationAccuracy, ValidationNLL float64
 
 	// Remark, if not empty, is a sentence for a person, such as a warning; the numbers above are

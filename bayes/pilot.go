@@ -20,11 +20,11 @@ func (s Spec) needsPilot(recommended Spec) bool {
 	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
 }
 
-// pilotEpochs returns the length of the cycle in epochs. It has as many steps as the warm start
-// needs to reach its lowest loss on the images held out, but at least shortestCycle, and at most
-// the epochs of s. A cycle fits the training images without looking at those held out: a network
-// that memorizes its training images within a hundred steps of the warm start would do so
-// again in a longer cycle, and be too certain of other images.
+// pilotEpochs returns the length of the cycle in epochs: the number of steps after which the warm
+// start reached its lowest loss on the images held out, but at least shortestCycle, and at most the
+// epochs of s. A cycle fits the training images without looking at those held out: a network that
+// memorizes its training images within a hundred steps of the warm start would do so again in a
+// longer cycle, and be too certain of other images.
 //
 // The pilot makes the warm start of the whole run's first chain, even if s is a part that has other
 // chains, so that all parts find the same number.

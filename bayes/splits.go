@@ -139,8 +139,8 @@ func formatSplits(images []SplitImage) ([]byte, error) {
 	return b.Bytes(), errors.Wrap(err, "pollen: "+rundir.SplitsFile)
 }
 
-// parseSplits reads the content of splits.csv.gz. The CSV reader has checked that every
-// record has as many fields as the header.
+// parseSplits reads the content of splits.csv.gz. The CSV reader returns an error if a record is
+// longer or shorter than the header.
 func parseSplits(content []byte) ([]SplitImage, error) {
 	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
 	if err != nil {

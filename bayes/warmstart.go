@@ -236,20 +236,14 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 	if err != nil {
 		return errors.WithMessage(err, "warm start")
 	}
-	names := w.training.session.Program().Parameters()
 	for chain := range t.session.Chains() {
-		best := w.chains[chain/t.spec.replicasOfEach()].best
-		s := samples.Sample{}
-		for i, p := range names {
-			s.Parameters = append(s.Parameters, samples.Parameter{Name: p.Name, Shape: p.Shape, Values: best[i]})
+		c := &w.chains[chain/t.spec.replicasOfEach()]
+		err := writeWeights(t.session, chain, c.best)
+		if err == nil && t.halves {
+			err = setRateFactor(t.session, chain, c.halvings)
 		}
-		if err := t.startAt(chain, s); err != nil {
+		if err != nil {
 			return errors.WithMessage(err, "warm start")
-		}
-		if t.halves {
-			if err := setRateFactor(t.session, chain, w.chains[chain].halvings); err != nil {
-				return errors.WithMessage(err, "warm start")
-			}
 		}
 	}
 	t.remark(w.result().String())
@@ -287,12 +281,9 @@ func (w *warmUp) abandon(t *training) (failed int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		c.epoch, c.best = 0, nil
+		c.epoch, c.best = 0, weightsOf(initial)
 		if c.loss, c.accuracy, err = w.scores(initial); err != nil {
 			return 0, err
-		}
-		for _, p := range initial.Parameters {
-			c.best = append(c.best, p.Values)
 		}
 	}
 	return failed, nil
@@ -403,9 +394,24 @@ func (w *warmUp) score(t *training, epoch int) error {
 		if epoch > 0 && !(loss < c.loss) { // NaN is not better
 			continue
 		}
-		c.epoch, c.loss, c.accuracy, c.best = epoch, loss, accuracy, nil
-		for _, p := range state.Parameters {
-			c.best = append(c.best, slices.Clone(p.Values))
+		c.epoch, c.loss, c.accuracy, c.best = epoch, loss, accuracy, weightsOf(state)
+	}
+	return nil
+}
+
+// weightsOf returns the values of a sample's parameters.
+func weightsOf(s samples.Sample) (weights [][]float32) {
+	for _, p := range s.Parameters {
+		weights = append(weights, p.Values)
+	}
+	return weights
+}
+
+// writeWeights sets the parameters of a chain, in the order of the program's.
+func writeWeights(s *graph.Session, chain int, weights [][]float32) error {
+	for i, p := range s.Program().Parameters() {
+		if err := s.WriteFloats(p.Name, chain, weights[i]); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -175,9 +175,9 @@ func (s *Session) SetStep(chain int, step uint64) error {
 	return Write(s, headerName, chain, HeaderStep, []uint64{step})
 }
 
-// Restart sets a chain's parameters and states to their initial values, as they were at step 0, and
-// leaves its step as it is: its next minibatch is that of the other chains. It is for a chain that
-// diverged, which a caller then gives other parameters or states than those that led there.
+// Restart gives a chain the parameters and states of step 0. The number of its next step does not
+// change, so that all chains of the session remain at the same step. After a chain has diverged, a
+// caller restarts it and then writes the weights or states with which it should continue.
 func (s *Session) Restart(chain int) error {
 	var own []*programInput
 	for _, in := range s.program.inputs {

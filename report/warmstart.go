@@ -14,7 +14,7 @@ import (
 var warmStartRow = FigureRow{
 	File: "warmstart", Title: "Warm start",
 	Caption: "The loss of each chain on training images held out of its warm start, by epoch. A dot is where it is lowest: " +
-		"the chain began to sample there, with all training images.",
+		"the chain began to sample there, with all training images, or at its initial values if it had learned nothing.",
 	Applies: func(subjects []Subject) bool {
 		return !all(subjects, func(s Subject) bool { return len(s.warmLosses()) == 0 })
 	},
