@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 )
 
@@ -84,26 +85,33 @@ func nearCopies(splits *Splits) [][2]place {
 	all := sketches(splits)
 	first := map[place]place{}
 	thumbnails := map[place][]byte{}
-	const width = 64 / (nearBits + 1)
+	keys, hashes := make([]bandKey, len(all)), make([]uint64, len(all))
 	for band := range nearBits + 1 {
-		key := func(s sketch) uint64 { return s.hash >> (band * width) & (1<<width - 1) }
-		slices.SortFunc(all, func(a, b sketch) int {
-			return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.mean, b.mean), a.at.compare(b.at))
-		})
-		for i := range all {
-			a := &all[i]
-			bound := a.mean + nearShare*a.contrast
-			for k := i + 1; k < len(all) && all[k].mean <= bound && key(all[k]) == key(*a); k++ {
-				b := &all[k]
-				difference := a.hash ^ b.hash
-				if a.at.split == b.at.split || bits.OnesCount64(difference) > nearBits || firstBand(difference, width) < band {
+		for i, s := range all {
+			keys[i] = newBandKey(s.hash>>(band*bandBits)&(1<<bandBits-1), s.mean, i)
+		}
+		slices.Sort(keys)
+		for i, key := range keys {
+			hashes[i] = all[key.index()].hash
+		}
+		for i, key := range keys {
+			a := &all[key.index()]
+			last := newBandKey(key.band(), a.mean+nearShare*a.contrast, 1<<32-1)
+			end := i + 1 + sort.Search(len(keys)-i-1, func(k int) bool { return keys[i+1+k] > last })
+			for k, hash := range hashes[i+1 : end] {
+				if bits.OnesCount64(hash^a.hash) > nearBits {
+					continue
+				}
+				b := &all[keys[i+1+k].index()]
+				if a.at.split == b.at.split || firstBand(hash^a.hash) < band ||
+					math.Abs(a.mean-b.mean) > nearShare*min(a.contrast, b.contrast) {
 					continue
 				}
 				later, earlier := a.at, b.at
 				if later.split < earlier.split {
 					later, earlier = earlier, later
 				}
-				if other, known := first[later]; known && other.compare(earlier) <= 0 {
+				if known, found := first[later]; found && known.compare(earlier) <= 0 {
 					continue
 				}
 				if nearlySame(a, b, thumbnails) {
@@ -120,10 +128,24 @@ func nearCopies(splits *Splits) [][2]place {
 	return pairs
 }
 
+// bandKey orders sketches by a band of their hash, and within a band by their mean, rounded down:
+// from the highest bit, the band, the mean in 256ths, and the number of the sketch.
+type bandKey uint64
+
+const bandBits = 64 / (nearBits + 1)
+
+func newBandKey(band uint64, mean float64, index int) bandKey {
+	return bandKey(band<<48 | uint64(min(mean*256, 1<<16-1))<<32 | uint64(index))
+}
+
+func (k bandKey) band() uint64 { return uint64(k) >> 48 }
+
+func (k bandKey) index() int { return int(k & (1<<32 - 1)) }
+
 // firstBand returns the number of the first band in which a difference of hashes is 0.
-func firstBand(difference uint64, width int) int {
+func firstBand(difference uint64) int {
 	band := 0
-	for difference>>(band*width)&(1<<width-1) != 0 {
+	for difference>>(band*bandBits)&(1<<bandBits-1) != 0 {
 		band++
 	}
 	return band

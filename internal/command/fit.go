@@ -136,10 +136,16 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 }
 
 // shapeFor requests images as the network of an ONNX file reads them, unless their size and
-// channels are given: colour images of the file's size, or of 224x224 if it leaves that open.
+// channels are given: colour images of the file's size, or of 224x224 if it leaves that open. Of
+// other networks it finds mistakes that show without images, before these are read.
 func shapeFor(spec bayes.Spec, d *config.Data) error {
 	channels, height, width, err := spec.ImageShape()
-	if err != nil || channels == 0 {
+	if err != nil {
+		return err
+	}
+	if channels == 0 {
+		const anyNumber = 2 // of classes
+		_, err = spec.Build(anyNumber)
 		return err
 	}
 	if d.Channels == 0 {

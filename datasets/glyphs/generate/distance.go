@@ -161,57 +161,73 @@ func distanceCell(ink []bool) []byte {
 	return cell
 }
 
-// squaredDistances returns for each fine point the squared Euclidean distance to the nearest point whose
-// ink is target, by two passes of lower envelopes of parabolas (Felzenszwalb and Huttenlocher 2012).
+// squaredDistances returns the squared Euclidean distance of fine points to the nearest point whose ink is
+// target, or a large number if there is none: first along columns, then along rows by lower envelopes of
+// parabolas (Felzenszwalb and Huttenlocher 2012). Rows that have no corner of distanceCell stay 0.
 func squaredDistances(ink []bool, target bool) []float64 {
 	const far = 4 * fineSide * fineSide
+	columns := columnDistances(ink, target)
 	distances := make([]float64, len(ink))
-	for i, v := range ink {
-		if v != target {
-			distances[i] = far
+	line, envelope := make([]float64, fineSide), new(lowerEnvelope)
+	for y := oversampling/2 - 1; y < fineSide; y += oversampling {
+		for row := y; row < y+2; row++ {
+			for x, d := range columns[row*fineSide : (row+1)*fineSide] {
+				line[x] = min(float64(d)*float64(d), far)
+			}
+			envelope.minima(line, distances[row*fineSide:(row+1)*fineSide])
 		}
-	}
-	line, result := make([]float64, fineSide), make([]float64, fineSide)
-	for x := range fineSide {
-		for y := range fineSide {
-			line[y] = distances[y*fineSide+x]
-		}
-		lowerEnvelope(line, result)
-		for y := range fineSide {
-			distances[y*fineSide+x] = result[y]
-		}
-	}
-	for y := range fineSide {
-		row := distances[y*fineSide : (y+1)*fineSide]
-		copy(line, row)
-		lowerEnvelope(line, row)
 	}
 	return distances
 }
 
-// lowerEnvelope sets result[q] to the minimum over p of (q-p)^2 + f[p].
-func lowerEnvelope(f, result []float64) {
-	vertices := make([]int, 0, len(f))
-	starts := make([]float64, 0, len(f)) // where each vertex's parabola becomes the lowest
+// columnDistances returns for each fine point how far the nearest point of its column is whose ink is target,
+// or at least 2*fineSide if there is none.
+func columnDistances(ink []bool, target bool) []int32 {
+	distances := make([]int32, len(ink))
+	for i, v := range ink {
+		switch {
+		case v == target:
+		case i < fineSide:
+			distances[i] = 2 * fineSide
+		default:
+			distances[i] = distances[i-fineSide] + 1
+		}
+	}
+	for i := len(ink) - fineSide - 1; i >= 0; i-- {
+		distances[i] = min(distances[i], distances[i+fineSide]+1)
+	}
+	return distances
+}
+
+// lowerEnvelope is scratch space for parabolas, each with where it becomes the lowest.
+type lowerEnvelope struct {
+	vertices [fineSide]int
+	starts   [fineSide]float64
+}
+
+// minima sets result[q] to the minimum over p of (q-p)^2 + f[p].
+func (e *lowerEnvelope) minima(f, result []float64) {
+	n := 0
 	for q := range f {
 		start := math.Inf(-1)
-		for len(vertices) > 0 {
-			p := vertices[len(vertices)-1]
+		for n > 0 {
+			p := e.vertices[n-1]
 			start = ((f[q] + float64(q*q)) - (f[p] + float64(p*p))) / float64(2*(q-p))
-			if start > starts[len(starts)-1] {
+			if start > e.starts[n-1] {
 				break
 			}
-			vertices, starts = vertices[:len(vertices)-1], starts[:len(starts)-1]
+			n--
 			start = math.Inf(-1)
 		}
-		vertices, starts = append(vertices, q), append(starts, start)
+		e.vertices[n], e.starts[n] = q, start
+		n++
 	}
 	k := 0
 	for q := range result {
-		for k+1 < len(vertices) && starts[k+1] < float64(q) {
+		for k+1 < n && e.starts[k+1] < float64(q) {
 			k++
 		}
-		p := vertices[k]
+		p := e.vertices[k]
 		result[q] = float64((q-p)*(q-p)) + f[p]
 	}
 }
