@@ -155,11 +155,25 @@ func unique(complaints []string) []string {
 // does not return, or that it does nothing but return a value.
 var informative = []string{"bytes", "log", "os", "runtime", "strconv", "strings", "testing"}
 
-// withoutBodies removes the bodies of a file's functions.
+// withoutBodies removes the bodies of a file's functions, and the elements of its slices and maps,
+// such as the tables of Unicode.
 func withoutBodies(file *ast.File) {
 	for _, declaration := range file.Decls {
-		if function, is := declaration.(*ast.FuncDecl); is {
-			function.Body = nil
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			d.Body = nil
+		case *ast.GenDecl:
+			ast.Inspect(d, func(n ast.Node) bool {
+				literal, is := n.(*ast.CompositeLit)
+				if !is {
+					return true
+				}
+				array, isArray := literal.Type.(*ast.ArrayType)
+				if _, isMap := literal.Type.(*ast.MapType); isMap || isArray && array.Len == nil {
+					literal.Elts = nil
+				}
+				return true
+			})
 		}
 	}
 }
