@@ -44,7 +44,7 @@ var peerProgram string
 const (
 	trainingImages = 6000
 	testImages     = 2000 // at most, and of each other source
-	peerSamples    = 6    // as many as Pollen's detector has
+	peerSamples    = 6    // the maximum of Pollen's detector
 	tolerance      = 1e-3 // of probabilities that both sides compute
 )
 
@@ -245,8 +245,9 @@ func (s study) compare(ctx context.Context, of subject, seed uint64) ([]entry, e
 	}
 	sets := map[string]*datasets.Dataset{"train": train, "test": test}
 	var entries []entry
-	for name, out := range of.out {
-		if out, err = few(out, testImages); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(of.out)) {
+		out, err := few(of.out[name], testImages)
+		if err != nil {
 			return nil, err
 		}
 		sets[name] = out
@@ -319,9 +320,9 @@ func printed(entries []entry) error {
 		var cells []any
 		total := 0.0
 		for _, pair := range pairs {
-			mean, deviation := evaluate.MeanAndError(values[[2]string{pair, score}])
+			mean, standardError := evaluate.MeanAndError(values[[2]string{pair, score}])
 			total += mean / float64(len(pairs))
-			cells = append(cells, fmt.Sprintf("%.4f ± %.4f", mean, deviation))
+			cells = append(cells, fmt.Sprintf("%.4f ± %.4f", mean, standardError))
 		}
 		if err := table.Add(score, append(cells, fmt.Sprintf("%.4f", total))...); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func (s study) peer(ctx context.Context, run *bayes.Run, sets map[string]*datase
 		return nil, errors.Wrap(err, "detectors")
 	}
 	defer os.RemoveAll(temporary)
-	r := request{Images: filepath.Join(temporary, "images.npz"), Samples: filepath.Join(temporary, "samples.safetensors"), Threads: 2}
+	r := request{Images: filepath.Join(temporary, "images.npz"), Samples: filepath.Join(temporary, "samples.safetensors"), Threads: runtime.GOMAXPROCS(0)}
 	arrays := []npz.Array{{Name: "labels", Shape: []int{sets["train"].Len()}, Values: sets["train"].Labels}}
 	for name, d := range sets {
 		arrays = append(arrays, npz.Array{Name: name, Shape: []int{d.Len(), d.Channels, d.Height, d.Width}, Values: d.Images})
