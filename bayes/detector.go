@@ -60,8 +60,9 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	if err != nil {
 		return nil, err
 	}
-	images.Pixels = detectorImages(train)
-	fitter, err := detector.NewFitter(images.Pixels, r.detectorShape(), len(files))
+	var labels []int32
+	images.Pixels, labels = detectorImages(train)
+	fitter, err := detector.NewFitter(images.Pixels, labels, r.detectorShape(), len(files))
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +82,17 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	return fitter.Detector()
 }
 
-// detectorImages returns the pixels of the training images that a detector is fitted to, in an
-// order that only depends on their number. Data are often sorted by class, and the first thousands
-// of them would be of a few classes only, so they are drawn by a permutation.
-func detectorImages(train *datasets.Dataset) (pixels []byte) {
+// detectorImages returns the pixels and labels of the training images that a detector is fitted to,
+// in an order that only depends on their number. Data are often sorted by class, and the first
+// thousands of them would be of a few classes only, so they are drawn by a permutation.
+func detectorImages(train *datasets.Dataset) (pixels []byte, labels []int32) {
 	n := train.Len()
 	bank, reference := detector.Split(n)
 	for i := range min(n, bank+reference) {
-		at := random.Permute(uint64(i), uint64(n), 0, 0, 0)
-		pixels = append(pixels, train.Image(int(at))...)
+		at := int(random.Permute(uint64(i), uint64(n), 0, 0, 0))
+		pixels, labels = append(pixels, train.Image(at)...), append(labels, train.Labels[at])
 	}
-	return pixels
+	return pixels, labels
 }
 
 // features passes the features of images under the samples at the given positions to use, in order.
@@ -297,7 +298,7 @@ func (s *strangeness) scores() (evaluate.Strangeness, error) {
 	d, err := s.scorer.Scores()
 	return evaluate.Strangeness{
 		MaxLogit: s.maxLogit, Energy: s.energy,
-		ImageStatistics: d.Statistics, Neighbours: d.Neighbours, Mahalanobis: d.Mahalanobis, Nonconformity: d.Combined,
+		ImageStatistics: d.Statistics, Neighbours: d.Neighbours, RelativeMahalanobis: d.RelativeMahalanobis, Nonconformity: d.Combined,
 	}, err
 }
 

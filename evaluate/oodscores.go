@@ -33,7 +33,7 @@ func OODScores() []OODScore {
 	return []OODScore{
 		confidenceOOD, entropyOOD, expectedEntropyOOD, mutualInformationOOD, variationRatioOOD,
 		maxLogitOOD, energyOOD,
-		imageStatisticsOOD, neighboursOOD, mahalanobisOOD, nonconformityOOD,
+		imageStatisticsOOD, neighboursOOD, relativeMahalanobisOOD, nonconformityOOD,
 	}
 }
 
@@ -107,15 +107,16 @@ var (
 		Source:  "Sun, Ming, Zhu and Li, Out-of-distribution detection with deep nearest neighbors (2022), for the last layer",
 		Of:      func(p *Predictions) []float64 { return p.Neighbours },
 	}
-	mahalanobisOOD = OODScore{
-		Name: "mahalanobis", Title: "Mahalanobis", Detector: true,
-		Meaning: "The Mahalanobis distance of the features of all layers from those of the training images, averaged over samples.",
-		Source:  "Lee, Lee, Lee and Shin, A simple unified framework for detecting out-of-distribution samples and adversarial attacks (2018), by class",
-		Of:      func(p *Predictions) []float64 { return p.Mahalanobis },
+	relativeMahalanobisOOD = OODScore{
+		Name: "relativeMahalanobis", Title: "relative Mahalanobis", Detector: true,
+		Meaning: "How much farther the features of all layers are from the nearest class than from all training images, in squared Mahalanobis " +
+			"distances, averaged over samples.",
+		Source: "Ren et al., A simple fix to Mahalanobis distance for improving near-OOD detection (2021), for the last layer",
+		Of:     func(p *Predictions) []float64 { return p.RelativeMahalanobis },
 	}
 	nonconformityOOD = OODScore{
 		Name: "nonconformity", Title: "nonconformity", Detector: true,
-		Meaning: "The largest of image statistics, nearest neighbours and Mahalanobis, scaled by their medians and 95th percentiles " +
+		Meaning: "The largest of image statistics, nearest neighbours and relative Mahalanobis, scaled by their medians and 95th percentiles " +
 			"on training images. It decides what counts as in distribution.",
 		Source: "Bates, Candes, Lei, Romano and Sesia, Testing for outliers with conformal p-values (2023), for the decision",
 		Of:     func(p *Predictions) []float64 { return p.Nonconformity },

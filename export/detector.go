@@ -87,19 +87,21 @@ func (p *predictive) inDistribution(pixels, features string, c *evaluate.Calibra
 	w.Scope("detector")
 	defer w.Scope("")
 	var spaces []detector.Weights
+	var classes, all gaussians
 	for _, m := range d.Members {
 		spaces = append(spaces, m.Space.Weights())
+		classes.add(m.Classes.Means, m.Classes.Whitening)
+		all.add(m.All.Means, m.All.Whitening)
 	}
 	z := p.projected(features, spaces)
 	neighbours := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0}, p.nearest(z, spaces))
-	white := w.Node("MatMul", nil, z, w.Floats("whitening", eachTransposed(spaces), len(spaces), spaces[0].Dimensions, spaces[0].Dimensions))
-	mahalanobis := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0},
-		w.Node("ReduceL2", onnx.Attributes{"axes": []int{2}, "keepdims": 0}, white))
+	relative := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0},
+		w.Node("Sub", nil, p.squaredDistance(z, classes, spaces[0].Dimensions), p.squaredDistance(z, all, spaces[0].Dimensions)))
 	own := []detector.Weights{d.Statistics.Weights()}
 	row := w.Node("Unsqueeze", nil, p.statistics(pixels), w.Integers("axis", 0)) // [1 batch F]
 	statistics := w.Node("Squeeze", nil, p.nearest(p.projected(row, own), own), w.Integers("axis", 0))
 	var scores []string
-	for i, score := range []string{neighbours, mahalanobis, statistics} {
+	for i, score := range []string{neighbours, relative, statistics} {
 		scale := d.Scales[i]
 		centred := w.Node("Sub", nil, score, w.Float("median", scale.Median))
 		scores = append(scores, w.Node("Div", nil, centred, w.Float("width", scale.Width())))
@@ -130,13 +132,7 @@ func (p *predictive) nearest(z string, spaces []detector.Weights) string {
 	var banks, squares []float32
 	for _, space := range spaces {
 		banks = append(banks, tensor.Transposed(space.Bank, space.Rows, space.Dimensions)...)
-		for row := range slices.Chunk(space.Bank, space.Dimensions) {
-			sum := float32(0)
-			for _, v := range row {
-				sum += v * v
-			}
-			squares = append(squares, sum)
-		}
+		squares = append(squares, squaresOf(space.Bank, space.Dimensions)...)
 	}
 	inner := w.Node("MatMul", nil, z, w.Floats("bank", banks, len(spaces), s.Dimensions, s.Rows))
 	relative := w.Node("Sub", nil, w.Floats("squares", squares, len(spaces), 1, s.Rows), w.Node("Mul", nil, inner, w.Float("two", 2)))
@@ -146,12 +142,41 @@ func (p *predictive) nearest(z string, spaces []detector.Weights) string {
 	return w.Node("ReduceMean", onnx.Attributes{"axes": []int{2}, "keepdims": 0}, distances)
 }
 
-// eachTransposed returns the transposes of the whitening matrices, one after the other.
-func eachTransposed(spaces []detector.Weights) (all []float32) {
-	for _, s := range spaces {
-		all = append(all, tensor.Transposed(s.Whitening, s.Dimensions, s.Dimensions)...)
+// gaussians are the normal distributions of the members of a detector, one after the other.
+type gaussians struct{ means, whitening [][]float32 }
+
+func (g *gaussians) add(means, whitening []float32) {
+	g.means, g.whitening = append(g.means, means), append(g.whitening, whitening)
+}
+
+// squaredDistance returns the squared Mahalanobis distances of rows [M batch d] from the nearest
+// mean, [M batch].
+func (p *predictive) squaredDistance(z string, g gaussians, d int) string {
+	w, members, classes := p.w, len(g.means), len(g.means[0])/d
+	var whitening, means, squares []float32
+	for i := range members {
+		whitening = append(whitening, tensor.Transposed(g.whitening[i], d, d)...)
+		means = append(means, tensor.Transposed(g.means[i], classes, d)...)
+		squares = append(squares, squaresOf(g.means[i], d)...)
 	}
-	return all
+	white := w.Node("MatMul", nil, z, w.Floats("whitening", whitening, members, d, d))
+	inner := w.Node("MatMul", nil, white, w.Floats("means", means, members, d, classes))
+	relative := w.Node("Sub", nil, w.Floats("squares", squares, members, 1, classes), w.Node("Mul", nil, inner, w.Float("two", 2)))
+	over := onnx.Attributes{"axes": []int{2}, "keepdims": 0}
+	distances := w.Node("Add", nil, w.Node("ReduceMin", over, relative), w.Node("ReduceSumSquare", over, white))
+	return w.Node("Max", nil, distances, w.Float("zero", 0))
+}
+
+// squaresOf returns the squared norms of rows of d numbers.
+func squaresOf(rows []float32, d int) (squares []float32) {
+	for row := range slices.Chunk(rows, d) {
+		sum := float32(0)
+		for _, v := range row {
+			sum += v * v
+		}
+		squares = append(squares, sum)
+	}
+	return squares
 }
 
 // statistics returns the statistics of images [batch C H W] of bytes, see package detector, [batch

@@ -30,6 +30,22 @@ type Member struct {
 	// Position is the sample's position among the samples of the run, from 0.
 	Position int    `json:"position"`
 	Space    *space `json:"space"`
+	// Classes and All are distributions of the projected features of training images: one of each
+	// class, and one of all images together.
+	Classes *gaussians `json:"classes"`
+	All     *gaussians `json:"all"`
+}
+
+// relative returns the relative Mahalanobis distance of each projected row: how much farther it is
+// from the nearest class than from all images together, in squared Mahalanobis distances. Source:
+// Ren, Fort, Liu, Roy, Padhy and Lakshminarayanan, A simple fix to Mahalanobis distance for
+// improving near-OOD detection (2021).
+func (m *Member) relative(rows []float32) []float64 {
+	distances := m.Classes.nearest(rows)
+	for i, v := range m.All.nearest(rows) {
+		distances[i] -= v
+	}
+	return distances
 }
 
 // scale maps a score's median on training images to 0, and its 95th percentile to 1.
@@ -53,8 +69,9 @@ func (s scale) of(v float64) float64 {
 // Scores has the scores of images, each [n]. Higher is stranger.
 type Scores struct {
 	// Neighbours is the mean distance of the features from the nearest training images, and
-	// Mahalanobis the Mahalanobis distance from all, both averaged over the members.
-	Neighbours, Mahalanobis []float64
+	// RelativeMahalanobis how much farther they are from the nearest class than from all training
+	// images, both averaged over the members.
+	Neighbours, RelativeMahalanobis []float64
 	// Statistics is the mean distance of the image's statistics from the nearest training images.
 	Statistics []float64
 	// Combined is the maximum of the three, each scaled.
@@ -78,13 +95,13 @@ func Split(n int) (bank, reference int) {
 // Fitter fits a Detector.
 type Fitter struct {
 	detector  Detector
-	bank      int
+	labels    []int32 // of the images of the bank
 	reference *Scorer
 }
 
 // NewFitter begins to fit a detector to training images in random order, as many as Split returns
-// in sum, [n C H W].
-func NewFitter(pixels []byte, shape Shape, samples int) (*Fitter, error) {
+// in sum, [n C H W], and their labels, [n].
+func NewFitter(pixels []byte, labels []int32, shape Shape, samples int) (*Fitter, error) {
 	n := len(pixels) / shape.size()
 	bank, reference := Split(n)
 	if n < 2 {
@@ -93,7 +110,10 @@ func NewFitter(pixels []byte, shape Shape, samples int) (*Fitter, error) {
 	if bank+reference != n {
 		return nil, errors.Errorf("detector: must have %d training images for comparisons and %d for scales, got %d", bank, reference, n)
 	}
-	f := &Fitter{bank: bank, detector: Detector{Samples: samples}}
+	if len(labels) != n {
+		return nil, errors.Errorf("detector: %d training images must have %d labels, got %d", n, n, len(labels))
+	}
+	f := &Fitter{labels: labels[:bank], detector: Detector{Samples: samples}}
 	rows := statisticsOf(pixels[:bank*shape.size()], shape)
 	var err error
 	if f.detector.Statistics, err = fitSpace(rows, len(rows)/bank); err != nil {
@@ -105,13 +125,21 @@ func NewFitter(pixels []byte, shape Shape, samples int) (*Fitter, error) {
 
 // Add adds a member by the features of all training images, [n width].
 func (f *Fitter) Add(position int, features []float32) error {
-	width := len(features) / (f.bank + f.reference.n)
-	s, err := fitSpace(features[:f.bank*width], width)
-	if err != nil {
+	bank := len(f.labels)
+	width := len(features) / (bank + f.reference.n)
+	m := Member{Position: position}
+	var err error
+	if m.Space, err = fitSpace(features[:bank*width], width); err != nil {
 		return err
 	}
-	f.detector.Members = append(f.detector.Members, Member{position, s})
-	return f.reference.Add(len(f.detector.Members)-1, 0, features[f.bank*width:])
+	if m.Classes, err = fitGaussians(m.Space.Bank, m.Space.dimensions(), f.labels); err != nil {
+		return err
+	}
+	if m.All, err = fitGaussians(m.Space.Bank, m.Space.dimensions(), make([]int32, bank)); err != nil {
+		return err
+	}
+	f.detector.Members = append(f.detector.Members, m)
+	return f.reference.Add(len(f.detector.Members)-1, 0, features[bank*width:])
 }
 
 // Detector returns the detector.
@@ -123,7 +151,7 @@ func (f *Fitter) Detector() (*Detector, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.detector.Scales = [3]scale{scaleOf(scores.Neighbours), scaleOf(scores.Mahalanobis), scaleOf(scores.Statistics)}
+	f.detector.Scales = [3]scale{scaleOf(scores.Neighbours), scaleOf(scores.RelativeMahalanobis), scaleOf(scores.Statistics)}
 	return &f.detector, nil
 }
 
@@ -153,6 +181,15 @@ func (d *Detector) Prepare(shape Shape) error {
 			return err
 		}
 		m.Space.prepare()
+		for _, g := range []*gaussians{m.Classes, m.All} {
+			if g == nil {
+				return errors.New("detector: a member has no distributions of features")
+			}
+			if err := g.check(m.Space.dimensions()); err != nil {
+				return err
+			}
+			g.prepare(m.Space.dimensions())
+		}
 	}
 	return nil
 }
@@ -164,16 +201,16 @@ func (d *Detector) At(position int) int {
 
 // Scorer accumulates the scores of images.
 type Scorer struct {
-	detector                            *Detector
-	n, added                            int // images, and rows of features
-	statistics, neighbours, mahalanobis []float64
+	detector                         *Detector
+	n, added                         int // images, and rows of features
+	statistics, neighbours, relative []float64
 }
 
 // Scorer begins to score images [n C H W].
 func (d *Detector) Scorer(pixels []byte, shape Shape) *Scorer {
 	size := shape.size()
 	n := len(pixels) / size
-	s := &Scorer{detector: d, n: n, statistics: make([]float64, n), neighbours: make([]float64, n), mahalanobis: make([]float64, n)}
+	s := &Scorer{detector: d, n: n, statistics: make([]float64, n), neighbours: make([]float64, n), relative: make([]float64, n)}
 	inParts(n, func(lo, hi int) {
 		rows := statisticsOf(pixels[lo*size:hi*size], shape)
 		copy(s.statistics[lo:], d.Statistics.nearest(d.Statistics.project(rows)))
@@ -193,7 +230,8 @@ func statisticsOf(pixels []byte, shape Shape) []float32 {
 // Add adds the features under the sample of a member, [... width], of images from the given one on.
 // The features of an image must be added once for each member.
 func (s *Scorer) Add(member, first int, features []float32) error {
-	space := s.detector.Members[member].Space
+	m := s.detector.Members[member]
+	space := m.Space
 	width := space.features()
 	if len(features)%width != 0 || first+len(features)/width > s.n {
 		return errors.Errorf("detector: must have %d features of each of %d images, got %d numbers from image %d on", width, s.n, len(features), first)
@@ -204,8 +242,8 @@ func (s *Scorer) Add(member, first int, features []float32) error {
 		for i, v := range space.nearest(rows) {
 			s.neighbours[first+lo+i] += v
 		}
-		for i, v := range space.mahalanobis(rows) {
-			s.mahalanobis[first+lo+i] += v
+		for i, v := range m.relative(rows) {
+			s.relative[first+lo+i] += v
 		}
 	})
 	return nil
@@ -220,13 +258,13 @@ func (s *Scorer) Scores() (Scores, error) {
 	}
 	members, scales := float64(len(s.detector.Members)), s.detector.Scales
 	scores := Scores{
-		Neighbours: slices.Clone(s.neighbours), Mahalanobis: slices.Clone(s.mahalanobis), Statistics: slices.Clone(s.statistics),
+		Neighbours: slices.Clone(s.neighbours), RelativeMahalanobis: slices.Clone(s.relative), Statistics: slices.Clone(s.statistics),
 		Combined: make([]float64, s.n),
 	}
 	for i := range s.n {
 		scores.Neighbours[i] /= members
-		scores.Mahalanobis[i] /= members
-		scores.Combined[i] = max(scales[0].of(scores.Neighbours[i]), scales[1].of(scores.Mahalanobis[i]), scales[2].of(scores.Statistics[i]))
+		scores.RelativeMahalanobis[i] /= members
+		scores.Combined[i] = max(scales[0].of(scores.Neighbours[i]), scales[1].of(scores.RelativeMahalanobis[i]), scales[2].of(scores.Statistics[i]))
 	}
 	return scores, nil
 }

@@ -33,12 +33,21 @@ func noise(random *rand.Rand, n int) []byte {
 	return pixels
 }
 
+// cycled returns n labels of some classes in turn.
+func cycled(n, classes int) []int32 {
+	labels := make([]int32, n)
+	for i := range labels {
+		labels[i] = int32(i % classes)
+	}
+	return labels
+}
+
 // fitted returns a detector of 120 images of noise with two members of the given number of
 // features.
 func fitted(t testing.TB, features int) *Detector {
 	t.Helper()
 	random := rand.New(rand.NewPCG(41, 1))
-	f, err := NewFitter(noise(random, 120), small, 5)
+	f, err := NewFitter(noise(random, 120), cycled(120, 3), small, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +103,7 @@ func TestDistancesAgainstDefinitions(t *testing.T) {
 		std[j] = math.Sqrt(std[j])
 	}
 	standard := func(rows []float32, i, j int) float64 { return (float64(rows[i*f+j]) - mean[j]) / std[j] }
-	nearest, projected := s.nearest(s.project(rows)), s.project(rows)
-	mahalanobis := s.mahalanobis(projected)
+	nearest := s.nearest(s.project(rows))
 	for i := range 9 {
 		var distances []float64
 		for k := range n {
@@ -113,33 +121,81 @@ func TestDistancesAgainstDefinitions(t *testing.T) {
 		if math.Abs(nearest[i]-want) > 1e-4 {
 			t.Errorf("row %d: %v from its neighbours, want %v", i, nearest[i], want)
 		}
-		// z' C^-1 z by Gaussian elimination of C x = z.
-		var c [f][f + 1]float64
-		for j := range f {
-			for k := range f {
-				for m := range n {
-					c[j][k] += standard(training, m, j) * standard(training, m, k) / n
-				}
+	}
+}
+
+// TestMahalanobisAgainstDefinition compares with Gaussian elimination in float64.
+func TestMahalanobisAgainstDefinition(t *testing.T) {
+	random := rand.New(rand.NewPCG(46, 1))
+	const n, d, classes = 60, 4, 3
+	training, rows, labels := normals(random, n, d, 1), normals(random, 9, d, 2), make([]int32, n)
+	for i := range n {
+		labels[i] = []int32{7, 0, 3}[i*i%classes]
+		training[i*d] += 4 * float32(labels[i])
+	}
+	g, err := fitGaussians(training, d, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	means, sizes := map[int32][]float64{}, map[int32]float64{}
+	for _, label := range labels {
+		means[label] = make([]float64, d)
+		sizes[label]++
+	}
+	if len(g.Means) != len(means)*d {
+		t.Fatalf("%d numbers of means, want %d classes of %d", len(g.Means), len(means), d)
+	}
+	for i, label := range labels {
+		for j := range d {
+			means[label][j] += float64(training[i*d+j]) / sizes[label]
+		}
+	}
+	var covariance [d][d]float64
+	trace := 0.0
+	for i, label := range labels {
+		for j := range d {
+			for k := range d {
+				covariance[j][k] += (float64(training[i*d+j]) - means[label][j]) * (float64(training[i*d+k]) - means[label][k]) / n
 			}
-			c[j][j] *= 1 + shrinkage
-			c[j][f] = standard(rows, i, j)
 		}
-		for j := range f {
-			for k := range f {
-				if k != j {
-					factor := c[k][j] / c[j][j]
-					for m := range f + 1 {
-						c[k][m] -= factor * c[j][m]
-					}
+	}
+	for j := range d {
+		trace += covariance[j][j]
+	}
+	for j := range d {
+		covariance[j][j] += shrinkage * trace / d
+	}
+	// distance returns z' C^-1 z by elimination of C x = z.
+	distance := func(z [d]float64) (square float64) {
+		c, x := covariance, z
+		for j := range d {
+			for k := range d {
+				if k == j {
+					continue
 				}
+				factor := c[k][j] / c[j][j]
+				for m := range d {
+					c[k][m] -= factor * c[j][m]
+				}
+				x[k] -= factor * x[j]
 			}
 		}
-		square := 0.0
-		for j := range f {
-			square += standard(rows, i, j) * c[j][f] / c[j][j]
+		for j := range d {
+			square += z[j] * x[j] / c[j][j]
 		}
-		if want := math.Sqrt(square); math.Abs(mahalanobis[i]-want) > 1e-3*want {
-			t.Errorf("row %d: Mahalanobis distance %v, want %v", i, mahalanobis[i], want)
+		return square
+	}
+	for i, got := range g.nearest(rows) {
+		want := math.Inf(1)
+		for _, mean := range means {
+			var z [d]float64
+			for j := range d {
+				z[j] = float64(rows[i*d+j]) - mean[j]
+			}
+			want = min(want, distance(z))
+		}
+		if math.Abs(got-want) > 1e-3*want {
+			t.Errorf("row %d: squared Mahalanobis distance %v, want %v", i, got, want)
 		}
 	}
 }
@@ -189,8 +245,8 @@ func TestScoresDoNotDependOnParts(t *testing.T) {
 	}
 }
 
-// TestStrangeImagesScoreHigher by each score, and about one in twenty own ones scores above 1 by
-// each of the three that are combined.
+// TestStrangeImagesScoreHigher by each score but that for near images, and about one in twenty own
+// ones scores above 1 by each of the three that are combined.
 func TestStrangeImagesScoreHigher(t *testing.T) {
 	random := rand.New(rand.NewPCG(45, 1))
 	d := fitted(t, 90)
@@ -208,10 +264,9 @@ func TestStrangeImagesScoreHigher(t *testing.T) {
 	features := normals(random, 5, 90, 30)
 	strange := scored(t, d, grey, features, 5)
 	for name, of := range map[string]func(Scores) []float64{
-		"neighbours":  func(s Scores) []float64 { return s.Neighbours },
-		"mahalanobis": func(s Scores) []float64 { return s.Mahalanobis },
-		"statistics":  func(s Scores) []float64 { return s.Statistics },
-		"combined":    func(s Scores) []float64 { return s.Combined },
+		"neighbours": func(s Scores) []float64 { return s.Neighbours },
+		"statistics": func(s Scores) []float64 { return s.Statistics },
+		"combined":   func(s Scores) []float64 { return s.Combined },
 	} {
 		if most, least := slices.Max(of(own)), slices.Min(of(strange)); least <= most {
 			t.Errorf("%s: strange images from %v, own ones up to %v", name, least, most)
@@ -223,9 +278,68 @@ func TestStrangeImagesScoreHigher(t *testing.T) {
 	}
 }
 
+// TestANewClassScoresHigher: its features lie among those of the known classes, nearer to their
+// common mean than any of them. Only the relative Mahalanobis distance sees it.
+func TestANewClassScoresHigher(t *testing.T) {
+	random := rand.New(rand.NewPCG(47, 1))
+	const features, classes = 20, 4
+	// Class c differs from the common mean in feature c, and a class that is not known in none.
+	rows := func(n, first int) []float32 {
+		rows := make([]float32, n*features)
+		for i := range n {
+			for j := range features {
+				rows[i*features+j] = float32(random.NormFloat64())
+			}
+			rows[i*features+first+i%classes] += 10
+		}
+		return rows
+	}
+	f, err := NewFitter(noise(random, 600), cycled(600, classes), small, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Add(0, rows(600, 0)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := f.Detector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := scored(t, d, noise(random, 100), rows(100, 0), 100)
+	unknown := make([]float32, 100*features)
+	for i := range unknown {
+		unknown[i] = float32(random.NormFloat64() + 2)
+	}
+	other := scored(t, d, noise(random, 100), unknown, 100)
+	if most, least := slices.Max(own.RelativeMahalanobis), slices.Min(other.RelativeMahalanobis); least <= most {
+		t.Errorf("relative Mahalanobis distances from %v, of known classes up to %v", least, most)
+	}
+}
+
+// TestOneClass has no relative distance, not even by rounding.
+func TestOneClass(t *testing.T) {
+	random := rand.New(rand.NewPCG(48, 1))
+	f, err := NewFitter(noise(random, 90), make([]int32, 90), small, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Add(0, normals(random, 90, 30, 2)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := f.Detector()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range scored(t, d, noise(random, 20), normals(random, 20, 30, 5), 20).RelativeMahalanobis {
+		if v != 0 {
+			t.Errorf("image %d: %v, want 0", i, v)
+		}
+	}
+}
+
 func TestFewImages(t *testing.T) {
 	for n := range 8 {
-		f, err := NewFitter(make([]byte, n*small.size()), small, 1)
+		f, err := NewFitter(make([]byte, n*small.size()), cycled(n, 4), small, 1)
 		if n < 2 {
 			if !errors.As(err, new(*UnfitError)) {
 				t.Errorf("%d images: %v", n, err)
@@ -249,7 +363,10 @@ func TestFewImages(t *testing.T) {
 			t.Errorf("%d images: the same image scores %v", n, v)
 		}
 	}
-	f, err := NewFitter(make([]byte, 3*small.size()), small, 1)
+	if _, err := NewFitter(make([]byte, 3*small.size()), make([]int32, 2), small, 1); err == nil {
+		t.Error("no error for two labels of three images")
+	}
+	f, err := NewFitter(make([]byte, 3*small.size()), make([]int32, 3), small, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,10 +399,12 @@ func TestPrepareRefuses(t *testing.T) {
 		"must ascend below 5":    func(d *Detector) { d.Members[1].Position = 5 },
 		"got 1 after 1":          func(d *Detector) { d.Members[1].Position = 1 },
 		"has no features":        func(d *Detector) { d.Members[0].Space = nil },
-		"as many scales":         func(d *Detector) { s := d.Members[0].Space; s.Scale = s.Scale[1:] },
-		"0 and 4":                func(d *Detector) { d.Members[0].Space.Bank = nil },
+		"must have 2 scales":     func(d *Detector) { s := d.Members[0].Space; s.Scale = s.Scale[1:] },
+		"got 2 and 0 numbers":    func(d *Detector) { d.Members[0].Space.Bank = nil },
 		"scales must be positiv": func(d *Detector) { d.Members[0].Space.Scale[0] = 0 },
-		"2x2 matrix":             func(d *Detector) { s := d.Members[0].Space; s.Whitening = s.Whitening[1:] },
+		"2x2 matrix":             func(d *Detector) { g := d.Members[0].Classes; g.Whitening = g.Whitening[1:] },
+		"rows of 2 means":        func(d *Detector) { g := d.Members[0].All; g.Means = g.Means[1:] },
+		"no distributions":       func(d *Detector) { d.Members[1].All = nil },
 		"images have 22":         func(d *Detector) { d.Statistics = d.Members[0].Space },
 	} {
 		d := fitted(t, 2)

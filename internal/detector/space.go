@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/pkg/errors"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -19,7 +18,6 @@ const (
 	neighbours    = 5    // averaged over
 	minScale      = 0.01 // of a feature, as a fraction of the mean scale
 	maxStandard   = 1e6  // of a standardised feature, so that no distance overflows
-	shrinkage     = 1e-3 // of the covariance towards a multiple of the identity
 	projection    = 47   // seed of the random projection
 
 	maxFeatures = 1 << 18 // whose projection takes 64 MiB
@@ -40,8 +38,6 @@ type space struct {
 	Scale  vector `json:"scale"`
 	// Bank has the projected features of training images, [n d].
 	Bank vector `json:"bank"`
-	// Whitening is the inverse of the Cholesky factor of their covariance, [d d].
-	Whitening vector `json:"whitening"`
 
 	directions []float32 // [features d]; nil if features are not projected
 	squares    []float32 // of the rows of Bank
@@ -82,7 +78,7 @@ func fitSpace(rows []float32, features int) (*space, error) {
 	s.prepare()
 	s.Bank = s.project(rows)
 	s.prepare()
-	return s, s.whiten()
+	return s, nil
 }
 
 // prepare computes what is not stored.
@@ -104,9 +100,9 @@ func (s *space) prepare() {
 // check refuses what fitSpace cannot have made.
 func (s *space) check() error {
 	f, d := s.features(), s.dimensions()
-	if f < 1 || f > maxFeatures || len(s.Scale) != f || len(s.Bank) == 0 || len(s.Bank)%d != 0 || len(s.Whitening) != d*d {
-		return errors.Errorf("detector: %d features must have as many scales, projected features of training images and a %dx%d matrix, got %d, %d and %d numbers",
-			f, d, d, len(s.Scale), len(s.Bank), len(s.Whitening))
+	if f < 1 || f > maxFeatures || len(s.Scale) != f || len(s.Bank) == 0 || len(s.Bank)%d != 0 {
+		return errors.Errorf("detector: %d features must have %d scales and rows of %d projected features of training images, got %d and %d numbers",
+			f, f, d, len(s.Scale), len(s.Bank))
 	}
 	if !(slices.Min(s.Scale) > 0) {
 		return errors.Errorf("detector: scales must be positive, got %v", slices.Min(s.Scale))
@@ -131,47 +127,6 @@ func (s *space) project(rows []float32) []float32 {
 	var projected []float32
 	product(kernel.Gemm{M: n, N: d, K: f}, standard, s.directions, func(c []float32) { projected = slices.Clone(c) })
 	return projected
-}
-
-// whiten computes Whitening from Bank.
-func (s *space) whiten() error {
-	d := s.dimensions()
-	n := len(s.Bank) / d
-	mean := make([]float64, d)
-	for i := range n {
-		for j, v := range s.Bank[i*d : (i+1)*d] {
-			mean[j] += float64(v) / float64(n)
-		}
-	}
-	covariance, row, trace := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil), 0.0
-	for i := range n {
-		for j, v := range s.Bank[i*d : (i+1)*d] {
-			row.SetVec(j, float64(v)-mean[j])
-		}
-		covariance.SymRankOne(covariance, 1/float64(n), row)
-	}
-	for j := range d {
-		trace += covariance.At(j, j)
-	}
-	for j := range d {
-		covariance.SetSym(j, j, covariance.At(j, j)+max(shrinkage*trace/float64(d), 1e-9))
-	}
-	var cholesky mat.Cholesky
-	if !cholesky.Factorize(covariance) {
-		return &UnfitError{"the covariance of the features has no Cholesky factor"}
-	}
-	var lower, inverse mat.TriDense
-	cholesky.LTo(&lower)
-	if err := inverse.InverseTri(&lower); err != nil && !errors.As(err, new(mat.Condition)) {
-		return errors.Wrap(err, "detector")
-	}
-	s.Whitening = make(vector, d*d)
-	for j := range d {
-		for k := range j + 1 {
-			s.Whitening[j*d+k] = float32(inverse.At(j, k))
-		}
-	}
-	return nil
 }
 
 // nearest returns the mean distance of each projected row from its nearest neighbours in the bank.
@@ -206,21 +161,6 @@ func insert(ascending []float32, v float32) {
 		ascending[at] = ascending[at-1]
 	}
 	ascending[at] = v
-}
-
-// mahalanobis returns the Mahalanobis distance of each projected row from the mean of the training
-// images, which is the origin. Source: Lee, Lee, Lee and Shin, A simple unified framework for
-// detecting out-of-distribution samples and adversarial attacks (2018), with a single class.
-func (s *space) mahalanobis(rows []float32) []float64 {
-	d := s.dimensions()
-	n := len(rows) / d
-	distances := make([]float64, n)
-	product(kernel.Gemm{M: n, N: d, K: d, TransposeB: true}, rows, s.Whitening, func(white []float32) {
-		for i := range distances {
-			distances[i] = math.Sqrt(float64(square(white[i*d : (i+1)*d])))
-		}
-	})
-	return distances
 }
 
 func square(row []float32) (sum float32) {

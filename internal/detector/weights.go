@@ -4,15 +4,14 @@ import "math"
 
 // Weights are the numbers with which features are compared, for programs that compute the distances
 // of a space elsewhere: with z = clip((x - Center)/Scale, -MaxStandard, MaxStandard) and, unless
-// Directions is nil, z = z Directions, these are the mean distance of z from its Neighbours nearest
-// rows of Bank, and the norm of Whitening z.
+// Directions is nil, z = z Directions, this is the mean distance of z from its Neighbours nearest
+// rows of Bank.
 type Weights struct {
 	// Features is the number of features, Dimensions that of projected ones, and Rows that of Bank.
 	Features, Dimensions, Rows int
 	Center, Scale              []float32 // [Features]
 	Directions                 []float32 // [Features Dimensions]
 	Bank                       []float32 // [Rows Dimensions]
-	Whitening                  []float32 // [Dimensions Dimensions]
 	Neighbours                 int
 	MaxStandard                float64
 }
@@ -22,7 +21,7 @@ func (s *space) Weights() Weights {
 	rows := len(s.squares)
 	return Weights{
 		Features: s.features(), Dimensions: s.dimensions(), Rows: rows, Center: s.Center, Scale: s.Scale, Directions: s.directions,
-		Bank: s.Bank, Whitening: s.Whitening, Neighbours: min(neighbours, rows), MaxStandard: maxStandard,
+		Bank: s.Bank, Neighbours: min(neighbours, rows), MaxStandard: maxStandard,
 	}
 }
 
