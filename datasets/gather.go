@@ -1,45 +1,36 @@
 package datasets
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
-// maxFile is the largest size of an image file, in bytes.
-const maxFile = 1 << 30
-
-// shape is the shape of an image.
-type shape struct{ channels, height, width int }
-
-func (s shape) size() int { return s.channels * s.height * s.width }
-
-// inParallel calls work for 0 ... n-1 from a goroutine per processor, each with its own decoder.
+// inParallel calls work for 0 ... n-1 from a goroutine per processor, each with its own reader.
 // After each call it calls report with the number done, from one goroutine at a time. It returns
 // early if the options' context ends.
-func inParallel(n int, options Options, report func(done int), work func(i int, d *decoder)) error {
+func inParallel(n int, options Options, report func(done int), work func(i int, r *imageReader)) error {
 	var next, done atomic.Int64
 	var reporting sync.Mutex
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
 		workers.Go(func() {
-			d := newDecoder()
-			d.resizer.crop = options.Crop
+			r := newImageReader(options.Crop)
 			for options.context().Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {
 					return
 				}
-				work(i, d)
+				work(i, r)
 				reporting.Lock()
 				report(int(done.Add(1)))
 				reporting.Unlock()
@@ -74,7 +65,7 @@ func (f imageFiles) decode(options Options) (decodedImages, shape, error) {
 		return all, s, err
 	}
 	// Files that cannot be decoded may have suggested another shape by their headers.
-	decoded := make([]imageInfo, f.shaping)
+	decoded := make([]decode.Info, f.shaping)
 	for _, i := range all.kept {
 		if i < f.shaping {
 			decoded[i] = infos[i]
@@ -90,12 +81,12 @@ func (f imageFiles) decode(options Options) (decodedImages, shape, error) {
 
 // headers reads the headers of the images that suggest a shape, or returns nil if the options set
 // it. The header of an unreadable image is empty; the image is reported when it is decoded.
-func (f imageFiles) headers(options Options) ([]imageInfo, error) {
+func (f imageFiles) headers(options Options) ([]decode.Info, error) {
 	if options.Channels != 0 && options.Height != 0 {
 		return nil, nil
 	}
-	infos := make([]imageInfo, f.shaping)
-	err := inParallel(len(infos), options, func(int) {}, func(i int, d *decoder) {
+	infos := make([]decode.Info, f.shaping)
+	err := inParallel(len(infos), options, func(int) {}, func(i int, r *imageReader) {
 		file, err := openFile(f.paths[i])
 		if err != nil {
 			return
@@ -105,7 +96,7 @@ func (f imageFiles) headers(options Options) ([]imageInfo, error) {
 		if stat, err := file.Stat(); err != nil || stat.Size() > maxFile {
 			return
 		}
-		if info, err := d.probe(file); err == nil {
+		if info, err := r.Probe(file); err == nil {
 			infos[i] = info
 		}
 	})
@@ -113,28 +104,31 @@ func (f imageFiles) headers(options Options) ([]imageInfo, error) {
 }
 
 // chooseShape returns the shape of decoded images: from the options, or else from the headers.
-func chooseShape(infos []imageInfo, options Options) (shape, error) {
+func chooseShape(infos []decode.Info, options Options) (shape, error) {
 	wanted := shape{options.Channels, options.Height, options.Width}
 	if infos != nil {
 		suggestShape(&wanted, slices.Clone(infos))
 	}
-	if err := checkShape(wanted.channels, wanted.height, wanted.width); err != nil {
+	if err := wanted.check(); err != nil {
 		return wanted, invalid("Channels", "%v", err) // check has looked at the sides
 	}
 	return wanted, nil
 }
 
+// maxOwnSide is the largest height and width that images keep without a requested shape.
+const maxOwnSide = 256
+
 // suggestShape fills in the channels and sides that are 0: one channel if all images are stored in
 // grey, else three; the images' own size if all have the same and it fits, else a square of 32 if
 // the median of the shorter sides is below 64, else of 64.
-func suggestShape(wanted *shape, infos []imageInfo) {
-	infos = slices.DeleteFunc(infos, func(info imageInfo) bool { return info.height == 0 })
+func suggestShape(wanted *shape, infos []decode.Info) {
+	infos = slices.DeleteFunc(infos, func(info decode.Info) bool { return info.Height == 0 })
 	grey, same := true, true
 	var shorter []int
 	for _, info := range infos {
-		grey = grey && info.grey
-		same = same && info.height == infos[0].height && info.width == infos[0].width
-		shorter = append(shorter, min(info.height, info.width))
+		grey = grey && info.Grey
+		same = same && info.Height == infos[0].Height && info.Width == infos[0].Width
+		shorter = append(shorter, min(info.Height, info.Width))
 	}
 	if wanted.channels == 0 {
 		wanted.channels = 3
@@ -147,8 +141,8 @@ func suggestShape(wanted *shape, infos []imageInfo) {
 	}
 	slices.Sort(shorter)
 	switch {
-	case same && len(infos) > 0 && max(infos[0].height, infos[0].width) <= maxOwnSide:
-		wanted.height, wanted.width = infos[0].height, infos[0].width
+	case same && len(infos) > 0 && max(infos[0].Height, infos[0].Width) <= maxOwnSide:
+		wanted.height, wanted.width = infos[0].Height, infos[0].Width
 	case len(shorter) > 0 && shorter[len(shorter)/2] < 64:
 		wanted.height, wanted.width = 32, 32
 	default:
@@ -174,7 +168,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		return decodedImages{}, err
 	}
 	images := make([]byte, n*size)
-	reasons, digests, notes := make([]error, n), make([][sha256.Size]byte, n), make([]imageNotes, n)
+	reasons, digests, notes := make([]error, n), make([][sha256.Size]byte, n), make([]decode.Notes, n)
 	report := func(done int) {
 		if options.OnProgress != nil {
 			options.OnProgress(subject, int64(done), int64(n))
@@ -183,13 +177,13 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 	budget := newBudget(len(images))
 	options, stop := options.stoppable()
 	defer stop(nil)
-	err := inParallel(n, options, report, func(i int, d *decoder) {
+	err := inParallel(n, options, report, func(i int, r *imageReader) {
 		var err error
-		digests[i], err = budget.decode(options.context(), d, paths[i], images[i*size:(i+1)*size], s)
+		digests[i], err = budget.decode(options.context(), r, paths[i], images[i*size:(i+1)*size], s)
 		if isMemory(err) {
 			stop(err) // the machine's, and not the image's: it must not be skipped
 		}
-		reasons[i], notes[i] = err, d.last
+		reasons[i], notes[i] = err, r.Notes()
 	})
 	if cause := context.Cause(options.context()); isMemory(cause) {
 		return decodedImages{}, cause
@@ -212,29 +206,16 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		result.kept = append(result.kept, i)
 	}
 	result.images = images[:len(result.kept)*size]
-	result.remarks = remarksOn(subject, names, result.kept, notes)
+	result.remarks = decode.Remarks(subject, names, result.kept, notes)
 	result.hash = hex.EncodeToString(hash.Sum(nil))
 	return result, nil
 }
 
-// readFile returns the content of a file, valid until the next call.
-func (d *decoder) readFile(path string) ([]byte, error) {
-	file, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	d.content.Reset()
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		d.content.Grow(int(min(info.Size(), maxFile)) + bytes.MinRead)
-	}
-	if n, err := d.content.ReadFrom(io.LimitReader(file, maxFile+1)); err != nil || n > maxFile {
-		if err == nil {
-			err = errors.Errorf("an image must have at most %d bytes", maxFile)
-		}
-		return nil, err
-	}
-	return d.content.Bytes(), nil
+// stoppable returns the options with a context that stop ends.
+func (o Options) stoppable() (Options, context.CancelCauseFunc) {
+	var stop context.CancelCauseFunc
+	o.Context, stop = context.WithCancelCause(o.context())
+	return o, stop
 }
 
 // checkSkipped returns an error if more files were skipped than the options allow, or all.

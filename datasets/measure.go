@@ -2,6 +2,8 @@ package datasets
 
 import (
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
 // Measurement describes an encoded image.
@@ -15,8 +17,6 @@ type Measurement struct {
 // Decode does not accept by its size or number of scans, or that is too short for its size. The
 // size is returned with the error if it is known.
 func Measure(content []byte) (Measurement, error) {
-	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
-	info, err := d.inspect(content)
-	return Measurement{info.height, info.width, info.memory}, errors.WithMessage(err, "datasets: measure")
+	info, err := decode.Inspect(content)
+	return Measurement{info.Height, info.Width, info.Memory}, errors.WithMessage(err, "datasets: measure")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
@@ -41,16 +42,16 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info, err := newDecoder().inspect(content)
+	info, err := decode.Inspect(content)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// With room for one image, four workers decode one after the other.
-	b := budgetOf(int64(info.memory))
+	b := budgetOf(int64(info.Memory))
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			if _, err := b.decode(t.Context(), newDecoder(), path, make([]byte, s.size()), s); err != nil {
+			if _, err := b.decode(t.Context(), newImageReader(false), path, make([]byte, s.size()), s); err != nil {
 				t.Error(err)
 			}
 		})
@@ -62,13 +63,13 @@ func TestBudget(t *testing.T) {
 	// A worker whose context ends does not wait for the budget.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.decode(ctx, newDecoder(), path, to, s); !errors.Is(err, context.Canceled) {
+	if _, err := b.decode(ctx, newImageReader(false), path, to, s); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a used budget: %v", err)
 	}
 	for bytes, want := range map[int64]string{
-		int64(info.memory) - 1: "datasets: decoding " + path + " needs ", overhead: "datasets: reading " + path + " needs ",
+		int64(info.Memory) - 1: "datasets: decoding " + path + " needs ", overhead: "datasets: reading " + path + " needs ",
 	} {
-		_, err := budgetOf(bytes).decode(t.Context(), newDecoder(), path, to, s)
+		_, err := budgetOf(bytes).decode(t.Context(), newImageReader(false), path, to, s)
 		if !isMemory(err) {
 			t.Errorf("a budget of %d bytes: %v, want a MemoryError", bytes, err)
 		}
@@ -85,7 +86,7 @@ func TestSparseFile(t *testing.T) {
 	if err := os.Truncate(path, 50<<30); err != nil {
 		t.Skip(err)
 	}
-	d := newDecoder()
+	d := newImageReader(false)
 	_, err := budgetOf(1<<40).decode(t.Context(), d, path, make([]byte, 64), shape{1, 8, 8})
 	wantError(t, err, "an image must have at most 1073741824 bytes")
 	if d.content.Cap() > 0 {

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
 // letterNames are the classes of notMNIST and glyphs.
@@ -71,7 +73,7 @@ next:
 func (s source) readLetters(dir string) (*Dataset, error) {
 	var images, labels []byte
 	var skipped []string
-	hash, d := sha256.New(), newDecoder()
+	hash, d := sha256.New(), decode.NewDecoder()
 	for class, letter := range letterNames {
 		entries, err := os.ReadDir(filepath.Join(dir, letter))
 		if err != nil {
@@ -89,7 +91,7 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 			}
 			fmt.Fprintf(hash, "%s\n%d\n", name, len(content))
 			hash.Write(content)
-			pixels, err := d.decodeLetter(content)
+			pixels, err := decodeLetter(d, content)
 			if err != nil {
 				skipped = append(skipped, name+": "+err.Error())
 				continue
@@ -108,14 +110,14 @@ func (s source) readLetters(dir string) (*Dataset, error) {
 }
 
 // decodeLetter returns the grey pixels of an image, which must have the size of the letters.
-func (d *decoder) decodeLetter(content []byte) ([]byte, error) {
-	info, err := d.probe(bytes.NewReader(content))
+func decodeLetter(d *decode.Decoder, content []byte) ([]byte, error) {
+	info, err := d.Probe(bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
-	if info.height != knownSide || info.width != knownSide {
-		return nil, errors.Errorf("must have %[3]dx%[4]d pixels, got %[1]dx%[2]d", info.height, info.width, knownSide, knownSide)
+	if info.Height != knownSide || info.Width != knownSide {
+		return nil, errors.Errorf("must have %[3]dx%[4]d pixels, got %[1]dx%[2]d", info.Height, info.Width, knownSide, knownSide)
 	}
 	pixels := make([]byte, knownSide*knownSide)
-	return pixels, d.decode(context.Background(), pixels, content, 1, knownSide, knownSide)
+	return pixels, d.Decode(context.Background(), pixels, content, 1, knownSide, knownSide)
 }

@@ -309,15 +309,6 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})
 }
 
-// extensions lists the extensions of images.
-func extensions() string {
-	var all []string
-	for _, format := range imageFormats {
-		all = append(all, format.extensions...)
-	}
-	return strings.Join(all, " ")
-}
-
 // classes returns the class names of the listing, in order.
 func (l *listing) classes() []string {
 	seen := map[string]bool{}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
 // dots writes a picture of one pixel to each of the named files below a new
@@ -313,16 +315,16 @@ func TestLabelTable(t *testing.T) {
 
 func TestSuggestShape(t *testing.T) {
 	for _, test := range []struct {
-		infos []imageInfo
+		infos []decode.Info
 		want  shape
 	}{
-		{[]imageInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30, grey: true}}, shape{1, 20, 30}},
-		{[]imageInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30}}, shape{3, 20, 30}},
-		{[]imageInfo{{height: 256, width: 256}, {}}, shape{3, 256, 256}},
-		{[]imageInfo{{height: 257, width: 30}}, shape{3, 32, 32}},
-		{[]imageInfo{{height: 300, width: 64}, {height: 64, width: 300}}, shape{3, 64, 64}},
-		{[]imageInfo{{height: 63, width: 200}, {height: 10, width: 10}, {height: 100, width: 100}}, shape{3, 32, 32}},
-		{[]imageInfo{{}}, shape{3, 64, 64}},
+		{[]decode.Info{{Height: 20, Width: 30, Grey: true}, {Height: 20, Width: 30, Grey: true}}, shape{1, 20, 30}},
+		{[]decode.Info{{Height: 20, Width: 30, Grey: true}, {Height: 20, Width: 30}}, shape{3, 20, 30}},
+		{[]decode.Info{{Height: 256, Width: 256}, {}}, shape{3, 256, 256}},
+		{[]decode.Info{{Height: 257, Width: 30}}, shape{3, 32, 32}},
+		{[]decode.Info{{Height: 300, Width: 64}, {Height: 64, Width: 300}}, shape{3, 64, 64}},
+		{[]decode.Info{{Height: 63, Width: 200}, {Height: 10, Width: 10}, {Height: 100, Width: 100}}, shape{3, 32, 32}},
+		{[]decode.Info{{}}, shape{3, 64, 64}},
 	} {
 		var got shape
 		suggestShape(&got, test.infos)
@@ -331,7 +333,7 @@ func TestSuggestShape(t *testing.T) {
 		}
 	}
 	wanted := shape{channels: 1, height: 7, width: 8}
-	if suggestShape(&wanted, []imageInfo{{height: 5, width: 5}}); wanted != (shape{1, 7, 8}) {
+	if suggestShape(&wanted, []decode.Info{{Height: 5, Width: 5}}); wanted != (shape{1, 7, 8}) {
 		t.Errorf("what was asked for became %v", wanted)
 	}
 	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "datasets: reading 1099511627776 images of 4x256x256 needs 256 PiB", "a smaller height and width")

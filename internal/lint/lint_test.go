@@ -43,6 +43,8 @@ var mayImport = map[string][]string{
 	"langevin/llc":   {"langevin", "diagnostics", "mcmc", "samples", "graph", "tensor"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
+	// Images, which are untrusted, become bytes.
+	"datasets/internal/decode": {},
 	// A run's directory, and what is measured of its chains.
 	"internal/rundir":  {"internal", "langevin", "samples", "tensor"},
 	"internal/measure": {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},

@@ -1,0 +1,95 @@
+package decode
+
+import (
+	"encoding/binary"
+	"image"
+)
+
+// valueRange is the range of the values of images with 16 bits per channel. Images whose values are
+// all below 256 become black, although their files differ: cameras write 12 or 14 bits into 16.
+type valueRange struct {
+	Images          int // how many; 0 without any such image
+	Lowest, Highest uint16
+}
+
+// add adds the range of other images.
+func (r *valueRange) add(other valueRange) {
+	switch {
+	case r.Images == 0:
+		*r = other
+	case other.Images > 0:
+		*r = valueRange{r.Images + other.Images, min(r.Lowest, other.Lowest), max(r.Highest, other.Highest)}
+	}
+}
+
+// include adds a value to the range of an image.
+func (r *valueRange) include(value uint16) {
+	r.Lowest, r.Highest = min(r.Lowest, value), max(r.Highest, value)
+}
+
+// deepRows returns the rows of an image with 16 bits per channel: one plane of grey values [W], or
+// channels planes of pixels [W 4], drawn over white, or with premultiplied opacity if four channels
+// are requested. It returns nil for other images. deep gets the range of the values.
+func deepRows(img image.Image, channels int, deep *valueRange) (int, func(y int) []uint16) {
+	var pixels []byte // big-endian
+	var stride, perPixel int
+	premultiplied := false
+	switch img := img.(type) {
+	case *image.Gray16:
+		pixels, stride, perPixel = img.Pix, img.Stride, 1
+	case *image.RGBA64:
+		pixels, stride, perPixel, premultiplied = img.Pix, img.Stride, 4, true
+	case *image.NRGBA64:
+		pixels, stride, perPixel = img.Pix, img.Stride, 4
+	default:
+		return 0, nil
+	}
+	*deep = valueRange{1, 65535, 0}
+	values := make([]uint16, perPixel*img.Bounds().Dx())
+	rows := func(y int) []uint16 {
+		row := pixels[y*stride:]
+		for i := range values {
+			values[i] = binary.BigEndian.Uint16(row[2*i:])
+		}
+		if perPixel == 4 {
+			compose(values, premultiplied, channels == 4, deep)
+			return values
+		}
+		for _, value := range values {
+			deep.include(value)
+		}
+		return values
+	}
+	switch {
+	case perPixel == 1:
+		return 1, rows
+	case channels > 1:
+		return channels, rows
+	}
+	grey := make([]uint16, img.Bounds().Dx())
+	return 1, func(y int) []uint16 {
+		for x, pixel := 0, rows(y); x < len(grey); x, pixel = x+1, pixel[4:] {
+			sum := 19595*uint32(pixel[0]) + 38470*uint32(pixel[1]) + 7471*uint32(pixel[2]) // see luminance
+			grey[x] = uint16((sum + 1<<15) >> 16)
+		}
+		return grey
+	}
+}
+
+// compose multiplies a row of pixels [W 4] by their opacity, unless that was done, and draws it
+// over white, unless the opacity is kept. deep includes the result.
+func compose(row []uint16, premultiplied, keepOpacity bool, deep *valueRange) {
+	for at := 0; at < len(row); at += 4 {
+		pixel := row[at : at+4]
+		opacity := uint32(pixel[3])
+		for c := range 3 {
+			if !premultiplied {
+				pixel[c] = uint16(uint32(pixel[c]) * opacity / 65535)
+			}
+			if !keepOpacity {
+				pixel[c] = uint16(min(uint32(pixel[c])+65535-opacity, 65535))
+			}
+			deep.include(pixel[c])
+		}
+	}
+}

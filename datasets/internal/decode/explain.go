@@ -1,0 +1,29 @@
+package decode
+
+import (
+	"image/jpeg"
+	"image/png"
+
+	"github.com/pkg/errors"
+	"golang.org/x/image/bmp"
+)
+
+// explained adds to an error of a decoder for a feature that it lacks what the user can do.
+func explained(err error) error {
+	var inJPEG jpeg.UnsupportedError
+	var inPNG png.UnsupportedError
+	advice := ""
+	switch {
+	case errors.As(err, &inJPEG) && inJPEG == "luma/chroma subsampling ratio":
+		advice = "save the image with 4:2:0 or 4:4:4 subsampling, or as PNG"
+	case errors.As(err, &inJPEG):
+		advice = "save the image as baseline or progressive JPEG with 8 bits, or as PNG"
+	case errors.As(err, &inPNG):
+		advice = "save the image again as ordinary PNG"
+	case errors.Is(err, bmp.ErrUnsupported):
+		advice = "save the image without compression, with 8, 24 or 32 bits per pixel, or as PNG"
+	default:
+		return err
+	}
+	return errors.Errorf("%v: %s", err, advice)
+}

@@ -1,0 +1,37 @@
+package decode
+
+import "fmt"
+
+// Notes are what a user may want to know about a decoded image.
+type Notes struct {
+	deep  valueRange
+	pages bool // there are more pages, see inspectTIFF
+}
+
+// fewValues is the number of values of 16 bits that cameras of 14 bits write. If images have no
+// higher ones, at most 64 of 256 bytes are left of them.
+const fewValues = 1 << 14
+
+// Remarks returns remarks on the images that were decoded, by their notes.
+func Remarks(subject string, names []string, kept []int, notes []Notes) []string {
+	var remarks []string
+	var deep valueRange
+	pages, first := 0, ""
+	for _, i := range kept {
+		deep.add(notes[i].deep)
+		if notes[i].pages {
+			if pages++; pages == 1 {
+				first = names[i]
+			}
+		}
+	}
+	if deep.Images > 0 && deep.Highest < fewValues {
+		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values of %d to %d only, of 0 to 65535, "+
+			"which become bytes of %d to %d: stretch them before they are saved", subject, deep.Images, deep.Lowest, deep.Highest,
+			(int(deep.Lowest)+128)/257, (int(deep.Highest)+128)/257))
+	}
+	if pages > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s: files with several pages, of which the first is read: %d, such as %s", subject, pages, first))
+	}
+	return remarks
+}
