@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -63,11 +62,6 @@ func isCIFARDir(path string) bool {
 		return isRegular(filepath.Join(dir, f.train[0])) &&
 			(isRegular(filepath.Join(dir, f.names)) || isRegular(filepath.Join(dir, f.test[0])))
 	})
-}
-
-func isRegular(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
 }
 
 // readCIFARDir reads a directory with CIFAR's files.

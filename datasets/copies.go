@@ -55,16 +55,6 @@ func copies(splits *Splits) [][]place {
 // class returns the name of an image's class.
 func (p place) class() string { return p.dataset.ClassNames[p.dataset.Labels[p.index]] }
 
-// name returns the name of the data set.
-func (s *Splits) name() string {
-	for _, d := range []*Dataset{s.Train, s.Test, s.Validation} {
-		if d != nil {
-			return d.Name
-		}
-	}
-	return ""
-}
-
 // firstFew lists the first three of a list of names.
 func firstFew(names []string) string {
 	const few = 3

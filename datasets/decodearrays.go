@@ -6,12 +6,6 @@ import (
 	"github.com/pkg/errors"
 )
 
-// ArrayLimits bounds what DecodeArrays reads, whatever the content promises.
-type ArrayLimits struct {
-	Bytes  int // of the values of an array, as they are stored
-	Images int
-}
-
 // IsArrays reports whether a file with a name and content is for DecodeArrays: it begins like a
 // .npy, .npz or IDX file, or its name ends in .csv.
 func IsArrays(name string, content []byte) bool { return arrayReader(name, content) != nil }

@@ -26,6 +26,22 @@ type decodedCache struct {
 	key  [sha256.Size]byte
 }
 
+// decodedSet has the decoded images of an image directory, as in the cache.
+type decodedSet struct {
+	Channels, Height, Width int
+	Parts                   [3]*decodedPart // by Split
+	Remarks                 []string        `json:",omitempty"`
+	images                  []byte          // of all parts, concatenated
+}
+
+// decodedPart is one split of a decodedSet.
+type decodedPart struct {
+	Files   []string // one for each image
+	Labels  []int32
+	Skipped []string
+	Hash    string
+}
+
 func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	if options.NoCache {
 		return decodedCache{}, nil

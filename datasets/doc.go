@@ -91,6 +91,6 @@
 //
 // Open documents the arrays and archives that it reads.
 //
-// To add a format, add a row to the table in open.go; for an image format, in
+// To add a format, add a row to the table in arrayformats.go; for an image format, in
 // internal/decode/formats.go.
 package datasets

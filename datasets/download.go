@@ -2,8 +2,6 @@ package datasets
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -216,16 +214,4 @@ func verify(path, want string) error {
 		return errors.Errorf("SHA-256 must be %[2]s, got %[1]s", got, want)
 	}
 	return err
-}
-
-// hashOf returns a file's SHA-256.
-func hashOf(path string) (string, error) {
-	opened, err := openFile(path)
-	if err != nil {
-		return "", err
-	}
-	defer opened.Close()
-	hash := sha256.New()
-	_, err = io.Copy(hash, opened)
-	return hex.EncodeToString(hash.Sum(nil)), err
 }

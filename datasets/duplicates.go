@@ -1,28 +1,10 @@
 package datasets
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
-
-// Duplicates is what to do about images that are in several splits, which makes scores too good, or
-// under several labels.
-type Duplicates string
-
-// What to do about duplicates. AllowDuplicates counts them in remarks. DropDuplicates also removes
-// each image that is a copy, or nearly a copy, of one in another split, from the later split in the
-// order train, test, validation, and all images that have a copy with another label.
-// RejectDuplicates is an error if there are any.
-const (
-	AllowDuplicates  Duplicates = "allow"
-	DropDuplicates   Duplicates = "drop"
-	RejectDuplicates Duplicates = "reject"
-)
-
-// duplicates returns the policy.
-func (o Options) duplicates() Duplicates { return cmp.Or(o.Duplicates, AllowDuplicates) }
 
 // found has the duplicates of one kind.
 type found struct {

@@ -16,6 +16,18 @@ type OptionError struct {
 // Error names the option.
 func (e OptionError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
+// ImageError is the reason why an image file could not be read.
+type ImageError struct {
+	File string
+	Err  error
+}
+
+// Error names the file.
+func (e ImageError) Error() string { return e.File + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e ImageError) Unwrap() error { return e.Err }
+
 // NoClassesError is the error for images without classes. ReadImages may read them.
 type NoClassesError struct {
 	Path    string // a directory of images, or a file or directory of arrays

@@ -2,10 +2,8 @@ package datasets
 
 import (
 	"bytes"
-	"crypto/sha256"
 	_ "embed" // for the letters
 	"encoding/csv"
-	"encoding/hex"
 	"image"
 	"image/png"
 	"runtime"
@@ -151,10 +149,4 @@ func spread(designs []glyphDesign, n int) []int {
 		order[turn] = next
 	}
 	return order
-}
-
-// sha256Hex returns the SHA-256 of content in hexadecimal.
-func sha256Hex(content []byte) string {
-	hash := sha256.Sum256(content)
-	return hex.EncodeToString(hash[:])
 }

@@ -1,11 +1,7 @@
 package datasets
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,7 +45,7 @@ func findIDX(dir string) map[string]*idxFiles {
 			}
 			found := &prefixes[prefix][named.split]
 			name := strings.TrimSuffix(strings.Replace(entry.name, ".idx", "-idx", 1), ".gz")
-			path := locate(dir, file{name: name})
+			path := locate(dir, name)
 			switch {
 			case path == "":
 			case images:
@@ -109,39 +105,4 @@ func readIDXDir(path string, options Options) (arraySet, error) {
 		options.remark("%s: EMNIST stores images transposed, and they are used so", nameOf(path))
 	}
 	return set, nil
-}
-
-// readIDXImages reads a file of images.
-func readIDXImages(path string, hashes map[string]string) (*arrayPart, error) {
-	part := &arrayPart{name: path}
-	var err error
-	part.images, err = readIDXFile(path, hashes, part.shape)
-	return part, err
-}
-
-// shape sets the shape of images of the given dimensions.
-func (p *arrayPart) shape(dimensions []int) error {
-	p.channels = 1
-	switch n := len(dimensions); n {
-	case 4:
-		p.channels = dimensions[1]
-		fallthrough
-	case 3:
-		p.height, p.width = dimensions[n-2], dimensions[n-1]
-		return nil
-	}
-	return errors.Errorf("dimensions must be [N H W] or [N C H W], got %v", dimensions)
-}
-
-// readIDXFile reads an IDX file and adds its hash to hashes.
-func readIDXFile(path string, hashes map[string]string, check func(dimensions []int) error) ([]byte, error) {
-	opened, err := openFile(path)
-	if err != nil {
-		return nil, errors.Wrap(err, "datasets")
-	}
-	defer opened.Close()
-	hash := sha256.New()
-	_, values, err := readIDX(path, io.TeeReader(opened, hash), idxMaxSize, check)
-	hashes[filepath.Base(path)] = hex.EncodeToString(hash.Sum(nil))
-	return values, err
 }

@@ -1,10 +1,8 @@
 package datasets
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -52,22 +50,6 @@ func openImageDir(root string, options Options) (*Splits, error) {
 		splits.Test.Name, splits.Test.Place = nameOf(root), root
 	}
 	return splits, err
-}
-
-// decodedSet has the decoded images of an image directory, as in the cache.
-type decodedSet struct {
-	Channels, Height, Width int
-	Parts                   [3]*decodedPart // by Split
-	Remarks                 []string        `json:",omitempty"`
-	images                  []byte          // of all parts, concatenated
-}
-
-// decodedPart is one split of a decodedSet.
-type decodedPart struct {
-	Files   []string // one for each image
-	Labels  []int32
-	Skipped []string
-	Hash    string
 }
 
 // decode decodes all images of a tree.
@@ -151,81 +133,4 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		all[split] = dataset
 	}
 	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
-}
-
-// ReadImages reads image files, and all image files below directories, without labels, for
-// predictions. It also reads all images of the arrays that Open reads, with or without labels, of a
-// .npy file with one or several images, and of an IDX file. Labels and ClassNames of the result are
-// nil; Files has the path of each image, with its index in an array, as in "test.csv[0]". The shape
-// is Options.Channels, Height and Width, chosen as by Open if they are 0. Files that cannot be
-// read, paths that do not exist and directories without images are listed in Failed and Skipped.
-// Mean and Std are those of these images; a network needs those of its training set instead.
-//
-// It returns an error if more files are skipped than Options.MaxSkipped allows, or if no image can
-// be read.
-func ReadImages(paths []string, options Options) (*Dataset, error) {
-	if err := options.check(); err != nil {
-		return nil, err
-	}
-	options, remarks := options.recording()
-	if slices.ContainsFunc(paths, func(path string) bool { return arraysAt(path) != nil }) {
-		return readArrays(paths, options, remarks)
-	}
-	if len(paths) == 0 {
-		return nil, errors.New("datasets: must have the path of at least 1 image or directory of images, got none")
-	}
-	images, failed, listed, err := readFiles(paths, options)
-	if err != nil {
-		return nil, err
-	}
-	if listed == 0 {
-		return nil, errors.WithMessage(failed[0], "datasets")
-	}
-	images.Remarks = *remarks
-	return images.without(failed, options)
-}
-
-// readFiles reads the images at paths without arrays, the number of which is listed. The data set
-// has no images if none can be read.
-func readFiles(paths []string, options Options) (images *Dataset, failed []ImageError, listed int, err error) {
-	files, failed := listFiles(paths, options)
-	images = &Dataset{Name: "images"}
-	if len(files) == 0 {
-		return images, failed, 0, nil
-	}
-	subject := files[0]
-	if len(files) > 1 {
-		subject = strconv.Itoa(len(files)) + " images"
-	}
-	all, s, err := imageFiles{subject, files, files, len(files)}.decode(options)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	for _, remark := range all.remarks {
-		options.remark("%s", remark)
-	}
-	images.Cropped = options.Crop
-	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
-	images.Hashes = map[string]string{"images": all.hash}
-	for _, i := range all.kept {
-		images.Files = append(images.Files, files[i])
-	}
-	if len(all.kept) > 0 {
-		images.Mean, images.Std = moments(images.Images, s.channels, s.height*s.width)
-	}
-	return images, append(failed, all.failed...), len(files), nil
-}
-
-// without returns the data set with the files that could not be read, or an error if these are more
-// than the options allow.
-func (d *Dataset) without(failed []ImageError, options Options) (*Dataset, error) {
-	for _, f := range failed {
-		d.Skipped = append(d.Skipped, f.Error())
-	}
-	d.Failed = failed
-	subject := fmt.Sprintf("%d images", len(d.Files)+len(failed))
-	if len(d.Files) == 0 && len(failed) == 1 {
-		subject = failed[0].File
-	}
-	return d, checkSkipped(subject, d.Skipped, len(d.Files), options)
 }

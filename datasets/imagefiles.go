@@ -1,23 +1,13 @@
 package datasets
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/pkg/errors"
 )
-
-// ImageError is the reason why an image file could not be read.
-type ImageError struct {
-	File string
-	Err  error
-}
-
-// Error names the file.
-func (e ImageError) Error() string { return e.File + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e ImageError) Unwrap() error { return e.Err }
 
 // listFiles returns the given files, and all image files below the given directories. failed has
 // the paths that do not exist or cannot be listed, and the directories without images.
@@ -53,4 +43,49 @@ func listFiles(paths []string, options Options) (files []string, failed []ImageE
 		}
 	}
 	return files, failed
+}
+
+// readFiles reads the images at paths without arrays, the number of which is listed. The data set
+// has no images if none can be read.
+func readFiles(paths []string, options Options) (images *Dataset, failed []ImageError, listed int, err error) {
+	files, failed := listFiles(paths, options)
+	images = &Dataset{Name: "images"}
+	if len(files) == 0 {
+		return images, failed, 0, nil
+	}
+	subject := files[0]
+	if len(files) > 1 {
+		subject = strconv.Itoa(len(files)) + " images"
+	}
+	all, s, err := imageFiles{subject, files, files, len(files)}.decode(options)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for _, remark := range all.remarks {
+		options.remark("%s", remark)
+	}
+	images.Cropped = options.Crop
+	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
+	images.Hashes = map[string]string{"images": all.hash}
+	for _, i := range all.kept {
+		images.Files = append(images.Files, files[i])
+	}
+	if len(all.kept) > 0 {
+		images.Mean, images.Std = moments(images.Images, s.channels, s.height*s.width)
+	}
+	return images, append(failed, all.failed...), len(files), nil
+}
+
+// without returns the data set with the files that could not be read, or an error if these are more
+// than the options allow.
+func (d *Dataset) without(failed []ImageError, options Options) (*Dataset, error) {
+	for _, f := range failed {
+		d.Skipped = append(d.Skipped, f.Error())
+	}
+	d.Failed = failed
+	subject := fmt.Sprintf("%d images", len(d.Files)+len(failed))
+	if len(d.Files) == 0 && len(failed) == 1 {
+		subject = failed[0].File
+	}
+	return d, checkSkipped(subject, d.Skipped, len(d.Files), options)
 }

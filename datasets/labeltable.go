@@ -12,15 +12,6 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The headings of the columns of a label table, in lower case, in order of preference.
-var (
-	fileHeadings = []string{
-		"filename", "file", "path", "image", "image_path", "img_path", "file_name", "file_path", "filepath", "image_name", "image_file", "image_id", "img",
-	}
-	classHeadings = []string{"classid", "class", "label", "category", "class_id", "class_name", "label_name", "labels", "target"}
-	splitHeadings = []string{"split", "subset", "partition", "set", "fold"}
-)
-
 // table is a CSV file with the classes of images.
 type table struct {
 	entry    dirEntry
@@ -141,16 +132,6 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 		return nil, errors.Wrapf(err, "datasets: %s", path)
 	}
 	return t, nil
-}
-
-// column returns the column with the first of the wanted headings, or -1.
-func column(names, wanted []string) int {
-	for _, heading := range wanted {
-		if at := slices.Index(names, heading); at >= 0 {
-			return at
-		}
-	}
-	return -1
 }
 
 // guess determines the columns that the headings do not, and reports whether they are clear: the

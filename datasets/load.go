@@ -20,15 +20,6 @@ type Description struct {
 	Advice string
 }
 
-// Names returns the names of the known data sets.
-func Names() []string {
-	var names []string
-	for _, source := range sources() {
-		names = append(names, source.name)
-	}
-	return names
-}
-
 // List describes the known data sets. It searches for their files by name and hash, but downloads
 // none.
 func List(options Options) []Description {

@@ -9,11 +9,6 @@ import (
 	"github.com/pkg/errors"
 )
 
-// sources returns the table of data sets.
-func sources() []source {
-	return []source{mnist(), fashionMNIST(), notMNIST(), glyphs()}
-}
-
 // load finds and reads a split.
 func (s source) load(split Split, options Options) (*Dataset, error) {
 	if s.render != nil {
@@ -100,8 +95,8 @@ func (s source) whereabouts(split Split, options Options) string {
 // belong to another data set.
 func (s source) holds(dir string, split Split) bool {
 	wanted := s.files[split]
-	images := locate(dir, wanted.images)
-	if images == "" || locate(dir, wanted.labels) == "" {
+	images := locate(dir, wanted.images.name)
+	if images == "" || locate(dir, wanted.labels.name) == "" {
 		return locateLetters(dir, s.letterDirs[split]) != ""
 	}
 	hash, err := hashOf(images)

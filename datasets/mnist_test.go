@@ -74,7 +74,7 @@ func TestMNISTPublishedFiles(t *testing.T) {
 	module := gomnist()
 	for _, files := range mnist().files {
 		for _, wanted := range []file{files.images, files.labels} {
-			path := locate(module.dirs()[0], wanted)
+			path := locate(module.dirs()[0], wanted.name)
 			if err := verify(path, wanted.packed); err != nil {
 				t.Errorf("%s: %v", path, err)
 			}
@@ -129,7 +129,7 @@ func TestModuleFetch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if path := locate(dir, mnist().files[Test].images); path == "" {
+	if path := locate(dir, mnist().files[Test].images.name); path == "" {
 		t.Errorf("no test images in %s", dir)
 	}
 	_, err = (&goModule{path: "example.org/nothing", version: "v1.0.0"}).fetch(t.Context(), true)

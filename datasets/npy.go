@@ -25,10 +25,6 @@ const (
 	npyMaxSize   = 1 << 35 // bytes
 )
 
-// npyTypes maps the supported types of labels, named as in the header without the byte order, to
-// their sizes.
-var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
-
 // The header is a Python dictionary, which NumPy writes with repr. Keys can be in any order
 // (numpy.lib.format).
 var (

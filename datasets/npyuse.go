@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"math"
-	"path/filepath"
 
 	"github.com/pkg/errors"
 )
@@ -38,6 +37,10 @@ func (u npyUse) floatMax() float64 {
 	}
 	return 0
 }
+
+// npyTypes maps the supported types of labels, named as in the header without the byte order, to
+// their sizes.
+var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
 
 // npyFloats maps the types of floats that images can have to their sizes.
 var npyFloats = map[string]int{"f4": 4, "f8": 8}
@@ -99,61 +102,4 @@ func widen(values []byte) {
 			values[i] = 255
 		}
 	}
-}
-
-// imagesOf makes a split of an array [N H W], [N H W C] or [N C H W] with up to 4 channels. count
-// is the number of labels, or 0 if it is unknown.
-func imagesOf(name string, images npyArray, count int, options Options) (*arrayPart, error) {
-	shape := images.shape
-	switch {
-	case len(shape) == 2 && isSquare(shape[1]):
-		_, side, _ := squareOf(shape[1])
-		return nil, errors.Errorf("datasets: %s: must be [N H W] or [N H W C], got dimensions %v: save images.reshape(-1, %[3]d, %[3]d)", name, shape, side)
-	case len(shape) == 4 && count > 0 && shape[3] == count && shape[0] != count:
-		return nil, errors.Errorf("datasets: %s: must be [N H W C] or [N C H W], got dimensions %v: save numpy.moveaxis(images, -1, 0)", name, shape)
-	case len(shape) != 3 && len(shape) != 4:
-		return nil, errors.Errorf("datasets: %s: must be [N H W], [N H W C] or [N C H W], got dimensions %v", name, shape)
-	}
-	part := &arrayPart{name: name, images: images.bytes, channels: 1, height: shape[1], width: shape[2]}
-	const most = 4 // channels
-	switch {
-	case len(shape) == 3:
-	case shape[3] <= most:
-		if shape[1] <= most && shape[1] != shape[3] {
-			options.remark("%s: dimensions %v are read as [N H W C], %d channels", filepath.Base(name), shape, shape[3])
-		}
-		part.channels = shape[3]
-		part.images = planar(images.bytes, part.channels, part.height, part.width)
-	case shape[1] <= most:
-		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
-	default:
-		return nil, errors.Errorf("datasets: %s: dimensions must be [N H W C] or [N C H W] with C up to %d, got %v", name, most, shape)
-	}
-	return part, nil
-}
-
-// labelsOf returns the labels of an array [N] or [N 1].
-func labelsOf(name string, labels npyArray, count int) ([]int32, error) {
-	shape := labels.shape
-	if len(shape) > 2 || shape[0] != count || len(shape) == 2 && shape[1] != 1 {
-		advice := ""
-		if len(shape) == 2 && shape[0] == count {
-			advice = ": save labels.argmax(1) if they are one-hot"
-		}
-		return nil, errors.Errorf("datasets: %s: dimensions must be [%[3]d] or [%[3]d 1], one label for each image, got %[2]v%[4]s", name, shape, count, advice)
-	}
-	read := make([]int32, count)
-	for i := range read {
-		value := int64(0)
-		if labels.bytes != nil {
-			value = int64(labels.bytes[i])
-		} else {
-			value = labels.wide[i]
-		}
-		if value < 0 || value >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", name, i, value, maxClasses)
-		}
-		read[i] = int32(value)
-	}
-	return read, nil
 }

@@ -1,11 +1,14 @@
 package datasets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -13,6 +16,26 @@ import (
 // EnvironmentDir is the name of the environment variable with the user's data directory, searched
 // after Options.Dir.
 const EnvironmentDir = "POLLEN_DATA"
+
+// Duplicates is what to do about images that are in several splits, which makes scores too good, or
+// under several labels.
+type Duplicates string
+
+// What to do about duplicates. AllowDuplicates counts them in remarks. DropDuplicates also removes
+// each image that is a copy, or nearly a copy, of one in another split, from the later split in the
+// order train, test, validation, and all images that have a copy with another label.
+// RejectDuplicates is an error if there are any.
+const (
+	AllowDuplicates  Duplicates = "allow"
+	DropDuplicates   Duplicates = "drop"
+	RejectDuplicates Duplicates = "reject"
+)
+
+// ArrayLimits bounds what DecodeArrays reads, whatever the content promises.
+type ArrayLimits struct {
+	Bytes  int // of the values of an array, as they are stored
+	Images int
+}
 
 // Options configure where Open, Load and List search, and the shape, splits and classes of the
 // images. The zero value suits most programs.
@@ -156,6 +179,40 @@ func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
 
 // selects reports whether the options select classes.
 func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
+
+// duplicates returns the policy.
+func (o Options) duplicates() Duplicates { return cmp.Or(o.Duplicates, AllowDuplicates) }
+
+// The forms of Options.Group other than a regular expression, which has a capture group.
+const (
+	groupByParent = "parent"
+	groupByColumn = "column="
+)
+
+// GroupColumn returns NAME if Group is column=NAME, or "".
+func (o Options) GroupColumn() string {
+	column, _ := strings.CutPrefix(o.Group, groupByColumn)
+	if column == o.Group {
+		return ""
+	}
+	return strings.TrimSpace(column)
+}
+
+// groupPattern returns the pattern of the groups, or nil if they are not given by a pattern.
+func (o Options) groupPattern() (*regexp.Regexp, error) {
+	if o.Group == "" || o.Group == groupByParent || o.GroupColumn() != "" {
+		return nil, nil
+	}
+	const forms = "must be parent, column=NAME, or a regular expression with a capture group, such as ^(.*)_"
+	pattern, err := regexp.Compile(o.Group)
+	if err != nil {
+		return nil, invalid("Group", forms+", got %q: %v", o.Group, err)
+	}
+	if pattern.NumSubexp() == 0 {
+		return nil, invalid("Group", forms+", got %q", o.Group)
+	}
+	return pattern, nil
+}
 
 // check returns an error if the options are invalid.
 func (o Options) check() error {

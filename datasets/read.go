@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -20,25 +18,10 @@ type absentError string
 // Error returns the reason.
 func (e absentError) Error() string { return string(e) }
 
-// locate returns the path of a file in dir, under any of its names, or "".
-func locate(dir string, wanted file) string {
-	if wanted.name == "" {
-		return ""
-	}
-	dotted := strings.Replace(wanted.name, "-idx", ".idx", 1) // as some archive programs write it
-	for _, name := range []string{wanted.name + ".gz", wanted.name, dotted, dotted + ".gz"} {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return path
-		}
-	}
-	return ""
-}
-
 // read reads a split from dir, or returns an absentError if its files are not there.
 func (s source) read(dir string, split Split) (*Dataset, error) {
 	wanted := s.files[split]
-	imagesPath, labelsPath := locate(dir, wanted.images), locate(dir, wanted.labels)
+	imagesPath, labelsPath := locate(dir, wanted.images.name), locate(dir, wanted.labels.name)
 	switch {
 	case imagesPath != "" && labelsPath != "":
 		return s.readPair(imagesPath, labelsPath, split)
@@ -95,37 +78,6 @@ func (s source) readPair(imagesPath, labelsPath string, split Split) (*Dataset, 
 	return dataset, nil
 }
 
-// dimensionsError returns the error for wrong dimensions; a first dimension of 0 stands for any
-// number.
-func dimensionsError(got []int, want ...int) error {
-	if want[0] == 0 {
-		return errors.Errorf("dimensions must be [N %[2]d %[3]d], got %[1]v", got, want[1], want[2])
-	}
-	return errors.Errorf("dimensions must be %[2]v, got %[1]v", got, want)
-}
-
-// dataset makes a Dataset of the source from images and labels.
-func (s source) dataset(images, labels []byte) *Dataset {
-	dataset := &Dataset{
-		Name: s.name, Images: images, Labels: widened(labels),
-		Channels: 1, Height: knownSide, Width: knownSide,
-		Classes: len(s.classNames), ClassNames: s.classNames,
-		Mean: []float64{s.mean}, Std: []float64{s.std},
-	}
-	if s.std == 0 {
-		dataset.Mean, dataset.Std = moments(images, 1, knownSide*knownSide)
-	}
-	return dataset
-}
-
-func widened(labels []byte) []int32 {
-	wide := make([]int32, len(labels))
-	for i, label := range labels {
-		wide[i] = int32(label)
-	}
-	return wide
-}
-
 // fileContent is the content read from one file.
 type fileContent struct {
 	values []byte
@@ -167,20 +119,4 @@ func contentHash(dimensions []int, values []byte) string {
 	hash.Write(header)
 	hash.Write(values)
 	return hex.EncodeToString(hash.Sum(nil))
-}
-
-// ownerOf returns the name of the data set with a published file of one of these hashes,
-// uncompressed or compressed, or "". Successors of MNIST have files of the same names, so a
-// directory may have the files of another data set.
-func ownerOf(hashes ...string) string {
-	for _, s := range sources() {
-		for _, files := range s.files {
-			for _, f := range []file{files.images, files.labels} {
-				if f.content != "" && slices.Contains(hashes, f.content) || f.packed != "" && slices.Contains(hashes, f.packed) {
-					return s.name
-				}
-			}
-		}
-	}
-	return ""
 }

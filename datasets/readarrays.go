@@ -1,32 +1,14 @@
 package datasets
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/pkg/errors"
 )
-
-// arraysAt returns the function that reads the arrays at a path, or nil if there are none.
-func arraysAt(path string) func(path string, options Options) (arraySet, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil // reported when it is opened
-	}
-	for _, format := range formats() {
-		if format.arrays != nil && format.recognise(path) {
-			return format.arrays
-		}
-	}
-	return nil
-}
 
 // readArrays is ReadImages if a path has arrays. Arrays that cannot be read are one failure.
 func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, error) {
@@ -48,8 +30,8 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 		return nil
 	}
 	for _, path := range paths {
-		read := arraysAt(path)
-		if read == nil {
+		arrays := arraysAt(path)
+		if arrays == nil {
 			files = append(files, path)
 			continue
 		}
@@ -57,7 +39,7 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 			return nil, err
 		}
 		more := parts
-		set, err := read(path, options)
+		set, err := arrays.read(path, options)
 		if err == nil {
 			more, err = set.appendImages(parts, path, options)
 		}
@@ -154,80 +136,4 @@ func joined(parts []*Dataset, remarks []string) (*Dataset, error) {
 	}
 	all.Mean, all.Std = moments(all.Images, all.Channels, all.Height*all.Width)
 	return &all, all.Validate()
-}
-
-func isNPY(path string) bool { return !isDir(path) && strings.EqualFold(filepath.Ext(path), ".npy") }
-
-// readNPYFile reads the images of a file as written by numpy.save: one image [H W], [H W C] or [C H
-// W], or several, see imagesOf. Three dimensions are one image if the last is 3 or 4, or if the
-// first is 3 or 4 and the options' number of channels; the sides of the image are then more than 4.
-func readNPYFile(path string, options Options) (arraySet, error) {
-	file, err := openFile(path)
-	if err != nil {
-		return arraySet{}, errors.Wrap(err, "datasets")
-	}
-	defer file.Close()
-	return readNPYImages(path, file, options)
-}
-
-// readNPYImages reads the images of a .npy file from a reader.
-func readNPYImages(path string, from io.Reader, options Options) (arraySet, error) {
-	hash := sha256.New()
-	array, err := readNPY(path, io.TeeReader(from, hash), options.limit(npyMaxSize), options.imageUse())
-	if err != nil {
-		return arraySet{}, err
-	}
-	single := ""
-	shape := array.shape
-	isColour := func(n int) bool { return n == 3 || n == 4 }
-	switch {
-	case len(shape) == 2:
-		array.shape = []int{1, shape[0], shape[1]}
-	case len(shape) == 3 && isColour(shape[2]) && min(shape[0], shape[1]) > 4:
-		single = "[H W C]"
-	case len(shape) == 3 && isColour(shape[0]) && shape[0] == options.Channels && min(shape[1], shape[2]) > 4:
-		single = "[C H W]"
-	}
-	if single != "" {
-		options.remark("%s: dimensions %v are read as one image %s", filepath.Base(path), shape, single)
-		array.shape = append([]int{1}, shape...)
-	}
-	part, err := imagesOf(path, array, 0, options)
-	if err != nil {
-		return arraySet{}, err
-	}
-	return arraySet{parts: [3]*arrayPart{Test: part}, hashes: map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))}}, nil
-}
-
-// isIDXFile reports whether a file that does not have the name of an image is an IDX file of
-// images.
-func isIDXFile(path string) bool {
-	if !isRegular(path) || IsImage(path) {
-		return false
-	}
-	file, err := openFile(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	return beginsLikeIDX(file)
-}
-
-// beginsLikeIDX reports whether data, which may be compressed, begin with the magic number of
-// bytes.
-func beginsLikeIDX(from io.Reader) bool {
-	data, err := decompress(from)
-	if err != nil {
-		return false
-	}
-	magic, err := data.Peek(4)
-	return err == nil && bytes.Equal(magic[:3], []byte{0, 0, idxUnsignedByte}) && magic[3] <= idxMaxRank
-}
-
-// readIDXPath reads the images of one IDX file.
-func readIDXPath(path string, _ Options) (arraySet, error) {
-	set := arraySet{hashes: map[string]string{}}
-	part, err := readIDXImages(path, set.hashes)
-	set.parts[Test] = part
-	return set, err
 }

@@ -5,25 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
 )
-
-// imageFile is a file of an image directory.
-type imageFile struct {
-	name     string // relative to the directory, with slashes
-	class    string // canonical, or ""
-	size     int64
-	modified int64  // nanoseconds since 1970
-	group    string // in the label table, or ""
-}
-
-// maxDepth limits the depth of directories, since a link may lead back up.
-const maxDepth = 32
 
 // scanner lists the files of an image directory, and collects what the user should know about them.
 type scanner struct {
@@ -82,74 +69,6 @@ func (s *scanner) leftOutOf(dir string) string {
 		list[i] = fmt.Sprintf("%d %s", counts[extension], extension)
 	}
 	return abbreviated(list)
-}
-
-// dirEntry is a visible file or directory, with links followed.
-type dirEntry struct {
-	name           string // relative to the root
-	isDir          bool
-	size, modified int64
-}
-
-// base returns the last element of an entry's name.
-func (e dirEntry) base() string { return lastPart(e.name) }
-
-func (e dirEntry) imageFile(class string) imageFile {
-	return imageFile{name: e.name, class: class, size: e.size, modified: e.modified}
-}
-
-// lastPart returns a name after its last slash.
-func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
-// join joins two relative names; the first may be "".
-func join(dir, name string) string {
-	if dir == "" {
-		return name
-	}
-	return dir + "/" + name
-}
-
-// systemNames are files and directories that operating systems, network drives and programs put
-// next to the user's: thumbnails, trash and caches. They may contain images.
-var systemNames = []string{
-	"__MACOSX", "__pycache__", "@eaDir", "@Recycle", "@Recently-Snapshot", "#recycle", "#snapshot", "lost+found",
-	"$RECYCLE.BIN", "RECYCLER", "System Volume Information", "Thumbs.db", "ehthumbs.db", "desktop.ini",
-}
-
-// isHidden reports whether a file with this name is skipped: it is hidden, or one of systemNames.
-func isHidden(name string) bool {
-	return strings.HasPrefix(name, ".") || slices.ContainsFunc(systemNames, func(system string) bool { return strings.EqualFold(name, system) })
-}
-
-// readDir lists a directory's entries by name, without hidden files. It includes dangling links
-// with an image's or any other extension, so that decoding reports them. A dangling link without an
-// extension, which may be a class directory, is an error.
-func readDir(root, dir string) ([]dirEntry, error) {
-	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(dir)))
-	if err != nil {
-		return nil, errors.Wrap(err, "datasets")
-	}
-	var visible []dirEntry
-	for _, entry := range entries {
-		if isHidden(entry.Name()) {
-			continue
-		}
-		name := join(dir, entry.Name())
-		info, err := entry.Info()
-		if err == nil && info.Mode()&os.ModeSymlink != 0 {
-			info, err = os.Stat(filepath.Join(root, filepath.FromSlash(name)))
-		}
-		gone := os.IsNotExist(err)
-		switch {
-		case err == nil:
-			visible = append(visible, dirEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
-		case IsImage(name) || gone && filepath.Ext(name) != "":
-			visible = append(visible, dirEntry{name: name})
-		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be a class directory
-			return nil, errors.Wrap(err, "datasets")
-		}
-	}
-	return visible, nil
 }
 
 // readDir is the function readDir below the root, unless the context has ended.

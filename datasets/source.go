@@ -32,3 +32,17 @@ type file struct {
 	packed  string // SHA-256 of the published .gz file; "" if it cannot be downloaded
 	size    int64  // size of the published .gz file
 }
+
+// dataset makes a Dataset of the source from images and labels.
+func (s source) dataset(images, labels []byte) *Dataset {
+	dataset := &Dataset{
+		Name: s.name, Images: images, Labels: widened(labels),
+		Channels: 1, Height: knownSide, Width: knownSide,
+		Classes: len(s.classNames), ClassNames: s.classNames,
+		Mean: []float64{s.mean}, Std: []float64{s.std},
+	}
+	if s.std == 0 {
+		dataset.Mean, dataset.Std = moments(images, 1, knownSide*knownSide)
+	}
+	return dataset
+}

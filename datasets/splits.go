@@ -27,3 +27,24 @@ func (s Split) String() string {
 // Splits are the parts of a data set, with the same shape, classes, Mean and Std. Validation and
 // Test may be nil.
 type Splits struct{ Train, Validation, Test *Dataset }
+
+// all iterates over the splits in the order of Split; those that are not there are nil.
+func (s *Splits) all() func(yield func(Split, *Dataset) bool) {
+	return func(yield func(Split, *Dataset) bool) {
+		for split, d := range [3]*Dataset{Train: s.Train, Validation: s.Validation, Test: s.Test} {
+			if !yield(Split(split), d) {
+				return
+			}
+		}
+	}
+}
+
+// name returns the name of the data set.
+func (s *Splits) name() string {
+	for _, d := range []*Dataset{s.Train, s.Test, s.Validation} {
+		if d != nil {
+			return d.Name
+		}
+	}
+	return ""
+}

@@ -129,14 +129,6 @@ func (d *Dataset) divided(drawn []bool) (rest, part *Dataset, err error) {
 	return d.subset(kept), d.subset(taken), nil
 }
 
-// mixed is the finalizer of SplitMix64 (G. Steele, D. Lea and C. Flood, 2014).
-func mixed(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
-
 // WithClasses returns the images of the named classes, labelled 0, 1, ... in the order of d's
 // classes, with d's Mean and Std. Names that are numbers may have leading zeros. It returns an
 // error if d has no such class, or no image of the classes.

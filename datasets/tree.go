@@ -3,20 +3,10 @@ package datasets
 import (
 	"cmp"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 )
-
-// listing has the image files of a split, in order.
-type listing struct {
-	dir     string // directory of the split, relative to the root, with slashes
-	images  []imageFile
-	skipped []string    // "name: reason"
-	tables  []imageFile // CSV files with the classes
-}
 
 // tree is the content of an image directory.
 type tree struct {
@@ -24,13 +14,6 @@ type tree struct {
 	splits  [3]*listing // by Split; only Train if the directory has no splits
 	remarks []string
 	flat    [3]string // by Split: a directory of images without classes, "" for none
-}
-
-// splitWords are the names of the splits' directories, in lower case.
-var splitWords = [3][]string{
-	Train:      {"train", "training"},
-	Test:       {"test", "testing"},
-	Validation: {"val", "valid", "validate", "validation", "dev", "development", "calibration"},
 }
 
 // scan lists the image files below a directory.
@@ -165,30 +148,6 @@ func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 	return *byPrefix[prefixes[0]], nil
 }
 
-// splitOf returns the split of a directory name and the name's prefix, or -1. The name may end in
-// "images", as in train_images.
-func splitOf(name string) (Split, string) {
-	lower := strings.TrimRight(strings.TrimSuffix(strings.ToLower(name), "images"), "-_. ")
-	for split, words := range splitWords {
-		for _, word := range words {
-			prefix, ok := strings.CutSuffix(lower, word)
-			if ok && (prefix == "" || strings.ContainsAny(prefix[len(prefix)-1:], "-_. ")) {
-				return Split(split), prefix
-			}
-		}
-	}
-	return -1, ""
-}
-
-// splitNamed returns the split with a name, in any case, or -1.
-func splitNamed(name string) Split {
-	split, prefix := splitOf(strings.TrimSpace(name))
-	if prefix != "" {
-		return -1
-	}
-	return split
-}
-
 // only returns the single subdirectory to descend into if a directory contains nothing else, as in
 // many unpacked archives, or "" for the directory itself.
 func (s *scanner) only(dir string, entries []dirEntry) (string, error) {
@@ -309,20 +268,6 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})
 }
 
-// classes returns the class names of the listing, in order.
-func (l *listing) classes() []string {
-	seen := map[string]bool{}
-	var names []string
-	for _, p := range l.images {
-		if !seen[p.class] {
-			seen[p.class] = true
-			names = append(names, p.class)
-		}
-	}
-	slices.SortFunc(names, compareClasses)
-	return names
-}
-
 // checkClasses returns an error if a split has a class that training lacks, and remarks on classes
 // whose names may be mistakes.
 func (s *scanner) checkClasses(splits [3]*listing) error {
@@ -348,9 +293,4 @@ func (s *scanner) checkClasses(splits [3]*listing) error {
 		s.remark("", "classes that join others are classes of their own, since an image has one: %s", abbreviated(joined))
 	}
 	return nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

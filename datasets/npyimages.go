@@ -1,0 +1,111 @@
+package datasets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+func isNPY(path string) bool { return !isDir(path) && strings.EqualFold(filepath.Ext(path), ".npy") }
+
+// readNPYFile reads the images of a file as written by numpy.save: one image [H W], [H W C] or [C H
+// W], or several, see imagesOf. Three dimensions are one image if the last is 3 or 4, or if the
+// first is 3 or 4 and the options' number of channels; the sides of the image are then more than 4.
+func readNPYFile(path string, options Options) (arraySet, error) {
+	file, err := openFile(path)
+	if err != nil {
+		return arraySet{}, errors.Wrap(err, "datasets")
+	}
+	defer file.Close()
+	return readNPYImages(path, file, options)
+}
+
+// readNPYImages reads the images of a .npy file from a reader.
+func readNPYImages(path string, from io.Reader, options Options) (arraySet, error) {
+	hash := sha256.New()
+	array, err := readNPY(path, io.TeeReader(from, hash), options.limit(npyMaxSize), options.imageUse())
+	if err != nil {
+		return arraySet{}, err
+	}
+	single := ""
+	shape := array.shape
+	isColour := func(n int) bool { return n == 3 || n == 4 }
+	switch {
+	case len(shape) == 2:
+		array.shape = []int{1, shape[0], shape[1]}
+	case len(shape) == 3 && isColour(shape[2]) && min(shape[0], shape[1]) > 4:
+		single = "[H W C]"
+	case len(shape) == 3 && isColour(shape[0]) && shape[0] == options.Channels && min(shape[1], shape[2]) > 4:
+		single = "[C H W]"
+	}
+	if single != "" {
+		options.remark("%s: dimensions %v are read as one image %s", filepath.Base(path), shape, single)
+		array.shape = append([]int{1}, shape...)
+	}
+	part, err := imagesOf(path, array, 0, options)
+	if err != nil {
+		return arraySet{}, err
+	}
+	return arraySet{parts: [3]*arrayPart{Test: part}, hashes: map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))}}, nil
+}
+
+// imagesOf makes a split of an array [N H W], [N H W C] or [N C H W] with up to 4 channels. count
+// is the number of labels, or 0 if it is unknown.
+func imagesOf(name string, images npyArray, count int, options Options) (*arrayPart, error) {
+	shape := images.shape
+	switch {
+	case len(shape) == 2 && isSquare(shape[1]):
+		_, side, _ := squareOf(shape[1])
+		return nil, errors.Errorf("datasets: %s: must be [N H W] or [N H W C], got dimensions %v: save images.reshape(-1, %[3]d, %[3]d)", name, shape, side)
+	case len(shape) == 4 && count > 0 && shape[3] == count && shape[0] != count:
+		return nil, errors.Errorf("datasets: %s: must be [N H W C] or [N C H W], got dimensions %v: save numpy.moveaxis(images, -1, 0)", name, shape)
+	case len(shape) != 3 && len(shape) != 4:
+		return nil, errors.Errorf("datasets: %s: must be [N H W], [N H W C] or [N C H W], got dimensions %v", name, shape)
+	}
+	part := &arrayPart{name: name, images: images.bytes, channels: 1, height: shape[1], width: shape[2]}
+	const most = 4 // channels
+	switch {
+	case len(shape) == 3:
+	case shape[3] <= most:
+		if shape[1] <= most && shape[1] != shape[3] {
+			options.remark("%s: dimensions %v are read as [N H W C], %d channels", filepath.Base(name), shape, shape[3])
+		}
+		part.channels = shape[3]
+		part.images = planar(images.bytes, part.channels, part.height, part.width)
+	case shape[1] <= most:
+		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
+	default:
+		return nil, errors.Errorf("datasets: %s: dimensions must be [N H W C] or [N C H W] with C up to %d, got %v", name, most, shape)
+	}
+	return part, nil
+}
+
+// labelsOf returns the labels of an array [N] or [N 1].
+func labelsOf(name string, labels npyArray, count int) ([]int32, error) {
+	shape := labels.shape
+	if len(shape) > 2 || shape[0] != count || len(shape) == 2 && shape[1] != 1 {
+		advice := ""
+		if len(shape) == 2 && shape[0] == count {
+			advice = ": save labels.argmax(1) if they are one-hot"
+		}
+		return nil, errors.Errorf("datasets: %s: dimensions must be [%[3]d] or [%[3]d 1], one label for each image, got %[2]v%[4]s", name, shape, count, advice)
+	}
+	read := make([]int32, count)
+	for i := range read {
+		value := int64(0)
+		if labels.bytes != nil {
+			value = int64(labels.bytes[i])
+		} else {
+			value = labels.wide[i]
+		}
+		if value < 0 || value >= maxClasses {
+			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", name, i, value, maxClasses)
+		}
+		read[i] = int32(value)
+	}
+	return read, nil
+}
