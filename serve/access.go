@@ -9,47 +9,24 @@ import (
 	"strings"
 )
 
-// checkAccess checks the options of who may use the server.
-func (o *Options) checkAccess() error {
-	switch {
-	case o.TLSCert != "" && o.TLSKey == "":
-		return invalid("TLSKey", "must be given together with the certificate")
-	case o.TLSCert == "" && o.TLSKey != "":
-		return invalid("TLSCert", "must be given together with the key")
-	case o.Token != "" && o.TokenFile != "":
-		return invalid("TokenFile", "must not be given together with a token")
-	}
-	for _, name := range o.Hosts {
-		if name == "" || strings.ContainsAny(name, "/: *") {
-			return invalid("Hosts", "must be a name without scheme and port, such as flowers.example.org, got %q", name)
-		}
-	}
-	for _, origin := range o.CORSOrigins {
-		if u, err := url.Parse(origin); origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
-			return invalid("CORSOrigins", `must be an origin such as https://viewer.example.org, or "*", got %q`, origin)
-		}
-	}
-	return nil
-}
-
 // admit refuses requests that may not be answered, and answers those that ask whether they may. It
-// reports whether the request is to be handled.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
-	if !s.knows(r) {
-		s.writeError(w, refuse(http.StatusMisdirectedRequest, "the header Host must name this server, got %.100q; pollen serve --host adds names", r.Host))
+// reports whether the request is to be handled. A public route needs no token.
+func (b *backend) admit(w http.ResponseWriter, r *http.Request, public bool) bool {
+	if !b.knows(r) {
+		b.writeError(w, refuse(http.StatusMisdirectedRequest, "the header Host must name this server, got %.100q; pollen serve --host adds names", r.Host))
 		return false
 	}
-	if s.crossOrigin(w, r) {
+	if b.crossOrigin(w, r) {
 		w.WriteHeader(http.StatusNoContent)
 		return false
 	}
-	if err := s.foreign(r); err != nil {
-		s.writeError(w, err)
+	if err := b.foreign(r); err != nil {
+		b.writeError(w, err)
 		return false
 	}
-	if _, route := s.routes.Handler(r); !s.authorized(r) && !isPublic(route) {
+	if !public && !b.secrets.Load().authorized(r) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="pollen"`)
-		s.writeError(w, refuse(http.StatusUnauthorized, `the request must have the header "Authorization: Bearer TOKEN" with the server's token`))
+		b.writeError(w, refuse(http.StatusUnauthorized, `the request must have the header "Authorization: Bearer TOKEN" with the server's token`))
 		return false
 	}
 	return true
@@ -65,9 +42,9 @@ func withLoopback(ctx context.Context, at net.Addr) context.Context {
 }
 
 // knows reports whether the request's Host is a name of this server, see Options.Hosts.
-func (s *Server) knows(r *http.Request) bool {
+func (b *backend) knows(r *http.Request) bool {
 	loopback, _ := r.Context().Value(loopbackKey{}).(bool)
-	if !loopback && len(s.options.Hosts) == 0 {
+	if !loopback && len(b.options.Hosts) == 0 {
 		return true
 	}
 	name := strings.TrimSuffix((&url.URL{Host: r.Host}).Hostname(), ".")
@@ -75,19 +52,19 @@ func (s *Server) knows(r *http.Request) bool {
 		return !loopback || ip.IsLoopback()
 	}
 	same := func(other string) bool { return strings.EqualFold(name, other) }
-	return same("localhost") || slices.ContainsFunc(s.options.Hosts, same)
+	return same("localhost") || slices.ContainsFunc(b.options.Hosts, same)
 }
 
 // crossOrigin sets the headers that let the web pages of CORSOrigins read the answer. It reports
 // whether the request is a preflight, by which a browser asks whether it may send another one.
-func (s *Server) crossOrigin(w http.ResponseWriter, r *http.Request) (preflight bool) {
-	if len(s.options.CORSOrigins) == 0 {
+func (b *backend) crossOrigin(w http.ResponseWriter, r *http.Request) (preflight bool) {
+	if len(b.options.CORSOrigins) == 0 {
 		return false
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")
-	if origin == "" || !s.allows(origin) {
+	if origin == "" || !b.allows(origin) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
@@ -102,14 +79,14 @@ func (s *Server) crossOrigin(w http.ResponseWriter, r *http.Request) (preflight 
 }
 
 // allows reports whether web pages of an origin may use the server.
-func (s *Server) allows(origin string) bool {
-	return slices.Contains(s.options.CORSOrigins, "*") || slices.Contains(s.options.CORSOrigins, origin)
+func (b *backend) allows(origin string) bool {
+	return slices.Contains(b.options.CORSOrigins, "*") || slices.Contains(b.options.CORSOrigins, origin)
 }
 
 // foreign refuses what a web page of another origin sends: it could not read the answer, but would
 // take the server's time.
-func (s *Server) foreign(r *http.Request) error {
-	if origin := r.Header.Get("Origin"); origin != "" && s.allows(origin) {
+func (b *backend) foreign(r *http.Request) error {
+	if origin := r.Header.Get("Origin"); origin != "" && b.allows(origin) {
 		return nil
 	}
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {

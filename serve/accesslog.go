@@ -8,12 +8,6 @@ import (
 	"regexp"
 )
 
-// Headers of answers.
-const (
-	requestIDHeader = "X-Request-Id"
-	digestHeader    = "X-Run-Digest" // of the run that predicted
-)
-
 // idPattern is what a client's request ID must look like, so that it can be searched for in logs.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
 
@@ -27,15 +21,15 @@ func requestID(r *http.Request) string {
 }
 
 // logAccess writes the record of a request to the access log.
-func (s *Server) logAccess(r *http.Request, w *recorder, id string, seconds float64) {
-	if s.options.AccessLog == nil {
+func (b *backend) logAccess(r *http.Request, w *recorder, id string, seconds float64) {
+	if b.options.AccessLog == nil {
 		return
 	}
 	client, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		client = r.RemoteAddr
 	}
-	s.options.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
+	b.options.AccessLog.LogAttrs(r.Context(), slog.LevelInfo, "request",
 		slog.String("id", id), slog.String("client", client), slog.String("method", shortened(r.Method)), slog.String("host", shortened(r.Host)),
 		slog.String("path", shortened(r.URL.Path)), slog.Int("status", w.code), slog.Int("bytes", w.bytes), slog.Float64("seconds", seconds),
 		slog.String("userAgent", shortened(r.UserAgent())), slog.String("runDigest", w.Header().Get(digestHeader)))
@@ -43,3 +37,31 @@ func (s *Server) logAccess(r *http.Request, w *recorder, id string, seconds floa
 
 // shortened returns at most 200 bytes of a client's text.
 func shortened(text string) string { return text[:min(len(text), 200)] }
+
+// recorder records the status of a response, and how many bytes its body has.
+type recorder struct {
+	http.ResponseWriter
+	code  int
+	bytes int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(content []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(content)
+	r.bytes += n
+	return n, err
+}
+
+// Unwrap returns the underlying writer for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

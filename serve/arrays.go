@@ -10,7 +10,7 @@ import (
 
 // expand replaces each upload that is a file of arrays by its images, as uploads in netpbm's
 // formats. kind is the content type of the request.
-func (s *Server) expand(m *model, uploads []upload, kind string, h *reservation) ([]upload, error) {
+func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation) ([]upload, error) {
 	var expanded []upload
 	for i, u := range uploads {
 		name := u.file
@@ -21,7 +21,7 @@ func (s *Server) expand(m *model, uploads []upload, kind string, h *reservation)
 			expanded = append(expanded, u)
 			continue
 		}
-		images, err := s.decodeArrays(m, name, u.content, s.options.MaxImages-len(expanded), h)
+		images, err := b.decodeArrays(m, name, u.content, b.options.MaxImages-len(expanded), h)
 		if statusOf(err) == http.StatusServiceUnavailable {
 			return nil, err
 		}
@@ -30,23 +30,23 @@ func (s *Server) expand(m *model, uploads []upload, kind string, h *reservation)
 		}
 		expanded = append(expanded, images...)
 	}
-	if len(expanded) > s.options.MaxImages {
-		return nil, s.tooMany()
+	if len(expanded) > b.options.MaxImages {
+		return nil, b.tooMany()
 	}
 	return expanded, nil
 }
 
 // decodeArrays returns the images of a file of arrays, at most a number of them.
-func (s *Server) decodeArrays(m *model, name string, content []byte, most int, h *reservation) ([]upload, error) {
+func (b *backend) decodeArrays(m *model, name string, content []byte, most int, h *reservation) ([]upload, error) {
 	if most < 1 {
-		return nil, s.tooMany()
+		return nil, b.tooMany()
 	}
 	if m.data.Channels != 1 && m.data.Channels != 3 {
 		return nil, fmt.Errorf("arrays must be for a network of 1 or 3 channels, this one has %d", m.data.Channels)
 	}
 	// Compressed arrays take what they unpack to, up to three of them, and the images are copied.
 	const arrays = 4
-	limit := min(s.options.MaxBody, s.options.Memory/(2*arrays))
+	limit := min(b.options.MaxBody, b.options.Memory/(2*arrays))
 	images := 2 * most * m.imageSize()
 	if err := h.reserve(arrays*limit + images); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 func TestBodyTakesWhatItHas(t *testing.T) {
 	const most = 5*firstRoom + 3
 	for _, size := range []int{0, 1, firstRoom, 3 * firstRoom, most} {
-		s := &Server{options: Options{MaxBody: most}, memory: budget{limit: 1 << 30}}
+		s := &backend{options: Options{MaxBody: most}, memory: budget{limit: 1 << 30}}
 		h := newReservation(&s.memory)
 		request := httptest.NewRequest("POST", "/predict", bytes.NewReader(make([]byte, size)))
 		request.ContentLength = -1

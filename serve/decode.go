@@ -4,27 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
-)
-
-// Memory of images that are being decoded.
-const (
-	// smallMemory is the most bytes that decoding a small image allocates, and smallPixels the most
-	// pixels that it has: an image of few bytes per pixel still takes the time of its pixels.
-	smallMemory = 16 << 20
-	smallPixels = 900 * 900
-	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are
-	// for a lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the
-	// bytes that decoding all images but small ones allocates.
-	memoryPerPixel = 36
-	treesPerPixel  = 16
-	treesBase      = 256 << 20
 )
 
 // decodePool decodes images in goroutines of its own, so that a request does not wait for a decoder
@@ -70,6 +55,13 @@ func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err
 		return &p.small, 1, m.Memory, nil
 	}
 	return &p.large, max(m.Memory, p.memory/p.workers), 0, nil
+}
+
+// upload is an encoded image as received.
+type upload struct {
+	file    string // the client's file name, or ""
+	id      string // of the image in its table, or ""
+	content []byte
 }
 
 // run decodes an image for a network that was trained on some data. Its error is about the image,
@@ -124,9 +116,9 @@ func (p *decodePool) guarded(ctx context.Context, content []byte, d *bayes.Data)
 	return p.decode(ctx, content, d)
 }
 
-// decode decodes uploads into the input of a model's network, [n C H W], without those that have an
-// error. It returns the error of each upload, and an error if the request ends.
-func (s *Server) decode(ctx context.Context, m *model, uploads []upload, h *reservation) (pixels []byte, failed []error, err error) {
+// decodeAll decodes uploads into the input of a model's network, [n C H W], without those that have
+// an error. It returns the error of each upload, and an error if the request ends.
+func (p *decodePool) decodeAll(ctx context.Context, m *model, uploads []upload, h *reservation) (pixels []byte, failed []error, err error) {
 	size := m.imageSize()
 	if err := h.reserve(2 * size * len(uploads)); err != nil { // pixels, and their copy in a batch
 		return nil, nil, err
@@ -134,7 +126,7 @@ func (s *Server) decode(ctx context.Context, m *model, uploads []upload, h *rese
 	pixels = make([]byte, 0, size*len(uploads))
 	failed = make([]error, len(uploads))
 	for i, u := range uploads {
-		image, err := s.pool.run(ctx, u.content, &m.data, h)
+		image, err := p.run(ctx, u.content, &m.data, h)
 		if ctx.Err() != nil {
 			return nil, nil, contextError(ctx)
 		}
@@ -148,23 +140,4 @@ func (s *Server) decode(ctx context.Context, m *model, uploads []upload, h *rese
 		pixels = append(pixels, image...)
 	}
 	return pixels, failed, nil
-}
-
-// watchdog counts the work that has not ended in its time.
-type watchdog struct {
-	stuck  atomic.Int64
-	report func(error)
-}
-
-// watch reports work that has not ended after a time. The caller must call ended when it has.
-func (w *watchdog) watch(work string, after time.Duration) (ended func()) {
-	timer := time.AfterFunc(after, func() {
-		w.stuck.Add(1)
-		w.report(errors.Errorf("serve: %s has not ended after %v; /health reports it", work, after))
-	})
-	return func() {
-		if !timer.Stop() {
-			w.stuck.Add(-1)
-		}
-	}
 }

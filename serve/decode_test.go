@@ -134,7 +134,7 @@ func TestDecodeDeadline(t *testing.T) {
 		leave()
 	}()
 	h := newReservation(&s.memory)
-	if _, _, err := s.decode(ctx, s.first(), []upload{{content: image}}, h); statusOf(err) != statusClientClosed {
+	if _, _, err := s.pool.decodeAll(ctx, s.first(), []upload{{content: image}}, h); statusOf(err) != statusClientClosed {
 		t.Errorf("a client that has gone: %v", err)
 	}
 	h.release()

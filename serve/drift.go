@@ -2,7 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
@@ -60,33 +59,4 @@ func (d *drift) add(answers []bayes.Answer) {
 			d.outside++
 		}
 	}
-}
-
-// labelEscapes escapes the value of a label for Prometheus's text format.
-var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
-
-// writeModels writes the metrics of models in Prometheus's text format.
-func writeModels(w io.Writer, all []*model) {
-	each := func(name, kind, help string, write func(labels string, m *model)) {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-		for _, m := range all {
-			m.drift.mu.Lock()
-			write(fmt.Sprintf("model=\"%s\",version=\"%s\"", labelEscapes.Replace(m.name), labelEscapes.Replace(m.version)), m)
-			m.drift.mu.Unlock()
-		}
-	}
-	each("pollen_samples", "gauge", "Posterior samples that are averaged.", func(labels string, m *model) {
-		fmt.Fprintf(w, "pollen_samples{%s} %d\n", labels, m.info().Samples)
-	})
-	help := fmt.Sprintf("Images by predicted class; those after the first %d classes together, as %q.", maxClassLabels, otherClasses)
-	each("pollen_predictions_total", "counter", help, func(labels string, m *model) {
-		for _, class := range m.drift.order {
-			fmt.Fprintf(w, "pollen_predictions_total{%s,class=\"%s\"} %d\n", labels, labelEscapes.Replace(class), m.drift.predicted[class])
-		}
-	})
-	help = "Images with an in-distribution decision, in or out of distribution."
-	each("pollen_distribution_total", "counter", help, func(labels string, m *model) {
-		fmt.Fprintf(w, "pollen_distribution_total{%s,decision=\"in\"} %d\n", labels, m.drift.inside)
-		fmt.Fprintf(w, "pollen_distribution_total{%s,decision=\"out\"} %d\n", labels, m.drift.outside)
-	})
 }

@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"encoding/json"
+	"context"
 	"net/http"
 
 	"github.com/pkg/errors"
@@ -32,32 +32,10 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// The content types of answers.
-const (
-	jsonType    = "application/json"
-	binaryType  = "application/octet-stream"
-	metricsType = "text/plain; version=0.0.4; charset=utf-8"
-)
-
-// errorInfo is the JSON of an error.
-type errorInfo struct {
-	Error string `json:"error"`
-}
-
-// writeJSON writes a JSON response. It panics if value cannot be encoded.
-func writeJSON(w http.ResponseWriter, code int, value any) {
-	content, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
+// contextError returns the error for a request whose context has ended.
+func contextError(ctx context.Context) error {
+	if ctx.Err() == context.DeadlineExceeded {
+		return refuse(http.StatusServiceUnavailable, "the server is busy: no answer in time")
 	}
-	writeContent(w, code, jsonType, append(content, '\n'))
-}
-
-// writeContent writes a response that is not to be kept.
-func writeContent(w http.ResponseWriter, code int, kind string, content []byte) {
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
-	w.Write(content) // an error means that the client is gone
+	return refuse(statusClientClosed, "the client closed the connection")
 }

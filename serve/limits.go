@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,36 @@ func (b *budget) reserve(bytes int) bool {
 }
 
 func (b *budget) release(bytes int) { b.used.Add(-int64(bytes)) }
+
+// reservation is the memory that a request has reserved from the budget. It is released when the
+// request and all its decoders, which may outlive it, have called release.
+type reservation struct {
+	budget *budget
+	bytes  int
+	users  atomic.Int32
+}
+
+func newReservation(b *budget) *reservation {
+	h := &reservation{budget: b}
+	h.share()
+	return h
+}
+
+func (h *reservation) share() { h.users.Add(1) }
+
+func (h *reservation) reserve(bytes int) error {
+	if !h.budget.reserve(bytes) {
+		return refuse(http.StatusServiceUnavailable, "the server is busy: not enough memory for this request")
+	}
+	h.bytes += bytes
+	return nil
+}
+
+func (h *reservation) release() {
+	if h.users.Add(-1) == 0 {
+		h.budget.release(h.bytes)
+	}
+}
 
 // semaphore is a weighted semaphore with free units. Waiters are served by their cost, those of the
 // same cost first come, first served.

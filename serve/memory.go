@@ -8,6 +8,20 @@ import (
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
+// Memory of images that are being decoded.
+const (
+	// smallMemory is the most bytes that decoding a small image allocates, and smallPixels the most
+	// pixels that it has: an image of few bytes per pixel still takes the time of its pixels.
+	smallMemory = 16 << 20
+	smallPixels = 900 * 900
+	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are
+	// for a lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the
+	// bytes that decoding all images but small ones allocates.
+	memoryPerPixel = 36
+	treesPerPixel  = 16
+	treesBase      = 256 << 20
+)
+
 // A server uses at most half of the memory that is available once its predictor is loaded: the
 // other half is for garbage that is not collected yet, and for connections. A quarter of its half
 // is for bodies, a quarter for small images that are being decoded, the rest for large ones.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -37,17 +36,17 @@ type formFile struct{}
 type object = map[string]any
 
 // openAPI handles GET /openapi.json, which needs no token.
-func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) error {
-	writeContent(w, http.StatusOK, openAPIType, s.document())
+func (b *backend) openAPI(w http.ResponseWriter, _ *http.Request) error {
+	writeContent(w, http.StatusOK, openAPIType, b.document())
 	return nil
 }
 
 // openAPIDocument returns the OpenAPI document. It is made of the endpoints from which the routes
 // are made, and of the types that the handlers write.
-func openAPIDocument() []byte {
+func openAPIDocument(all []endpoint) []byte {
 	d := document{schemas: object{}}
 	paths := object{}
-	for _, e := range endpoints() {
+	for _, e := range all {
 		operations, _ := paths[e.template()].(object)
 		if operations == nil {
 			operations = object{}
@@ -156,18 +155,6 @@ func (d *document) responses(e *endpoint) object {
 		responses[strconv.Itoa(code)] = object{"description": http.StatusText(code), "headers": headers(names...), "content": d.contents(inJSON(value))}
 	}
 	return responses
-}
-
-// failures returns the statuses of an endpoint other than 200.
-func (e *endpoint) failures() []int {
-	all := slices.Concat(e.errors, everyError)
-	if !e.public {
-		all = append(all, http.StatusUnauthorized)
-	}
-	if e.unavailable != nil {
-		all = append(all, http.StatusServiceUnavailable)
-	}
-	return all
 }
 
 // eitherError stands for an errorInfo or a predictResponse.

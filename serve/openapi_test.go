@@ -18,7 +18,7 @@ var openAPI = struct {
 	document object
 	mu       sync.Mutex
 	seen     map[string]bool // "GET /run 200", "RunInfo.name"
-}{document: parsed(openAPIDocument()), seen: map[string]bool{}}
+}{document: parsed(openAPIDocument(endpoints())), seen: map[string]bool{}}
 
 func parsed(content []byte) object {
 	var value object

@@ -3,6 +3,8 @@ package serve
 import (
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -122,4 +124,27 @@ func (o Options) resolve() (Options, error) {
 		o.Report = func(error) {}
 	}
 	return o, nil
+}
+
+// checkAccess checks the options of who may use the server.
+func (o *Options) checkAccess() error {
+	switch {
+	case o.TLSCert != "" && o.TLSKey == "":
+		return invalid("TLSKey", "must be given together with the certificate")
+	case o.TLSCert == "" && o.TLSKey != "":
+		return invalid("TLSCert", "must be given together with the key")
+	case o.Token != "" && o.TokenFile != "":
+		return invalid("TokenFile", "must not be given together with a token")
+	}
+	for _, name := range o.Hosts {
+		if name == "" || strings.ContainsAny(name, "/: *") {
+			return invalid("Hosts", "must be a name without scheme and port, such as flowers.example.org, got %q", name)
+		}
+	}
+	for _, origin := range o.CORSOrigins {
+		if u, err := url.Parse(origin); origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
+			return invalid("CORSOrigins", `must be an origin such as https://viewer.example.org, or "*", got %q`, origin)
+		}
+	}
+	return nil
 }

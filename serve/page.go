@@ -15,7 +15,7 @@ func page(name, kind string) handler {
 	if err != nil {
 		panic(err) // the file is embedded
 	}
-	return func(_ *Server, w http.ResponseWriter, _ *http.Request) error {
+	return func(_ *backend, w http.ResponseWriter, _ *http.Request) error {
 		h := w.Header()
 		h.Set("Content-Type", kind)
 		h.Set("Cache-Control", "no-cache")

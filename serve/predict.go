@@ -3,38 +3,37 @@ package serve
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/pollen-ml/pollen/bayes"
 )
 
 // predict handles POST /predict.
-func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
+func (b *backend) predict(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "probabilities", "model", "version")
 	if err != nil {
 		return err
 	}
-	m, err := s.models.acquire(query.model, query.version)
+	m, err := b.models.acquire(query.model, query.version)
 	if err != nil {
 		return err
 	}
 	defer m.requests.Done()
-	h := newReservation(&s.memory)
+	h := newReservation(&b.memory)
 	defer h.release()
-	body, err := s.receive(w, r, h)
+	body, err := b.receive(w, r, h)
 	if err != nil {
 		return err
 	}
-	q, err := s.parse(r, m, body, h)
+	q, err := b.parse(r, m, body, h)
 	if err != nil {
 		return err
 	}
 	if query.probabilities != nil {
 		q.probabilities = *query.probabilities
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), b.options.Timeout)
 	defer cancel()
-	pixels, failed, err := s.decode(ctx, m, q.images, h)
+	pixels, failed, err := b.pool.decodeAll(ctx, m, q.images, h)
 	if err != nil {
 		return err
 	}
@@ -57,20 +56,6 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set(digestHeader, given.digest)
 	writePredictions(w, q, given, failed)
 	return nil
-}
-
-// receive returns the body of a request for predictions.
-func (s *Server) receive(w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
-	if !s.models.open() {
-		return nil, refuse(http.StatusServiceUnavailable, "the server is closing")
-	}
-	body, err := s.readBody(w, r, h)
-	if err != nil {
-		return nil, err
-	}
-	// The read deadline was for the body. A ResponseWriter without deadlines has none to clear.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return body, nil
 }
 
 // predictResponse is the JSON of the answer to POST /predict. If no image could be decoded it has

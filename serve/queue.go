@@ -13,13 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// predictor is the part of bayes.Predictor that a Server uses.
-type predictor interface {
-	Answer(ctx context.Context, pixels []byte) ([]bayes.Answer, error)
-	Room() int
-	Close() error
-}
-
 // shared is what the queues of all models share: they predict one after another, on one device.
 type shared struct {
 	turn    chan struct{} // has an element while a predictor is in use, or predictors are replaced
@@ -78,14 +71,6 @@ func (q *queue) submit(ctx context.Context, images int, pixels []byte) result {
 	case <-ctx.Done():
 		return result{err: contextError(ctx)}
 	}
-}
-
-// contextError returns the error for a request whose context has ended.
-func contextError(ctx context.Context) error {
-	if ctx.Err() == context.DeadlineExceeded {
-		return refuse(http.StatusServiceUnavailable, "the server is busy: no answer in time")
-	}
-	return refuse(statusClientClosed, "the client closed the connection")
 }
 
 func (q *queue) enqueue(j *job) error {

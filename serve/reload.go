@@ -9,52 +9,6 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// served is a predictor, and the run that it predicts with.
-type served struct {
-	predictor
-	info         runInfo
-	otherColumns []string // see Model
-}
-
-// loadRun loads the network and samples of a model's run.
-func loadRun(m Model, options Options) (*served, error) {
-	expected, err := m.Run.Expected()
-	if err != nil {
-		return nil, err
-	}
-	p, err := m.Run.Predictor(options.Batch)
-	if err != nil {
-		return nil, err
-	}
-	return &served{p, describe(m, p, expected), m.OtherColumns}, nil
-}
-
-// describe returns the JSON of GET /run, without limits.
-func describe(of Model, p *bayes.Predictor, expected int) runInfo {
-	m := of.Run.Manifest()
-	a := runInfo{
-		Name: of.Name, Version: of.Version, Network: m.Spec.NetworkName(), Method: bayes.MethodText(m.Spec.Method),
-		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
-		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
-		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
-	}
-	a.Level, a.InDistributionRate = p.Levels()
-	a.Risk = p.Certificate()
-	if c := p.Calibration(); c != nil {
-		a.Calibration = &calibration{c.Data, c.Examples, c.Content}
-	}
-	if sets := p.Sets(); sets != nil {
-		a.SetRule = &sets.Rule
-		for _, t := range sets.Thresholds {
-			a.Thresholds = append(a.Thresholds, classThreshold{m.Data.ClassNames[t.Class], t})
-		}
-	}
-	if t := p.SelfTest(); t != nil {
-		a.SelfTest = &selfTest{t.Passed(), t.String(), t.Images(), t.Rejected()}
-	}
-	return a
-}
-
 // Reload reads the certificate and the token again, loads the present samples and calibrations of
 // the models' runs, and then answers with them, without losing a request. Models that are not in
 // the list are removed when their requests are answered, others are added. A run that replaces
@@ -150,9 +104,4 @@ func (s *Server) replace(list []Model, before []*model, next []*served) (replace
 	s.models.all = all
 	s.retiring.Add(len(removed)) // before Close can wait
 	return replaced, removed, nil
-}
-
-// limits fills in the limits of requests.
-func (a *runInfo) limits(o Options) {
-	a.MaxImages, a.MaxBody, a.MaxPixels = o.MaxImages, o.MaxBody, o.MaxPixels
 }

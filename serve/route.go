@@ -4,12 +4,37 @@ import (
 	"net/http"
 )
 
+// newRoutes returns the routes of all endpoints.
+func (b *backend) newRoutes() *http.ServeMux {
+	routes := http.NewServeMux()
+	for _, e := range endpoints() {
+		routes.HandleFunc(e.route(), func(w http.ResponseWriter, r *http.Request) {
+			if err := e.handle(b, w, r); err != nil {
+				b.writeError(w, err)
+			}
+		})
+	}
+	return routes
+}
+
+// isPublic reports whether a route needs no token: a probe has none, and a page must be there to
+// ask for one. Public routes reveal nothing about the runs.
+func isPublic(route string) bool { return publicRoutes[route] }
+
+var publicRoutes = func() map[string]bool {
+	all := map[string]bool{}
+	for _, e := range endpoints() {
+		all[e.route()] = e.public
+	}
+	return all
+}()
+
 // route passes a request to its route. A path without a route, and a method that a path does not
 // have, are errors in JSON as all others.
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	handler, pattern := s.routes.Handler(r)
+func (b *backend) route(routes *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	handler, pattern := routes.Handler(r)
 	if pattern != "" {
-		s.routes.ServeHTTP(w, r)
+		routes.ServeHTTP(w, r)
 		return
 	}
 	d := dry{header: http.Header{}}
@@ -18,9 +43,9 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	case http.StatusMethodNotAllowed:
 		allow := d.header.Get("Allow")
 		w.Header().Set("Allow", allow)
-		s.writeError(w, refuse(d.code, "%.100q has the methods %s, got %.20q", r.URL.Path, allow, r.Method))
+		b.writeError(w, refuse(d.code, "%.100q has the methods %s, got %.20q", r.URL.Path, allow, r.Method))
 	case http.StatusNotFound:
-		s.writeError(w, refuse(d.code, "there is no %.100q; package serve documents the routes", r.URL.Path))
+		b.writeError(w, refuse(d.code, "there is no %.100q; package serve documents the routes", r.URL.Path))
 	default: // a redirect
 		handler.ServeHTTP(w, r)
 	}

@@ -86,26 +86,13 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(opened, maxSecretFile))
 }
 
-// tlsConfig returns the settings of TLS, which have the certificate of the last Reload. Connections
-// use HTTP/1.1, whose limits of time and size are those of the Options.
-func (s *Server) tlsConfig() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return s.secrets.Load().certificate, nil
-		},
-	}
-}
-
 // authorized reports whether a request has the token, if there is one. Its time does not depend on
 // how much of the token is right.
-func (s *Server) authorized(r *http.Request) bool {
-	want := s.secrets.Load().token
-	if want == nil {
+func (s *secrets) authorized(r *http.Request) bool {
+	if s.token == nil {
 		return true
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], s.token[:]) == 1
 }

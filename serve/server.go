@@ -1,93 +1,30 @@
 package serve
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/internal/memory"
 )
 
 // Server is an http.Handler that serves predictions. The package documentation lists its routes. It
 // can be mounted below any path with http.StripPrefix.
 type Server struct {
-	options  Options
-	models   models
-	shared   shared
-	memory   budget
-	pool     *decodePool
-	watchdog *watchdog
-	counts   *counts
-	secrets  atomic.Pointer[secrets]
-	routes   *http.ServeMux
-	document func() []byte // OpenAPI's
+	*backend
+	routes *http.ServeMux
 
 	reloading sync.Mutex     // held by Reload
 	retiring  sync.WaitGroup // models that were removed, and are not closed yet
-}
-
-// runInfo is the JSON of GET /run.
-type runInfo struct {
-	Name       string   `json:"name" doc:"The name of the model."`
-	Version    string   `json:"version" doc:"The version of the model."`
-	Network    string   `json:"network"`
-	Method     string   `json:"method"`
-	Data       string   `json:"data" doc:"The name of the training data."`
-	Examples   int      `json:"examples" doc:"The number of training images."`
-	Parameters int      `json:"parameters"`
-	Channels   int      `json:"channels"`
-	Height     int      `json:"height"`
-	Width      int      `json:"width"`
-	ClassNames []string `json:"classNames"`
-	Samples    int      `json:"samples" doc:"Posterior samples averaged."`
-	Expected   int      `json:"expected" doc:"Posterior samples when the run is finished."`
-	Calibrated bool     `json:"calibrated" doc:"Whether both level and inDistributionRate are present."`
-	// See bayes.Predictor.Levels.
-	Level              float64               `json:"level,omitzero" doc:"The probability with which a prediction set contains the true class."`
-	InDistributionRate float64               `json:"inDistributionRate,omitzero" doc:"The fraction of in-distribution images that are recognized as such."`
-	SetRule            *evaluate.SetRule     `json:"setRule,omitempty" doc:"How prediction sets are formed."`
-	Thresholds         []classThreshold      `json:"classThresholds,omitempty" doc:"The thresholds of class-conditional sets."`
-	Risk               *evaluate.Certificate `json:"risk,omitempty" doc:"The certificate by which images are answered or referred to a person."`
-	Calibration        *calibration          `json:"calibration,omitempty" doc:"What the run was calibrated on."`
-	SelfTest           *selfTest             `json:"selfTest,omitempty" doc:"The run's test of in-distribution decisions on strange images."`
-	MaxImages          int                   `json:"maxImages" doc:"The maximum number of images of a request."`
-	MaxBody            int                   `json:"maxBody" doc:"The maximum bytes of a request."`
-	MaxPixels          int                   `json:"maxPixels" doc:"The maximum pixels of an image."`
-	Digest             string                `json:"digest" doc:"The digest of the run."`
-}
-
-// classThreshold is a threshold with the name of its class.
-type classThreshold struct {
-	Class string `json:"class"`
-	evaluate.ClassThreshold
-}
-
-// calibration describes an evaluate.Calibration.
-type calibration struct {
-	Data    string `json:"data"`
-	Images  int    `json:"images"`
-	Content string `json:"content,omitempty"` // SHA-256 of images and labels
-}
-
-// selfTest is an evaluate.SelfTest.
-type selfTest struct {
-	Passed   bool    `json:"passed"`
-	Result   string  `json:"result" doc:"The result in words, such as \"rejects 97 % of 600 strange images\"."`
-	Images   int     `json:"images"`
-	Rejected float64 `json:"rejected" doc:"The fraction of the images that is rejected."`
 }
 
 // New loads the networks and the present samples of the models' runs. POST /predict is answered by
@@ -120,24 +57,22 @@ func New(list []Model, options Options) (*Server, error) {
 
 // newServer returns a server without models, which must be added before its first request.
 func newServer(options Options) *Server {
-	options, decoding := options.withinMemory(memory.Available())
-	s := &Server{options: options, counts: newCounts(), routes: http.NewServeMux(), document: sync.OnceValue(openAPIDocument)}
-	s.shared.turn = make(chan struct{}, 1)
-	s.secrets.Store(&secrets{})
-	s.memory.limit = int64(options.Memory)
-	s.watchdog = &watchdog{report: options.Report}
-	s.pool = newDecodePool(options, decoding, s.watchdog)
-	s.addRoutes()
-	return s
+	b := newBackend(options)
+	b.document = sync.OnceValue(func() []byte { return openAPIDocument(endpoints()) })
+	return &Server{backend: b, routes: b.newRoutes()}
 }
 
-// newModel returns a model that is answered with a predictor.
-func (s *Server) newModel(name, version string, data bayes.Data, p *served) *model {
-	p.info.limits(s.options)
-	return &model{
-		name: name, version: version, data: data, drift: newDrift(data.ClassNames),
-		queue: newQueue(p, s.options, &s.shared, s.watchdog, s.counts),
+// String returns the models in words, as in "flowers version 1: 30 samples".
+func (s *Server) String() string {
+	var all []string
+	for _, m := range s.models.list() {
+		plural := "s"
+		if m.info().Samples == 1 {
+			plural = ""
+		}
+		all = append(all, fmt.Sprintf("%s version %s: %d sample%s", m.name, m.version, m.info().Samples, plural))
 	}
+	return strings.Join(all, ", ")
 }
 
 // ServeHTTP implements http.Handler.
@@ -158,98 +93,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.counts.request(r.Pattern, recorded.code, took)
 		s.logAccess(r, recorded, id, took)
 	}()
-	if s.admit(recorded, r) {
-		s.route(recorded, r)
+	if _, pattern := s.routes.Handler(r); s.admit(recorded, r, isPublic(pattern)) {
+		s.route(s.routes, recorded, r)
 	}
-}
-
-// recorder records the status of a response, and how many bytes its body has.
-type recorder struct {
-	http.ResponseWriter
-	code  int
-	bytes int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(code int) {
-	if r.code == 0 {
-		r.code = code
-	}
-	r.ResponseWriter.WriteHeader(code)
-}
-
-// Write implements http.ResponseWriter.
-func (r *recorder) Write(content []byte) (int, error) {
-	if r.code == 0 {
-		r.code = http.StatusOK
-	}
-	n, err := r.ResponseWriter.Write(content)
-	r.bytes += n
-	return n, err
-}
-
-// Unwrap returns the underlying writer for http.ResponseController.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// run handles GET /run.
-func (s *Server) run(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r, "model", "version")
-	if err != nil {
-		return err
-	}
-	m, err := s.models.acquire(q.model, q.version)
-	if err != nil {
-		return err
-	}
-	defer m.requests.Done()
-	writeJSON(w, http.StatusOK, m.info())
-	return nil
-}
-
-// state returns the server's state, "ready", "closing" or "stuck", and the status of a response
-// about it.
-func (s *Server) state() (state string, code int) {
-	switch {
-	case !s.models.open():
-		return "closing", http.StatusServiceUnavailable
-	case s.watchdog.stuck.Load() > 0:
-		return "stuck", http.StatusServiceUnavailable
-	}
-	return "ready", http.StatusOK
-}
-
-// healthInfo is the JSON of GET /health; without the token it has only the status.
-type healthInfo struct {
-	Status  string `json:"status"`
-	Run     string `json:"run,omitempty"`
-	Samples int    `json:"samples,omitempty"`
-	Digest  string `json:"digest,omitempty"`
-}
-
-// health handles GET /health, which needs no token.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	var h healthInfo
-	var code int
-	if h.Status, code = s.state(); s.authorized(r) {
-		run := s.models.list()[0].info()
-		h.Run, h.Samples, h.Digest = run.Name, run.Samples, run.Digest
-	}
-	writeJSON(w, code, h)
-	return nil
-}
-
-// metrics handles GET /metrics.
-func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
-	var text bytes.Buffer
-	s.counts.write(&text,
-		metric{"pollen_queue_images", "gauge", "Images waiting for an answer.", s.shared.waiting.Load()},
-		metric{"pollen_stuck", "gauge", "Decoders and predictions that have not ended in time.", s.watchdog.stuck.Load()},
-		metric{"pollen_memory_bytes", "gauge", "Bytes reserved for bodies and images.", s.memory.used.Load()},
-	)
-	writeModels(&text, s.models.list())
-	w.Header().Set("Content-Type", metricsType)
-	w.Write(text.Bytes())
-	return nil
 }
 
 // Serve serves on a listener until the context ends, by HTTPS if Options has a certificate. It then
@@ -287,6 +133,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		web.Close()
 	}
 	return errors.Wrap(err, "serve: shutdown")
+}
+
+// tlsConfig returns the settings of TLS, which have the certificate of the last Reload. Connections
+// use HTTP/1.1, whose limits of time and size are those of the Options.
+func (s *Server) tlsConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.secrets.Load().certificate, nil
+		},
+	}
 }
 
 // Close answers waiting requests, rejects new ones, and frees the memory of the networks. It
@@ -333,22 +191,3 @@ func (c errorHandler) WithAttrs([]slog.Attr) slog.Handler { return c }
 
 // WithGroup implements slog.Handler.
 func (c errorHandler) WithGroup(string) slog.Handler { return c }
-
-// writeError writes an error response. It reports a server error to Options.Report, and hides the
-// details from the client.
-func (s *Server) writeError(w http.ResponseWriter, err error) {
-	code, text := statusOf(err), err.Error()
-	switch code {
-	case statusClientClosed:
-		w.WriteHeader(statusClientClosed) // for the metrics
-		return
-	case http.StatusInternalServerError:
-		s.options.Report(err)
-		text = "the prediction failed; the error was reported to the operator"
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "1")
-	case http.StatusRequestTimeout:
-		w.Header().Set("Connection", "close")
-	}
-	writeJSON(w, code, errorInfo{text})
-}

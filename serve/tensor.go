@@ -18,7 +18,7 @@ const imageInput = "image"
 
 // tensor returns the images of a request, in the form of the network's input. tail has the bytes
 // that follow the JSON.
-func (s *Server) tensor(ctx context.Context, m *model, q *inferRequest, tail []byte, h *reservation) (images int, pixels []byte, err error) {
+func (b *backend) tensor(ctx context.Context, m *model, q *inferRequest, tail []byte, h *reservation) (images int, pixels []byte, err error) {
 	wrong := func(format string, values ...any) (int, []byte, error) {
 		return 0, nil, refuse(http.StatusBadRequest, format, values...)
 	}
@@ -46,11 +46,11 @@ func (s *Server) tensor(ctx context.Context, m *model, q *inferRequest, tail []b
 	if err != nil {
 		return 0, nil, refuse(http.StatusBadRequest, "input %s: %v", in.Name, err)
 	}
-	if images = in.Shape[0]; images > s.options.MaxImages {
-		return 0, nil, s.tooMany()
+	if images = in.Shape[0]; images > b.options.MaxImages {
+		return 0, nil, b.tooMany()
 	}
 	if in.Datatype == typeBytes {
-		return s.imageFiles(ctx, m, in, tail, h)
+		return b.imageFiles(ctx, m, in, tail, h)
 	}
 	if err := h.reserve(3 * images * m.imageSize()); err != nil { // the values, pixels, and their copy in a batch
 		return 0, nil, err
@@ -165,7 +165,7 @@ func channelsFirst(images []byte, channels, plane int) []byte {
 
 // imageFiles decodes the image files of an input of BYTES, by the rules of POST /predict, except
 // that one that cannot be decoded is the error of the request.
-func (s *Server) imageFiles(ctx context.Context, m *model, in *inferInput, tail []byte, h *reservation) (int, []byte, error) {
+func (b *backend) imageFiles(ctx context.Context, m *model, in *inferInput, tail []byte, h *reservation) (int, []byte, error) {
 	uploads := make([]upload, 0, in.Shape[0])
 	var err error
 	if in.Data != nil {
@@ -194,7 +194,7 @@ func (s *Server) imageFiles(ctx context.Context, m *model, in *inferInput, tail 
 	if err != nil {
 		return 0, nil, refuse(http.StatusBadRequest, "input %s: %v", in.Name, err)
 	}
-	pixels, failed, err := s.decode(ctx, m, uploads, h)
+	pixels, failed, err := b.pool.decodeAll(ctx, m, uploads, h)
 	if err != nil {
 		return 0, nil, err
 	}

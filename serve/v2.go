@@ -67,8 +67,8 @@ type tensorMetadata struct {
 }
 
 // live handles GET /v2/health/live, which needs no token.
-func (s *Server) live(w http.ResponseWriter, _ *http.Request) error {
-	state, _ := s.state()
+func (b *backend) live(w http.ResponseWriter, _ *http.Request) error {
+	state, _ := b.state()
 	if state == "stuck" {
 		writeJSON(w, http.StatusServiceUnavailable, liveInfo{})
 		return nil
@@ -78,14 +78,14 @@ func (s *Server) live(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // ready handles GET /v2/health/ready, which needs no token.
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
-	state, code := s.state()
+func (b *backend) ready(w http.ResponseWriter, _ *http.Request) error {
+	state, code := b.state()
 	writeJSON(w, code, readyInfo{state != "stuck", state == "ready"})
 	return nil
 }
 
 // metadata handles GET /v2.
-func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) error {
+func (b *backend) metadata(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, serverMetadata{serverName, programVersion(), []string{"binary_tensor_data"}})
 	return nil
 }
@@ -105,9 +105,9 @@ func programVersion() string {
 }
 
 // listModels handles GET /v2/models.
-func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
+func (b *backend) listModels(w http.ResponseWriter, _ *http.Request) error {
 	var l modelList
-	for _, m := range s.models.list() {
+	for _, m := range b.models.list() {
 		info := m.info()
 		l.Models = append(l.Models, modelEntry{m.name, m.version, info.Samples, info.Digest})
 	}
@@ -116,27 +116,27 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // modelReady handles GET /v2/models/{name}/ready and that of a version.
-func (s *Server) modelReady(w http.ResponseWriter, r *http.Request) error {
-	m, err := s.models.acquire(r.PathValue("name"), r.PathValue("version"))
+func (b *backend) modelReady(w http.ResponseWriter, r *http.Request) error {
+	m, err := b.models.acquire(r.PathValue("name"), r.PathValue("version"))
 	if err != nil {
 		return err
 	}
 	defer m.requests.Done()
-	state, code := s.state()
+	state, code := b.state()
 	writeJSON(w, code, modelReady{m.name, state == "ready"})
 	return nil
 }
 
 // modelMetadata handles GET /v2/models/{name} and that of a version.
-func (s *Server) modelMetadata(w http.ResponseWriter, r *http.Request) error {
+func (b *backend) modelMetadata(w http.ResponseWriter, r *http.Request) error {
 	name, version := r.PathValue("name"), r.PathValue("version")
-	m, err := s.models.acquire(name, version)
+	m, err := b.models.acquire(name, version)
 	if err != nil {
 		return err
 	}
 	defer m.requests.Done()
 	d := modelMetadata{Name: m.name, Platform: serverName}
-	for _, other := range s.models.list() {
+	for _, other := range b.models.list() {
 		if other.name == m.name {
 			d.Versions = append(d.Versions, other.version)
 		}
