@@ -1,6 +1,7 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -35,6 +36,29 @@ func printClasses(splits *datasets.Splits, c *console) error {
 		c.remark("%s: %s", splits.Train.Name, remark)
 	}
 	return nil
+}
+
+// classCounts lists the classes with their numbers of images: all of up to 12, else the first eight
+// and the smallest and largest number.
+func classCounts(data *datasets.Dataset) string {
+	const most, first = 12, 8
+	counts := data.Counts()
+	var list []string
+	for class, count := range counts[:min(len(counts), most)] {
+		list = append(list, fmt.Sprintf("%s %d", quotedName(data.ClassNames[class]), count))
+	}
+	if len(counts) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s, ... (%d to %d images each)", strings.Join(list[:first], ", "), slices.Min(counts), slices.Max(counts))
+}
+
+// quotedName returns the name of a class, in quotes if it has a comma or is not printable.
+func quotedName(name string) string {
+	if quoted := strconv.Quote(name); quoted[1:len(quoted)-1] != name || strings.Contains(name, ", ") {
+		return quoted
+	}
+	return name
 }
 
 // classTable has a row for each class, with its number of images in each split.

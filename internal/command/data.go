@@ -11,6 +11,12 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 )
 
+// The notes of a distilled run with the places of its other images.
+const (
+	unlabelledNote = "unlabelled"
+	outNote        = "out"
+)
+
 // options returns the options for reading data, with progress and remarks shown on the console.
 func (c *console) options(ctx context.Context, d config.Data) (datasets.Options, error) {
 	o, err := d.Options(ctx, c.reading())
@@ -58,6 +64,24 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	}
 	c.skipped(data)
 	return data, nil
+}
+
+// unlabelledImages reads images in the shape of a run's; nil for no path.
+func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *console) (*datasets.Dataset, error) {
+	if path == "" {
+		return nil, nil
+	}
+	images, err := datasets.ReadImages([]string{path}, datasets.Options{
+		Context: ctx, Height: m.Data.Height, Width: m.Data.Width, Channels: m.Data.Channels, Crop: m.Data.Crop, OnProgress: c.reading(),
+		Remark: func(text string) { c.remark("%s", text) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.skipped(images)
+	c.remark("unlabelled: %s", counted(images.Len(), "image"))
+	images.Labels = nil
+	return images, nil
 }
 
 func datasetsCommand(c *console) *cobra.Command {

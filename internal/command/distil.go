@@ -9,14 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
-)
-
-// The notes of a distilled run with the places of its other images.
-const (
-	unlabelledNote = "unlabelled"
-	outNote        = "out"
 )
 
 // distilFlags are the flags of distil.
@@ -141,22 +134,4 @@ func absolute(path string) string {
 		return all
 	}
 	return path
-}
-
-// unlabelledImages reads images in the shape of a run's; nil for no path.
-func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *console) (*datasets.Dataset, error) {
-	if path == "" {
-		return nil, nil
-	}
-	images, err := datasets.ReadImages([]string{path}, datasets.Options{
-		Context: ctx, Height: m.Data.Height, Width: m.Data.Width, Channels: m.Data.Channels, Crop: m.Data.Crop, OnProgress: c.reading(),
-		Remark: func(text string) { c.remark("%s", text) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.skipped(images)
-	c.remark("unlabelled: %s", counted(images.Len(), "image"))
-	images.Labels = nil
-	return images, nil
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -20,13 +18,6 @@ import (
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// scoredRun is a run under the name that tables show.
-type scoredRun struct {
-	name       string
-	run        *bayes.Run
-	assessment *evaluate.Assessment // nil before assess
-}
 
 // scoreFlags are the flags of the commands that score runs.
 type scoreFlags struct {
@@ -97,18 +88,6 @@ func oodCommand(c *console) *cobra.Command {
 	s.bind(command)
 	s.bindOutput(command)
 	return command
-}
-
-func requireRuns(command *cobra.Command, runs []string) error {
-	if len(runs) == 0 {
-		return usage("pollen: %s needs the directory of at least one run", command.Name())
-	}
-	for i, run := range runs {
-		if slices.ContainsFunc(runs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(run) }) {
-			return usage("pollen: %s is given twice", run)
-		}
-	}
-	return nil
 }
 
 // evaluation holds opened runs with the data to evaluate them on.
@@ -185,21 +164,6 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		o.runs[i].run = o.runs[i].run.With(bayes.WithDevice(o.device))
 	}
 	return o, nil
-}
-
-// remarkUnfinished warns of a run that failed or has not drawn all its samples.
-func remarkUnfinished(run *bayes.Run, c *console) error {
-	if p, err := run.Progress(); err == nil && p.State == bayes.Failed { // an error may concern files that an average does not need
-		c.remark("%s failed; averaging its %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
-		return nil
-	}
-	finished, err := run.Finished()
-	if err != nil || finished {
-		return err
-	}
-	files, err := run.Samples()
-	c.remark("%s is not finished; it has %s so far", run.Dir(), counted(len(files), "sample"))
-	return err
 }
 
 // testData returns the runs' own data, or the data set of --data.
@@ -291,121 +255,6 @@ func labelsAmong(names []string, d *datasets.Dataset) []int32 {
 		labels[i] = int32(class)
 	}
 	return labels
-}
-
-// assess scores each run; out may be nil.
-func assess(ctx context.Context, runs []scoredRun, in, out *datasets.Dataset, c *console) error {
-	defer c.endProgress()
-	for i := range runs {
-		var err error
-		if runs[i].assessment, err = runs[i].run.Assess(ctx, in, out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printScores prints the tables of scores, seeds, detection and agreement that apply.
-func printScores(runs []scoredRun, subjects []report.Subject, against string, every bool, c *console) error {
-	var made []*report.Table
-	for _, make := range []func() (*report.Table, error){
-		func() (*report.Table, error) { return report.FittingTable(subjects) },
-		func() (*report.Table, error) { return report.SeedsTable(subjects) },
-		func() (*report.Table, error) { return report.DetectionTable(subjects, every) },
-		func() (*report.Table, error) { return report.AgreementTable(subjects, against) },
-		func() (*report.Table, error) { return report.RiskTable(subjects) },
-	} {
-		table, err := make()
-		if err != nil {
-			return err
-		}
-		made = append(made, table)
-	}
-	if err := printTables(c, made...); err != nil {
-		return err
-	}
-	for i, r := range runs {
-		worst, err := subjects[i].WorstCoverage()
-		if err != nil {
-			return err
-		}
-		if worst != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", r.name, worst)
-		}
-		fallbacks, err := subjects[i].Fallbacks()
-		if err != nil {
-			return err
-		}
-		if fallbacks != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", r.name, fallbacks)
-		}
-		if left := r.run.LeftOut(); len(left) > 0 {
-			fmt.Fprintf(c.out, "%s: skipped %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
-		}
-	}
-	return nil
-}
-
-// printByClass prints the scores of each class.
-func printByClass(subjects []report.Subject, c *console) error {
-	section, err := report.ClassSection(subjects)
-	if err != nil || section == nil {
-		return err
-	}
-	fmt.Fprintln(c.out)
-	return section.Table.WriteText(c.out)
-}
-
-// printTables prints the tables that are not nil.
-func printTables(c *console, tables ...*report.Table) error {
-	tables = slices.DeleteFunc(tables, func(t *report.Table) bool { return t == nil })
-	for i, table := range tables {
-		if i > 0 {
-			fmt.Fprintln(c.out)
-		}
-		if err := table.WriteText(c.out); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printJSON prints a JSON array with an object for each run.
-func printJSON(runs []scoredRun, subjects []report.Subject, against string, c *console) error {
-	near, err := report.Agreements(subjects, against)
-	if err != nil {
-		return err
-	}
-	type scored struct {
-		Run    string               `json:"run"`
-		Method string               `json:"method"`
-		Scores *evaluate.Assessment `json:"assessment"`
-		Class  []report.ClassRow    `json:"byClass,omitempty"`
-		Sets   *evaluate.SetRule    `json:"setRule,omitempty"` // of calibrated runs
-		Risks  []evaluate.Selected  `json:"risks,omitempty"`
-		Near   *evaluate.Comparison `json:"against,omitempty"` // compared with --against
-
-		LeftOut   []string          `json:"skippedSamples,omitempty"` // damaged or missing
-		Continued []bayes.Continued `json:"continued,omitempty"`
-	}
-	list := []scored{}
-	for i, r := range runs {
-		m := r.run.Manifest()
-		classes, err := subjects[i].ByClass()
-		if err != nil {
-			return err
-		}
-		risks, err := evaluate.Select(r.assessment.Case)
-		if err != nil {
-			return err
-		}
-		one := scored{r.name, bayes.MethodText(m.Spec.Method), r.assessment, classes, nil, risks, near[r.name], r.run.LeftOut(), m.Continued}
-		if r.assessment.Calibration != nil {
-			one.Sets = &r.assessment.Sets
-		}
-		list = append(list, one)
-	}
-	return c.json(list)
 }
 
 // isFile reports whether path exists and is not a directory.

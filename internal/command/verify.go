@@ -6,7 +6,6 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/cluster"
@@ -67,17 +66,4 @@ func verify(dirs []string, c *console) error {
 		none = nil
 	}
 	return cmp.Or(damage, failure, none)
-}
-
-// bindWithoutDamaged binds the flag that skips damaged samples.
-func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
-	f.BoolVar(without, "without-damaged", false, "skip and list samples, or a calibration, that are damaged or missing")
-}
-
-// withoutDamagedIf returns the options for that flag.
-func withoutDamagedIf(without bool) (options []bayes.Option) {
-	if without {
-		options = append(options, bayes.WithoutDamaged())
-	}
-	return options
 }

@@ -1,0 +1,35 @@
+package command
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen/bayes"
+)
+
+// bindWithoutDamaged binds the flag that skips damaged samples.
+func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
+	f.BoolVar(without, "without-damaged", false, "skip and list samples, or a calibration, that are damaged or missing")
+}
+
+// withoutDamagedIf returns the options for that flag.
+func withoutDamagedIf(without bool) (options []bayes.Option) {
+	if without {
+		options = append(options, bayes.WithoutDamaged())
+	}
+	return options
+}
+
+// remarkUnfinished warns of a run that failed or has not drawn all its samples.
+func remarkUnfinished(run *bayes.Run, c *console) error {
+	if p, err := run.Progress(); err == nil && p.State == bayes.Failed { // an error may concern files that an average does not need
+		c.remark("%s failed; averaging its %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
+		return nil
+	}
+	finished, err := run.Finished()
+	if err != nil || finished {
+		return err
+	}
+	files, err := run.Samples()
+	c.remark("%s is not finished; it has %s so far", run.Dir(), counted(len(files), "sample"))
+	return err
+}

@@ -1,0 +1,249 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// prepared holds the inputs of a run that is about to start.
+type prepared struct {
+	asked  bayes.Spec // as requested
+	spec   bayes.Spec // with the defaults that do not depend on data
+	data   *datasets.Splits
+	notes  map[string]string
+	device tensor.Device
+}
+
+// prepare checks the flags and opens the data and the device. The caller closes the device.
+func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, err error) {
+	if p.asked, err = s.Spec(); err != nil {
+		return p, err
+	}
+	if p.spec, err = p.asked.Resolve(); err != nil {
+		return p, config.AsUsageError(err)
+	}
+	if err := config.Check("data", s.Data.Name, s.Data.Dir); err != nil {
+		return p, err
+	}
+	if p.device, err = (deviceFlags{s.Device}).open(c); err != nil {
+		return p, err
+	}
+	if err = shapeFor(p.asked, &s.Data); err == nil {
+		p.data, err = openData(ctx, s.Data, c)
+	}
+	if err != nil {
+		p.device.Close()
+		return p, err
+	}
+	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
+	s.Data.Notes(p.notes)
+	maps.DeleteFunc(p.notes, emptyNote)
+	return p, nil
+}
+
+// shapeFor requests images as the network of an ONNX file reads them, unless their size and
+// channels are given: colour images of the file's size, or of 224x224 if it leaves that open. Of
+// other networks it finds mistakes that show without images, before these are read.
+func shapeFor(spec bayes.Spec, d *config.Data) error {
+	channels, height, width, err := spec.ImageShape()
+	if err != nil {
+		return err
+	}
+	if channels == 0 {
+		const anyNumber = 2 // of classes
+		_, err = spec.Build(anyNumber)
+		return err
+	}
+	if d.Channels == 0 {
+		d.Channels = channels
+	}
+	if d.Resize == "" {
+		d.Resize = config.Crop
+	}
+	if d.Size == "" {
+		const customary = 224
+		d.Size = fmt.Sprintf("%dx%d", cmp.Or(height, customary), cmp.Or(width, customary))
+	}
+	return nil
+}
+
+// emptyNote reports whether a note has no text.
+func emptyNote(_, text string) bool { return text == "" }
+
+func runFit(ctx context.Context, s *config.Settings, dir string, c *console) error {
+	dir, err := newRunDir(dir, "fit")
+	if err != nil {
+		return err
+	}
+	p, err := prepare(ctx, s, c)
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	return p.fit(ctx, dir, s.Data.Dir, c)
+}
+
+// fit trains a run in dir, with more options, and scores it. Other data are searched for in dataDir
+// first.
+func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more ...bayes.Option) error {
+	if err := printSummary(p.spec, p.data, c); err != nil {
+		return err
+	}
+	remarkCalibration(p.data, dir, c)
+	name := bayes.MethodName(p.spec.Method)
+	began := c.now()
+	run, err := bayes.Fit(ctx, p.asked, p.data, dir,
+		append(more, bayes.WithDevice(p.device), bayes.WithObserver(c.observer(name)), bayes.WithNotes(p.notes), keepFeatures())...)
+	return finishFit(ctx, run, err, finished{name, p.data, dataDir, c.now().Sub(began)}, c)
+}
+
+// newRunDir returns the given directory, or else the next numbered one for name, and checks that it
+// is new or empty.
+func newRunDir(given, name string) (dir string, err error) {
+	if dir = given; dir == "" {
+		if dir, err = bayes.NewDir(name); err != nil {
+			return "", err
+		}
+	}
+	return dir, bayes.CheckEmpty(dir)
+}
+
+// resumeRun opens device and data and continues the run in dir.
+func resumeRun(ctx context.Context, m bayes.Manifest, device deviceFlags, dataDir, dir string, more []bayes.Option, c *console) error {
+	data := config.DataOf(m).In(dataDir)
+	opened, err := device.open(c)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	splits, err := openData(ctx, data, c)
+	if err != nil {
+		return err
+	}
+	unlabelled, err := unlabelledImages(ctx, m, m.Notes[unlabelledNote], c)
+	if err != nil {
+		return err
+	}
+	name := bayes.MethodName(m.Spec.Method)
+	run, err := bayes.Resume(ctx, dir, splits,
+		append(more, bayes.WithDevice(opened), bayes.WithObserver(c.observer(name)), bayes.WithUnlabelled(unlabelled), keepFeatures())...)
+	return finishFit(ctx, run, err, finished{name, splits, dataDir, 0}, c)
+}
+
+// finished is what finishFit needs to know of a run: the name of its method, its data, the
+// directory that data are searched for in, and the time of its steps, or 0 if they were not made
+// together.
+type finished struct {
+	name    string
+	data    *datasets.Splits
+	dataDir string
+	took    time.Duration
+}
+
+// finishFit scores a finished run, or reports the samples of a failed or stopped one.
+func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *console) error {
+	data := f.data
+	c.endProgress()
+	if err != nil {
+		remarkKept(err, c)
+		return err
+	}
+	compared := []scoredRun{{name: f.name, run: run}}
+	if data.Test != nil {
+		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
+			c.remark("%s: all steps are done; score them with: pollen eval %s", run.Dir(), run.Dir())
+			return err
+		}
+		if err := run.RecordTest(compared[0].assessment.In); err != nil {
+			return err
+		}
+		if err := printScores(compared, subjectsOf(compared, nil, nil), "", false, c); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out)
+	}
+	if err := measureFidelity(ctx, run, data, f.dataDir, c); err != nil {
+		return err
+	}
+	if err := printSelfTest(run, c); err != nil {
+		return err
+	}
+	if _, err := printChains(compared, true, c); err != nil {
+		return err
+	}
+	page, err := writePage(ctx, run.Dir(), compared, data.Test, nil)
+	if err != nil {
+		c.remark("%s: all steps are done; write its page with: pollen eval %s", run.Dir(), run.Dir())
+		return err
+	}
+	fmt.Fprintf(c.out, "\nRun directory: %s\n%s", run.Dir(), page)
+	if data.Test == nil || len(run.Manifest().Parts) > 0 {
+		return nil
+	}
+	return printAdvice(compared[0], data.Test, f.took, c)
+}
+
+// remarkKept reports the samples of a failed or stopped run and how to continue it.
+func remarkKept(err error, c *console) {
+	var unfinished *bayes.UnfinishedError
+	if !errors.As(err, &unfinished) {
+		return
+	}
+	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
+	if errors.As(err, new(*bayes.DivergedError)) {
+		return // whose text has the advice
+	}
+	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), unfinished.Dir)
+}
+
+// estimate times some steps and prints the cost of the whole run, with more options.
+func (p prepared) estimate(ctx context.Context, c *console, more ...bayes.Option) error {
+	if err := printSummary(p.spec, p.data, c); err != nil {
+		return err
+	}
+	options := append(more, bayes.WithDevice(p.device))
+	m, err := bayes.EstimateMemory(p.asked, p.data, options...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out, m)
+	if !m.Fits() {
+		c.remark("the run needs more memory than is available: fit would refuse it")
+	}
+	total, step, err := comparison.Cost(ctx, p.asked, p.data.Train, 8, c.now, func(e bayes.Event) {
+		if e.Remark != "" {
+			c.remark("%s", e.Remark)
+		}
+	}, options...)
+	if err != nil {
+		return err
+	}
+	cost := step * time.Duration(total)
+	text := fmt.Sprintf("%d steps of %.1f ms", total, float64(step)/float64(time.Millisecond))
+	if _, ok := p.spec.Method.(bayes.Distillation); ok {
+		images, each, err := comparison.TeacherCost(ctx, p.asked, p.data.Train, c.now, options...)
+		if err != nil {
+			return err
+		}
+		cost += each * time.Duration(images)
+		text += fmt.Sprintf(" and predictions of the teacher for %d images, %.2f ms each", images, float64(each)/float64(time.Millisecond))
+	}
+	about := "about"
+	if p.spec.WarmStart != nil {
+		text, about = "up to "+text+", as the warm start ends when it no longer improves", "at most about"
+	}
+	fmt.Fprintf(c.out, "%s: %s %s, plus predictions\n", text, about, cost.Round(time.Second))
+	return nil
+}
