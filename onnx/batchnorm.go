@@ -149,11 +149,3 @@ var foldedArithmetic = map[graph.Op]func(a, b float64) float64{
 	op.Subtract{}: func(a, b float64) float64 { return a - b },
 	op.Multiply{}: func(a, b float64) float64 { return a * b },
 }
-
-// asNode returns the node of a value.
-func (t *translator) asNode(v value) (*graph.Node, error) {
-	if v.array != nil {
-		return t.constant(v.array)
-	}
-	return v.node, t.b.Err()
-}

@@ -10,15 +10,15 @@ import (
 // classifier computes its logits. It is an input of the last Gemm or MatMul with a weight, among
 // the nodes that the first output depends on.
 func (m *Model) LastLinear() (value string, err error) {
-	n, err := m.part(Options{})
+	p, err := m.part(Options{})
 	if err != nil {
 		return "", err
 	}
-	for _, node := range slices.Backward(n.nodes) {
+	for _, node := range slices.Backward(p.nodes) {
 		if node.op != "Gemm" && node.op != "MatMul" || len(node.inputs) < 2 {
 			continue
 		}
-		if m.isWeight(n, node.inputs[1]) && !m.isWeight(n, node.inputs[0]) {
+		if m.isWeight(p, node.inputs[1]) && !m.isWeight(p, node.inputs[0]) {
 			return node.inputs[0], nil
 		}
 	}
@@ -26,15 +26,15 @@ func (m *Model) LastLinear() (value string, err error) {
 }
 
 // isWeight reports whether a value is a tensor, or a rearranged one, such as a transposed matrix.
-func (m *Model) isWeight(n *Network, name string) bool {
+func (m *Model) isWeight(p *part, name string) bool {
 	for m.tensors[name] == nil {
-		maker := slices.IndexFunc(n.nodes, func(x *node) bool { return slices.Contains(x.outputs, name) })
-		if maker < 0 || len(n.nodes[maker].inputs) == 0 {
+		maker := slices.IndexFunc(p.nodes, func(x *node) bool { return slices.Contains(x.outputs, name) })
+		if maker < 0 || len(p.nodes[maker].inputs) == 0 {
 			return false
 		}
-		switch n.nodes[maker].op {
+		switch p.nodes[maker].op {
 		case "Transpose", "Reshape", "Cast", "Identity", "DequantizeLinear":
-			name = n.nodes[maker].inputs[0]
+			name = p.nodes[maker].inputs[0]
 		default:
 			return false
 		}

@@ -42,20 +42,6 @@ func curve(build func(t *translator, x *graph.Node) *graph.Node) translation {
 	return unary(nil, func(t *translator, x *graph.Node) (*graph.Node, error) { return build(t, x), nil })
 }
 
-func (t *translator) float(name string, otherwise float64) float64 {
-	if a := t.attributes[name]; a != nil {
-		return a.float
-	}
-	return otherwise
-}
-
-func (t *translator) scaled(x *graph.Node, factor, offset float64) *graph.Node {
-	if factor == 1 && offset == 0 {
-		return x
-	}
-	return t.b.Apply(op.Scale{Factor: factor, Offset: offset}, x)
-}
-
 func (t *translator) relu(x *graph.Node) *graph.Node { return t.b.Apply(op.ReLU{}, x) }
 
 // clipped returns x limited to [low, high], either of which may be infinite.
@@ -239,22 +225,6 @@ func extremum(minimum bool) func(t *translator, a, b *graph.Node) *graph.Node {
 		}
 		return t.b.Apply(array.Extremum{Minimum: minimum}, a, b)
 	}
-}
-
-// expanded broadcasts a node to a shape, to which its own must broadcast.
-func (t *translator) expanded(x *graph.Node, shape []int) (*graph.Node, error) {
-	own := graph.ShapeOf(x)
-	aligned := make([]int, len(shape))
-	for i := range aligned {
-		aligned[i] = extentOf(own, i-len(shape))
-	}
-	x = t.view(x, aligned)
-	for axis, extent := range shape {
-		if aligned[axis] != extent {
-			x = t.b.Apply(array.Repeat{Axis: axis, Times: extent}, x)
-		}
-	}
-	return x, t.b.Err()
 }
 
 func mean(t *translator) ([]value, error) {

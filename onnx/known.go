@@ -23,17 +23,6 @@ func shapeOf(t *translator) ([]value, error) {
 	return []value{{array: vectorOf(x[start:max(start, end)])}}, nil
 }
 
-// anyShape returns the shape of input i without making a node of it.
-func (t *translator) anyShape(i int) ([]int, error) {
-	if !t.has(i) {
-		return nil, errors.Errorf("input %d is missing", i)
-	}
-	if v, ok := t.values[t.inputs[i]]; ok {
-		return v.shape(), nil
-	}
-	return t.model.tensors[t.inputs[i]].Shape, nil
-}
-
 func sizeOf(t *translator) ([]value, error) {
 	x, err := t.anyShape(0)
 	return []value{{array: &ndarray{[]int{}, Int64, []float64{float64(product(x))}}}}, err

@@ -153,20 +153,6 @@ func (m *Model) opset(message []byte) error {
 
 func standardDomain(domain string) bool { return domain == "" || domain == "ai.onnx" }
 
-// pair reads an entry of strings, key and value.
-func pair(message []byte) (key, value string, err error) {
-	err = fields(message, func(f field) error {
-		switch f.number {
-		case 1:
-			key = string(f.bytes)
-		case 2:
-			value = string(f.bytes)
-		}
-		return nil
-	})
-	return key, value, err
-}
-
 func (m *Model) graph(message []byte) error {
 	var inputs []Value
 	err := fields(message, func(f field) error {

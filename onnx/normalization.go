@@ -10,13 +10,6 @@ import (
 	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
-// perChannel gives [C] the shape [1 C 1 ...] with the given number of axes.
-func (t *translator) perChannel(v *graph.Node, axes int) *graph.Node {
-	shape := slices.Repeat([]int{1}, max(2, axes))
-	shape[1] = graph.ShapeOf(v).Elements()
-	return t.view(v, shape)
-}
-
 // groupNormalization translates GroupNormalization and, with a group per channel,
 // InstanceNormalization.
 func groupNormalization(t *translator) ([]value, error) {

@@ -4,9 +4,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
 // pad translates Pad. Zeros around images stay a margin of the value, which a convolution or
@@ -53,9 +50,6 @@ func pad(t *translator, x value) (value, error) {
 	return x, nil
 }
 
-// margin is rows and columns of zeros around images, for each axis.
-type margin struct{ before, after [2]int }
-
 // imageMargin returns the margin that pads images on their last two axes, and nil if the padding is
 // of another kind, or large enough to be worth checking.
 func imageMargin(x value, before, after []int) *margin {
@@ -70,97 +64,3 @@ func imageMargin(x value, before, after []int) *margin {
 
 // maxMargin is the maximum width of a margin.
 const maxMargin = 1 << 10
-
-// surrounded puts the margin around the images.
-func (t *translator) surrounded(v value) (value, error) {
-	y := value{node: v.node}
-	for i := range 2 {
-		if v.margin.before[i]+v.margin.after[i] == 0 {
-			continue
-		}
-		var err error
-		if y, err = t.filled(y, 2+i, v.margin.before[i], v.margin.after[i], 0); err != nil {
-			return value{}, err
-		}
-	}
-	return y, nil
-}
-
-// padded extends an axis on both sides; negative numbers crop it.
-func (t *translator) padded(x value, axis, before, after int, mode string, fill float64) (value, error) {
-	extent := x.shape()[axis]
-	if total := extent + before + after; total < 1 || max(abs(before), abs(after)) > maxFolded {
-		return value{}, errors.Errorf("pads %d and %d of axis %d of shape %v leave nothing, or are too large", before, after, axis, x.shape())
-	}
-	indices := span(-before, 1, extent+before+after)
-	if mode == "constant" && (before > 0 || after > 0) {
-		return t.filled(x, axis, before, after, fill)
-	}
-	for k, i := range indices {
-		switch mode {
-		case "constant": // only crops
-		case "edge":
-			i = max(0, min(extent-1, i))
-		case "wrap":
-			i = ((i % extent) + extent) % extent
-		case "reflect":
-			if extent == 1 {
-				i = 0
-				break
-			}
-			period := 2 * (extent - 1)
-			if i = ((i % period) + period) % period; i >= extent {
-				i = period - i
-			}
-		default:
-			return value{}, errors.Errorf("mode must be constant, reflect, edge or wrap, got %q", mode)
-		}
-		indices[k] = i
-	}
-	return t.take(x, axis, indices)
-}
-
-// filled pads an axis with a number.
-func (t *translator) filled(x value, axis, before, after int, fill float64) (value, error) {
-	extent := x.shape()[axis]
-	if before < 0 || after < 0 { // crop that side first
-		cropped := span(max(0, -before), 1, extent-max(0, -before)-max(0, -after))
-		var err error
-		if x, err = t.take(x, axis, cropped); err != nil {
-			return value{}, err
-		}
-		extent, before, after = len(cropped), max(0, before), max(0, after)
-	}
-	total := before + extent + after
-	margin := make([]int, len(x.shape()))
-	for i := range margin {
-		margin[i] = 1
-	}
-	margin[axis] = total
-	edges := &ndarray{margin, Float32, make([]float64, total)}
-	for i := range total {
-		if i < before || i >= before+extent {
-			edges.values[i] = fill
-		}
-	}
-	if x.array != nil {
-		side := func(count int) *ndarray {
-			shape := slices.Clone(x.shape())
-			shape[axis] = count
-			return &ndarray{shape, x.array.kind, slices.Repeat([]float64{fill}, product(shape))}
-		}
-		y, err := joined([]*ndarray{side(before), x.array, side(after)}, axis)
-		return value{array: y}, err
-	}
-	y := t.b.Apply(array.Unslice{Slice: array.Slice{Axis: axis, Start: before, Step: 1, Count: extent}, Extent: total}, x.node)
-	if fill != 0 {
-		mask, err := t.constant(edges)
-		if err != nil {
-			return value{}, err
-		}
-		y = t.b.Apply(op.Add{}, y, mask)
-	}
-	return value{node: y}, t.b.Err()
-}
-
-func abs(v int) int { return max(v, -v) }

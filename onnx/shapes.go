@@ -4,46 +4,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op/array"
 )
-
-// operand is input i as it is: an array if its values are known and it is not a sampled weight,
-// otherwise a node.
-func (t *translator) operand(i int) (value, error) {
-	if !t.has(i) {
-		return value{}, errors.Errorf("input %d is missing", i)
-	}
-	return t.weightOrNode(t.inputs[i])
-}
-
-// weightOrNode returns a value as an array if it is known and not a sampled weight, otherwise as a
-// node.
-func (t *translator) weightOrNode(name string) (value, error) {
-	v, ok := t.values[name]
-	if ok && v.array != nil {
-		return value{array: v.array}, nil
-	}
-	if w := t.model.tensors[name]; w != nil && t.constantWeight(w) {
-		return value{array: w.array()}, nil
-	}
-	node, err := t.nodeOf(name)
-	return value{node: node}, err
-}
-
-func (v value) shape() []int {
-	if v.array != nil {
-		return v.array.shape
-	}
-	shape := slices.Clone(graph.ShapeOf(v.node))
-	if v.margin != nil {
-		for i := range 2 {
-			shape[2+i] += v.margin.before[i] + v.margin.after[i]
-		}
-	}
-	return shape
-}
 
 // moved is the translation of an operator that only rearranges the elements of its first input:
 // known values are rearranged at once. arrange returns the rearranged value.
@@ -56,16 +17,6 @@ func moved(arrange func(t *translator, x value) (value, error)) translation {
 		y, err := arrange(t, x)
 		return []value{y}, err
 	}
-}
-
-func (t *translator) reshaped(x value, shape []int) (value, error) {
-	if product(shape) != product(x.shape()) {
-		return value{}, errors.Errorf("shape %v must have the elements of %v", shape, x.shape())
-	}
-	if x.array != nil {
-		return value{array: x.array.reshaped(shape)}, nil
-	}
-	return value{node: t.view(x.node, shape)}, t.b.Err()
 }
 
 func reshape(t *translator, x value) (value, error) {
@@ -180,17 +131,6 @@ func transpose(t *translator, x value) (value, error) {
 		}
 	}
 	return t.transposed(x, axes)
-}
-
-func (t *translator) transposed(x value, axes []int) (value, error) {
-	if x.array != nil {
-		y, err := x.array.transposed(axes)
-		return value{array: y}, err
-	}
-	if slices.IsSorted(axes) {
-		return x, nil
-	}
-	return value{node: t.b.Apply(array.TransposeBy(axes...), x.node)}, t.b.Err()
 }
 
 func expand(t *translator, x value) (value, error) {

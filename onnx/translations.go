@@ -10,68 +10,60 @@ import (
 	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
-// translation makes the outputs of the node that is being translated.
-type translation func(t *translator) ([]value, error)
+// translations has the translation of each operator of the standard domain.
+var translations = map[string]translation{
+	// elementwise
+	"Abs": function(math.Abs, op.Abs{}), "Neg": function(func(x float64) float64 { return -x }, op.Negate{}),
+	"Exp": function(math.Exp, op.Exp{}), "Log": function(math.Log, op.Log{}), "Sqrt": function(math.Sqrt, op.Sqrt{}),
+	"Reciprocal": unary(func(x float64) float64 { return 1 / x }, reciprocal),
+	"Floor":      known(math.Floor), "Ceil": known(math.Ceil), "Round": known(math.RoundToEven),
+	"Not":  known(func(x float64) float64 { return 1 - x }),
+	"Relu": function(nil, op.ReLU{}), "Sigmoid": function(nil, op.Sigmoid{}), "Tanh": function(nil, op.Tanh{}), "Erf": function(math.Erf, op.Erf{}),
+	"Softplus": function(nil, op.Softplus{}), "Softsign": function(nil, op.Softsign{}),
+	"Elu": curve(func(t *translator, x *graph.Node) *graph.Node {
+		return t.b.Apply(op.ELU{Alpha: t.float("alpha", 1)}, x)
+	}),
+	"Celu": curve(celu), "Selu": curve(selu), "LeakyRelu": curve(leakyReLU), "ThresholdedRelu": curve(thresholdedReLU),
+	"HardSigmoid": curve(func(t *translator, x *graph.Node) *graph.Node {
+		return t.hardSigmoid(x, t.float("alpha", 0.2), t.float("beta", 0.5))
+	}),
+	"HardSwish": curve(func(t *translator, x *graph.Node) *graph.Node {
+		return t.b.Apply(op.Multiply{}, x, t.hardSigmoid(x, 1.0/6, 0.5))
+	}),
+	"Swish": curve(swish), "Mish": curve(mish), "Gelu": curve(gelu), "Clip": clip, "PRelu": prelu,
+	"Add": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
+	"Sum": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
+	"Sub": twoInputs(func(x, y float64) float64 { return x - y }, apply2(op.Subtract{})),
+	"Mul": twoInputs(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{})),
+	"Div": div, "Pow": twoInputs(math.Pow, apply2(op.Power{})), "Mean": mean,
+	"Max": twoInputs(math.Max, extremum(false)), "Min": twoInputs(math.Min, extremum(true)),
+	"Equal":          compare(func(x, y float64) bool { return x == y }, apply2(op.Compare{Equal: true})),
+	"Less":           compare(func(x, y float64) bool { return x < y }, apply2(op.Compare{Less: true})),
+	"LessOrEqual":    compare(func(x, y float64) bool { return x <= y }, apply2(op.Compare{Less: true, Equal: true})),
+	"Greater":        compare(func(x, y float64) bool { return x > y }, swapped(op.Compare{Less: true})),
+	"GreaterOrEqual": compare(func(x, y float64) bool { return x >= y }, swapped(op.Compare{Less: true, Equal: true})),
+	"And":            compare(func(x, y float64) bool { return x*y != 0 }, apply2(op.Multiply{})),
 
-// translations has the translation of each operator of the standard domain. It is filled by init,
-// since some translations look at others.
-var translations map[string]translation
+	// convolutions, pooling, normalisation
+	"Conv": conv, "ConvTranspose": convTranspose, "MaxPool": pooling(false), "AveragePool": pooling(true),
+	"GlobalAveragePool": global(true), "GlobalMaxPool": global(false),
+	"BatchNormalization": batchNormalization, "InstanceNormalization": groupNormalization, "GroupNormalization": groupNormalization,
+	"LayerNormalization": layerNormalization, "LRN": curve(lrn),
 
-func init() {
-	translations = map[string]translation{
-		// elementwise
-		"Abs": function(math.Abs, op.Abs{}), "Neg": function(func(x float64) float64 { return -x }, op.Negate{}),
-		"Exp": function(math.Exp, op.Exp{}), "Log": function(math.Log, op.Log{}), "Sqrt": function(math.Sqrt, op.Sqrt{}),
-		"Reciprocal": unary(func(x float64) float64 { return 1 / x }, reciprocal),
-		"Floor":      known(math.Floor), "Ceil": known(math.Ceil), "Round": known(math.RoundToEven),
-		"Not":  known(func(x float64) float64 { return 1 - x }),
-		"Relu": function(nil, op.ReLU{}), "Sigmoid": function(nil, op.Sigmoid{}), "Tanh": function(nil, op.Tanh{}), "Erf": function(math.Erf, op.Erf{}),
-		"Softplus": function(nil, op.Softplus{}), "Softsign": function(nil, op.Softsign{}),
-		"Elu": curve(func(t *translator, x *graph.Node) *graph.Node {
-			return t.b.Apply(op.ELU{Alpha: t.float("alpha", 1)}, x)
-		}),
-		"Celu": curve(celu), "Selu": curve(selu), "LeakyRelu": curve(leakyReLU), "ThresholdedRelu": curve(thresholdedReLU),
-		"HardSigmoid": curve(func(t *translator, x *graph.Node) *graph.Node {
-			return t.hardSigmoid(x, t.float("alpha", 0.2), t.float("beta", 0.5))
-		}),
-		"HardSwish": curve(func(t *translator, x *graph.Node) *graph.Node {
-			return t.b.Apply(op.Multiply{}, x, t.hardSigmoid(x, 1.0/6, 0.5))
-		}),
-		"Swish": curve(swish), "Mish": curve(mish), "Gelu": curve(gelu), "Clip": clip, "PRelu": prelu,
-		"Add": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
-		"Sum": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
-		"Sub": twoInputs(func(x, y float64) float64 { return x - y }, apply2(op.Subtract{})),
-		"Mul": twoInputs(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{})),
-		"Div": div, "Pow": twoInputs(math.Pow, apply2(op.Power{})), "Mean": mean,
-		"Max": twoInputs(math.Max, extremum(false)), "Min": twoInputs(math.Min, extremum(true)),
-		"Equal":          compare(func(x, y float64) bool { return x == y }, apply2(op.Compare{Equal: true})),
-		"Less":           compare(func(x, y float64) bool { return x < y }, apply2(op.Compare{Less: true})),
-		"LessOrEqual":    compare(func(x, y float64) bool { return x <= y }, apply2(op.Compare{Less: true, Equal: true})),
-		"Greater":        compare(func(x, y float64) bool { return x > y }, swapped(op.Compare{Less: true})),
-		"GreaterOrEqual": compare(func(x, y float64) bool { return x >= y }, swapped(op.Compare{Less: true, Equal: true})),
-		"And":            compare(func(x, y float64) bool { return x*y != 0 }, apply2(op.Multiply{})),
+	// products, rows, reductions
+	"Gemm": gemm, "MatMul": matMul, "Softmax": rows(op.Softmax{}), "LogSoftmax": rows(array.LogSoftmax{}),
+	"ReduceMean": reduction(over(func(axes op.Axes) graph.Op { return op.Mean{Axes: axes} }), 0, func(total, x float64) float64 { return total + x },
+		func(total float64, n int) float64 { return total / float64(n) }),
+	"ReduceSum":  reduction(over(func(axes op.Axes) graph.Op { return op.Sum{Axes: axes} }), 0, func(total, x float64) float64 { return total + x }, unchanged),
+	"ReduceProd": reduction(nil, 1, func(total, x float64) float64 { return total * x }, unchanged),
+	"ReduceMax":  reduction(maximum(false), math.Inf(-1), math.Max, unchanged), "ReduceMin": reduction(maximum(true), math.Inf(1), math.Min, unchanged),
 
-		// convolutions, pooling, normalisation
-		"Conv": conv, "ConvTranspose": convTranspose, "MaxPool": pooling(false), "AveragePool": pooling(true),
-		"GlobalAveragePool": global(true), "GlobalMaxPool": global(false),
-		"BatchNormalization": batchNormalization, "InstanceNormalization": groupNormalization, "GroupNormalization": groupNormalization,
-		"LayerNormalization": layerNormalization, "LRN": curve(lrn),
-
-		// products, rows, reductions
-		"Gemm": gemm, "MatMul": matMul, "Softmax": rows(op.Softmax{}), "LogSoftmax": rows(array.LogSoftmax{}),
-		"ReduceMean": reduction(over(func(axes op.Axes) graph.Op { return op.Mean{Axes: axes} }), 0, func(total, x float64) float64 { return total + x },
-			func(total float64, n int) float64 { return total / float64(n) }),
-		"ReduceSum":  reduction(over(func(axes op.Axes) graph.Op { return op.Sum{Axes: axes} }), 0, func(total, x float64) float64 { return total + x }, unchanged),
-		"ReduceProd": reduction(nil, 1, func(total, x float64) float64 { return total * x }, unchanged),
-		"ReduceMax":  reduction(maximum(false), math.Inf(-1), math.Max, unchanged), "ReduceMin": reduction(maximum(true), math.Inf(1), math.Min, unchanged),
-
-		// shapes
-		"Identity": moved(identity), "Dropout": dropout, "Cast": moved(castTo), "CastLike": moved(identity),
-		"Reshape": moved(reshape), "Flatten": moved(flatten), "Squeeze": moved(squeeze), "Unsqueeze": moved(unsqueeze),
-		"Transpose": moved(transpose), "Slice": moved(slice), "Gather": moved(gather), "Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
-		"Concat": concat, "Split": split, "Shape": shapeOf, "Size": sizeOf, "Constant": constantNode, "ConstantOfShape": constantOfShape,
-		"Range": rangeOf, "Where": where,
-	}
+	// shapes
+	"Identity": moved(identity), "Dropout": dropout, "Cast": moved(castTo), "CastLike": moved(identity),
+	"Reshape": moved(reshape), "Flatten": moved(flatten), "Squeeze": moved(squeeze), "Unsqueeze": moved(unsqueeze),
+	"Transpose": moved(transpose), "Slice": moved(slice), "Gather": moved(gather), "Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
+	"Concat": concat, "Split": split, "Shape": shapeOf, "Size": sizeOf, "Constant": constantNode, "ConstantOfShape": constantOfShape,
+	"Range": rangeOf, "Where": where,
 }
 
 func identity(_ *translator, x value) (value, error) { return x, nil }

@@ -122,3 +122,17 @@ func whole(number protowire.Number, v int) []byte {
 func float(number protowire.Number, v float64) []byte {
 	return protowire.AppendFixed32(protowire.AppendTag(nil, number, protowire.Fixed32Type), math.Float32bits(float32(v)))
 }
+
+// pair reads an entry of strings, key and value.
+func pair(message []byte) (key, value string, err error) {
+	err = fields(message, func(f field) error {
+		switch f.number {
+		case 1:
+			key = string(f.bytes)
+		case 2:
+			value = string(f.bytes)
+		}
+		return nil
+	})
+	return key, value, err
+}

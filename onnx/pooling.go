@@ -1,0 +1,176 @@
+package onnx
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+)
+
+// pooling translates MaxPool and AveragePool over any number of axes.
+func pooling(average bool) translation {
+	return func(t *translator) ([]value, error) {
+		x, err := t.x(0)
+		if err != nil {
+			return nil, err
+		}
+		if len(t.outputs) > 1 && t.outputs[1] != "" {
+			return nil, errors.New("the places of the maxima, output 1, are not supported")
+		}
+		shape := graph.ShapeOf(x)
+		if len(shape) < 3 {
+			return nil, errors.Errorf("images must have at least one axis, got %v", shape)
+		}
+		w, err := t.windowOf(shape[2:], nil)
+		if err != nil {
+			return nil, err
+		}
+		p := &pool{translator: t, window: w, average: average, countPadding: t.integer("count_include_pad", 0) != 0}
+		p.open(shape[2:], t.integer("ceil_mode", 0) != 0)
+		y, err := p.apply(x)
+		return []value{{node: y}}, err
+	}
+}
+
+// pool is a pooling with the size of its output.
+type pool struct {
+	*translator
+	*window
+	average, countPadding bool
+	out                   []int
+	beyond                []int // elements after the padding that the last windows reach, by rounding up
+}
+
+// open computes the size of the output. With ceil, a window that reaches beyond the padding counts,
+// unless it would begin there.
+func (p *pool) open(image []int, ceil bool) {
+	for i, extent := range image {
+		room := extent + p.before[i] + p.after[i] - p.reach(i)
+		n := room/p.stride[i] + 1
+		if room < 0 {
+			n = 0
+		}
+		if ceil && room%p.stride[i] != 0 && n*p.stride[i] < extent+p.before[i] {
+			n++
+		}
+		p.out = append(p.out, n)
+		p.beyond = append(p.beyond, max(0, (n-1)*p.stride[i]+p.reach(i)-(extent+p.before[i]+p.after[i])))
+	}
+}
+
+func (p *pool) apply(x *graph.Node) (*graph.Node, error) {
+	shape := graph.ShapeOf(x)
+	if slices.Min(p.out) < 1 {
+		return nil, errors.Errorf("windows of %v do not fit into images of %v", p.kernel, shape[2:])
+	}
+	plain := p.symmetric() && slices.Max(p.beyond) == 0 && slices.Max(p.dilation) == 1
+	for i := range p.before {
+		plain = plain && p.before[i] < p.kernel[i] // as the ops require
+	}
+	padded := slices.Max(p.before) > 0
+	if plain && len(shape) == 4 && !(p.average && p.countPadding && padded) {
+		if p.average {
+			return p.b.Apply(op.AveragePool2D{Window: pair2(p.kernel), Stride: pair2(p.stride), Padding: pair2(p.before)}, x), p.b.Err()
+		}
+		return p.b.Apply(op.MaxPool2D{Window: pair2(p.kernel), Stride: pair2(p.stride), Padding: pair2(p.before)}, x), p.b.Err()
+	}
+	return p.byTaps(x)
+}
+
+// byTaps combines the taps of the windows one by one: the general case, for unequal padding,
+// windows that reach beyond it, dilations, and any number of axes.
+func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
+	shape := graph.ShapeOf(x)
+	fill := 0.0
+	if !p.average {
+		fill = -math.MaxFloat32
+	}
+	y := value{node: x}
+	for i := range p.before {
+		var err error
+		if after := p.after[i] + p.beyond[i]; p.before[i]+after > 0 {
+			if y, err = p.filled(y, 2+i, p.before[i], after, fill); err != nil {
+				return nil, err
+			}
+		}
+	}
+	// Axis by axis: maxima and sums of windows are those of their lines'.
+	for i := range p.before {
+		var combined *graph.Node
+		for tap := range p.kernel[i] {
+			at := span(tap*p.dilation[i], p.stride[i], p.out[i])
+			part, err := p.take(y, 2+i, at)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case combined == nil:
+				combined = part.node
+			case p.average:
+				combined = p.b.Apply(op.Add{}, combined, part.node)
+			default:
+				combined = p.b.Apply(array.Extremum{}, combined, part.node)
+			}
+		}
+		y = value{node: combined}
+	}
+	if !p.average {
+		return y.node, p.b.Err()
+	}
+	counts, err := p.constant(p.counts(shape[2:]))
+	if err != nil {
+		return nil, err
+	}
+	return p.b.Apply(op.Divide{}, y.node, counts), p.b.Err()
+}
+
+// counts returns how many elements each window averages over, as [1 1 P Q ...].
+func (p *pool) counts(image []int) *ndarray {
+	shape := append([]int{1, 1}, p.out...)
+	counts := &ndarray{shape, Float32, slices.Repeat([]float64{1}, product(shape))}
+	index := make([]int, len(shape))
+	for n := range counts.values {
+		for i, extent := range image {
+			low, high := 0, extent
+			if p.countPadding {
+				low, high = -p.before[i], extent+p.after[i]
+			}
+			inside := 0
+			for tap := range p.kernel[i] {
+				if at := index[2+i]*p.stride[i] - p.before[i] + tap*p.dilation[i]; at >= low && at < high {
+					inside++
+				}
+			}
+			counts.values[n] *= float64(inside)
+		}
+		advance(index, shape)
+	}
+	return counts
+}
+
+// global pools whole images and keeps their axes with extent 1.
+func global(average bool) translation {
+	return func(t *translator) ([]value, error) {
+		x, err := t.x(0)
+		if err != nil {
+			return nil, err
+		}
+		shape := graph.ShapeOf(x)
+		if len(shape) < 3 {
+			return nil, errors.Errorf("images must have at least one axis, got %v", shape)
+		}
+		rows := t.view(x, []int{shape[0] * shape[1], product(shape[2:])})
+		var y *graph.Node
+		if average {
+			y = t.b.Apply(op.Mean{Axes: op.AxesOf(1)}, rows)
+		} else {
+			y = t.b.Apply(array.RowMaximum{}, rows)
+		}
+		kept := append([]int{shape[0], shape[1]}, slices.Repeat([]int{1}, len(shape)-2)...)
+		return []value{{node: t.view(y, kept)}}, t.b.Err()
+	}
+}
