@@ -17,8 +17,8 @@
 //  4. With several GPUs, each gets a shard of the chains (runner.go).
 //
 // Run launches a step's calls, or those of several steps in a row, as one CUDA graph, whose edges
-// are what the calls' data require (graph.go), and waits once at the end. Writes go through pinned
-// memory and do not wait.
+// are what the calls' data require (graph.go), and waits once at the end (run.go). Writes go
+// through pinned memory and do not wait.
 //
 // # The driver
 //

@@ -72,7 +72,7 @@ func (c *Compiled) compile(g *gpu) error {
 		return string(bytes.TrimSpace(text))
 	}
 	var module, function handle
-	code := g.cuModuleLoadDataEx(&module, cString(g.ptx(g.kernelFiles[c.Symbol], c.Symbol, g.pdl)), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.kernelFiles[c.Symbol].ptx(c.Symbol, g.pdl)), uint32(len(options)), &options[0], &values[0])
 	c.Log = written(info)
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		return errors.Wrapf(err, "the driver's compiler says %q%s", written(complaint), hint(code))

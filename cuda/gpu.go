@@ -104,6 +104,14 @@ func (g *gpu) capabilityText() string {
 	return text
 }
 
+// target is what a workload is planned for when some of its chains are on the GPU.
+func (g *gpu) target(precision Precision, chains int) plan.Target {
+	return plan.Target{
+		Precision: precision, Multiprocessors: g.Multiprocessors, Capability: g.capability(), Chains: chains, Shared: g.maxShared,
+		WGMMA: g.wgmma, NoPacking: !g.packing, NoWindows: !g.windows, NoPixels: !g.pixels, NoRounding: !g.rounding,
+	}
+}
+
 // String returns "GPU 0 (NVIDIA H200)".
 func (g *gpu) String() string { return fmt.Sprintf("GPU %d (%s)", g.Index, g.Info.Name) }
 

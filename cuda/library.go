@@ -8,13 +8,6 @@ import (
 	"github.com/pkg/errors"
 )
 
-// DriverVariable names the environment variable that has the driver library's file.
-const DriverVariable = "POLLEN_CUDA_DRIVER"
-
-// minDriver is the first CUDA whose driver reads the kernels' PTX, as cuDriverGetVersion reports
-// it: 11.8.
-const minDriver = 11080
-
 // DriverError is the error of a driver call.
 type DriverError struct {
 	Call    string // such as "cuMemAlloc_v2"
@@ -66,10 +59,6 @@ func newLibrary(d driver, path string) (*library, error) {
 	return l, nil
 }
 
-func tooOld(version int) error {
-	return errors.Errorf("it supports CUDA %s, but the kernels need %s: update NVIDIA's driver", versionString(version), versionString(minDriver))
-}
-
 // noGPU is the error of a driver that finds no GPU, which has one cause that users overlook.
 func (l *library) noGPU() error {
 	hidden := ""
@@ -101,9 +90,6 @@ func hint(code result) string {
 	}
 	return ""
 }
-
-// versionString formats a version of CUDA, 1000 major + 10 minor, as "13.0".
-func versionString(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
 // check turns a call's result into a *DriverError. Every call of the driver goes through it.
 func (l *library) check(call string, code result) error {

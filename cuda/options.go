@@ -17,3 +17,6 @@ type Options struct {
 
 	sequential bool // makes each call of a CUDA graph follow the one before it; measurements compare with that
 }
+
+// DriverVariable names the environment variable that has the driver library's file.
+const DriverVariable = "POLLEN_CUDA_DRIVER"

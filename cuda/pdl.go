@@ -28,7 +28,7 @@ var pdlEdge = edgeData{from: 1, kind: 1}
 
 // ptx returns the text that the driver compiles. With pdl the kernel waits for the end of the one
 // that it follows before its first instruction that needs more than registers and parameters.
-func (g *gpu) ptx(s *ptxFile, symbol string, pdl bool) string {
+func (s *ptxFile) ptx(symbol string, pdl bool) string {
 	text := s.head + s.entries[symbol].Body
 	if pdl {
 		return kernels.Dependent(text)

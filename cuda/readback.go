@@ -9,26 +9,6 @@ import (
 // maxReadbackBytes limits what is read back of each chain.
 const maxReadbackBytes = 64 << 10
 
-// readback is memory of the Chain arena that is copied to the host at the end of each run, before
-// the run's only synchronization.
-//
-// A session reads its metrics from all chains after each run. Reading them one by one costs a
-// synchronization each. So once the same bytes have been read from chain 0, 1, ... to the last,
-// each run also copies them to pinned memory, where the next reads find them. A run after which
-// nothing was read ends that.
-type readback struct {
-	memory unsafe.Pointer // pinned; chain c's bytes begin at c*bytes
-	source address        // of chain 0
-	bytes  int            // of each chain; 0 if nothing is read back
-	valid  bool           // whether memory has what the GPU has
-	used   bool           // whether memory was read since the last run
-
-	// The reads that may become a readback: of candidateBytes at candidate in chain 0, and so on.
-	candidate      address
-	candidateBytes int
-	nextChain      int // the chain whose read would continue the series, or -1
-}
-
 // cached fills dst from the readback and returns true, if it holds these bytes. base is their
 // address in chain 0.
 func (p *shard) cached(base address, chain int, dst []byte) bool {

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"slices"
 	"unsafe"
 
@@ -47,6 +46,26 @@ type shard struct {
 type boundCall struct {
 	plan.Call
 	function handle
+}
+
+// readback is memory of the Chain arena that is copied to the host at the end of each run, before
+// the run's only synchronization.
+//
+// A session reads its metrics from all chains after each run. Reading them one by one costs a
+// synchronization each. So once the same bytes have been read from chain 0, 1, ... to the last,
+// each run also copies them to pinned memory, where the next reads find them. A run after which
+// nothing was read ends that.
+type readback struct {
+	memory unsafe.Pointer // pinned; chain c's bytes begin at c*bytes
+	source address        // of chain 0
+	bytes  int            // of each chain; 0 if nothing is read back
+	valid  bool           // whether memory has what the GPU has
+	used   bool           // whether memory was read since the last run
+
+	// The reads that may become a readback: of candidateBytes at candidate in chain 0, and so on.
+	candidate      address
+	candidateBytes int
+	nextChain      int // the chain whose read would continue the series, or -1
 }
 
 // load plans a workload, compiles its kernels, and allocates memory for some of its chains.
@@ -243,139 +262,4 @@ func (p *shard) free() error {
 		}
 	}
 	return r.first
-}
-
-// run makes steps of all chains and waits for the end.
-func (p *shard) run(steps int) error {
-	return p.do(func() error {
-		p.readback.valid = false
-		if p.synchronous {
-			return p.runSynchronously(steps)
-		}
-		start := p.launchGraphs
-		if p.graphs == "off" {
-			start = p.launchSteps
-		}
-		if err := start(steps); err != nil {
-			return err
-		}
-		if err := p.startReadback(); err != nil {
-			return err
-		}
-		err := p.synchronize()
-		p.readback.valid = p.readback.bytes > 0 && err == nil
-		return errors.Wrap(err, "cuda: a launch of this run (Options.Synchronous or "+GraphsVariable+"=slow names the launch)")
-	})
-}
-
-// launchGraphs launches steps as CUDA graphs, without waiting.
-func (p *shard) launchGraphs(steps int) error {
-	if together := p.stepsPerGraph(); together > 1 {
-		for ; steps >= together; steps -= together {
-			if err := p.replay(&p.multiStepGraph, together); err != nil {
-				return err
-			}
-		}
-	}
-	for ; steps > 0; steps-- {
-		if err := p.replay(&p.stepGraph, 1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// launchSteps launches the calls of steps one by one, without waiting.
-func (p *shard) launchSteps(steps int) error {
-	for range steps {
-		if err := p.launchAll(p.step, 0, p.chains); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// runSynchronously waits after each call, so that an error belongs to that call. Otherwise the
-// driver reports an error of a kernel at some later call.
-func (p *shard) runSynchronously(steps int) error {
-	for range steps {
-		for i := range p.step {
-			if err := p.launchAndWait(p.step[i:i+1], 0, p.chains); err != nil {
-				return err
-			}
-		}
-	}
-	return p.synchronize()
-}
-
-// launchAndWait launches calls for some of the shard's chains, and waits. The calls must be those
-// of one launch, which an error names.
-func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
-	p.readback.valid = false
-	if err := p.launchAll(starts, chain, chains); err != nil {
-		return err
-	}
-	err := p.synchronize()
-	if err != nil && len(starts) > 0 {
-		return inLaunch(err, &p.launches[starts[0].Launch])
-	}
-	return err
-}
-
-// launchAll launches calls one by one for some of the shard's chains, without waiting.
-func (p *shard) launchAll(starts []boundCall, chain, chains int) error {
-	for _, s := range starts {
-		n := p.node(s, chain, chains)
-		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
-		if err := p.check("cuLaunchKernel", code); err != nil {
-			return p.callError(err, s, n)
-		}
-	}
-	return nil
-}
-
-// callError wraps an error with the call that caused it.
-func (p *shard) callError(err error, s boundCall, n kernelNode) error {
-	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", s.Symbol, n.grid, s.Threads, s.Shared)
-	return inLaunch(err, &p.launches[s.Launch])
-}
-
-// node returns a call as the driver takes it, for chains chains from chain on. They are the grid's
-// third dimension.
-func (p *shard) node(s boundCall, chain, chains int) kernelNode {
-	values, places := p.parameters(s.Call, chain)
-	pointers := make([]unsafe.Pointer, len(places)+1)
-	for j, place := range places {
-		pointers[j] = unsafe.Pointer(&values[place])
-	}
-	return kernelNode{
-		function: s.function, grid: [3]uint32{uint32(s.Blocks[0]), uint32(max(1, s.Blocks[1])), uint32(chains)},
-		block: [3]uint32{uint32(s.Threads), 1, 1}, shared: uint32(s.Shared), parameters: &pointers[0],
-	}
-}
-
-// parameters returns the values of a kernel's parameters, and at which byte each begins. A buffer
-// is passed as an address and a stride, struct { T *base; uint64 stride } in the kernels, who add
-// blockIdx.z strides. Every value takes 16 bytes here; the driver reads as much of it as the
-// kernel's parameter has.
-func (p *shard) parameters(c plan.Call, chain int) (values []byte, places []int) {
-	value := func(a tensor.Argument) (low, high uint64) {
-		b := a.Buffer
-		if b == nil {
-			return a.Bits, 0
-		}
-		high = p.stride[b.Arena]
-		return uint64(p.memory[b.Arena]) + uint64(b.Offset) + uint64(chain)*high, high
-	}
-	if c.RowEnds != nil {
-		return rowsParameter(c, value), []int{0}
-	}
-	values = make([]byte, 0, 16*len(c.Arguments))
-	for _, a := range c.Arguments {
-		places = append(places, len(values))
-		low, high := value(a)
-		values = binary.NativeEndian.AppendUint64(values, low)
-		values = binary.NativeEndian.AppendUint64(values, high)
-	}
-	return values, places
 }

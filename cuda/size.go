@@ -38,11 +38,3 @@ func (d *device) Free() (bytes int, err error) {
 	}
 	return bytes, nil
 }
-
-// target is what a workload is planned for when some of its chains are on the GPU.
-func (g *gpu) target(precision Precision, chains int) plan.Target {
-	return plan.Target{
-		Precision: precision, Multiprocessors: g.Multiprocessors, Capability: g.capability(), Chains: chains, Shared: g.maxShared,
-		WGMMA: g.wgmma, NoPacking: !g.packing, NoWindows: !g.windows, NoPixels: !g.pixels, NoRounding: !g.rounding,
-	}
-}

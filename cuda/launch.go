@@ -1,0 +1,83 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// launchAndWait launches calls for some of the shard's chains, and waits. The calls must be those
+// of one launch, which an error names.
+func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
+	p.readback.valid = false
+	if err := p.launchAll(starts, chain, chains); err != nil {
+		return err
+	}
+	err := p.synchronize()
+	if err != nil && len(starts) > 0 {
+		return inLaunch(err, &p.launches[starts[0].Launch])
+	}
+	return err
+}
+
+// launchAll launches calls one by one for some of the shard's chains, without waiting.
+func (p *shard) launchAll(starts []boundCall, chain, chains int) error {
+	for _, s := range starts {
+		n := p.node(s, chain, chains)
+		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
+		if err := p.check("cuLaunchKernel", code); err != nil {
+			return p.callError(err, s, n)
+		}
+	}
+	return nil
+}
+
+// callError wraps an error with the call that caused it.
+func (p *shard) callError(err error, s boundCall, n kernelNode) error {
+	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", s.Symbol, n.grid, s.Threads, s.Shared)
+	return inLaunch(err, &p.launches[s.Launch])
+}
+
+// node returns a call as the driver takes it, for chains chains from chain on. They are the grid's
+// third dimension.
+func (p *shard) node(s boundCall, chain, chains int) kernelNode {
+	values, places := p.parameters(s.Call, chain)
+	pointers := make([]unsafe.Pointer, len(places)+1)
+	for j, place := range places {
+		pointers[j] = unsafe.Pointer(&values[place])
+	}
+	return kernelNode{
+		function: s.function, grid: [3]uint32{uint32(s.Blocks[0]), uint32(max(1, s.Blocks[1])), uint32(chains)},
+		block: [3]uint32{uint32(s.Threads), 1, 1}, shared: uint32(s.Shared), parameters: &pointers[0],
+	}
+}
+
+// parameters returns the values of a kernel's parameters, and at which byte each begins. A buffer
+// is passed as an address and a stride, struct { T *base; uint64 stride } in the kernels, who add
+// blockIdx.z strides. Every value takes 16 bytes here; the driver reads as much of it as the
+// kernel's parameter has.
+func (p *shard) parameters(c plan.Call, chain int) (values []byte, places []int) {
+	value := func(a tensor.Argument) (low, high uint64) {
+		b := a.Buffer
+		if b == nil {
+			return a.Bits, 0
+		}
+		high = p.stride[b.Arena]
+		return uint64(p.memory[b.Arena]) + uint64(b.Offset) + uint64(chain)*high, high
+	}
+	if c.RowEnds != nil {
+		return rowsParameter(c, value), []int{0}
+	}
+	values = make([]byte, 0, 16*len(c.Arguments))
+	for _, a := range c.Arguments {
+		places = append(places, len(values))
+		low, high := value(a)
+		values = binary.NativeEndian.AppendUint64(values, low)
+		values = binary.NativeEndian.AppendUint64(values, high)
+	}
+	return values, places
+}
