@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -28,24 +27,6 @@ type parts struct {
 	network layers.Sequential
 	images  samples.Images // shape and moments of the images
 	width   int            // of the features
-}
-
-// parts returns the network for images of a shape and a number of classes in two stages.
-func (s Spec) parts(images samples.Images, classes int) (p parts, err error) {
-	s = s.named()
-	p = parts{file: s.file, images: images.Empty()}
-	if !s.Frozen() {
-		p.network, err = s.Build(classes)
-		return p, err
-	}
-	if p.stem, err = s.stem(); err != nil {
-		return p, err
-	}
-	if p.network, err = s.completed(s.headNetwork(classes)); err != nil {
-		return p, err
-	}
-	p.width, err = p.file.width(p.stem, images.Shape())
-	return p, err
 }
 
 // inputs returns the shape of what the sampled network reads, without values.
@@ -258,38 +239,6 @@ func (e *extractor) key(pixels []byte) (key featurecache.Key) {
 	hash.Write(pixels)
 	hash.Sum(key[:0])
 	return key
-}
-
-// maxFeatureMemory is the number of bytes of features that are kept in memory.
-const maxFeatureMemory = 256 << 20
-
-// featureMemory keeps features, which the parts of a run need at different times. It forgets all of
-// them when they become too many.
-type featureMemory struct {
-	mu    sync.Mutex
-	rows  map[featurecache.Key][]float32
-	bytes int
-}
-
-// get copies the features of a key, and reports whether there are any.
-func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	row, ok := m.rows[key]
-	return ok && copy(to, row) == len(to)
-}
-
-// put keeps a copy of the features of a key.
-func (m *featureMemory) put(key featurecache.Key, row []float32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.bytes+4*len(row) > maxFeatureMemory || m.rows == nil {
-		m.rows, m.bytes = map[featurecache.Key][]float32{}, 0
-	}
-	if _, known := m.rows[key]; !known {
-		m.bytes += 4 * len(row)
-	}
-	m.rows[key] = append([]float32{}, row...)
 }
 
 // addFeatures adds what computing the features of n images takes, if the network has frozen ones:

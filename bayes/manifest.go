@@ -129,6 +129,14 @@ func ReadManifest(dir string) (m *Manifest, err error) {
 	return m, nil
 }
 
+// copiedModel returns the copy of the model in the directory of a run.
+func (m *Manifest) copiedModel(dir string) (*networkFile, error) {
+	if m.Model == nil || len(m.Model.Files) == 0 || !filepath.IsLocal(filepath.FromSlash(m.Model.Files[0])) {
+		return nil, errors.New("pollen: manifest: model must have at least one file below the run's directory")
+	}
+	return newNetworkFile(filepath.Join(dir, rundir.ModelDir, filepath.FromSlash(m.Model.Files[0])), m.Model.Digest), nil
+}
+
 func parseManifest(content []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(content, m); err != nil {

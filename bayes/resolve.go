@@ -8,7 +8,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -451,40 +450,4 @@ func (s Spec) checkLadder() error {
 		return invalid("temperatures %s: replica exchange cannot be combined with cycles or an anchor", joinNumbers(s.Temperatures))
 	}
 	return nil
-}
-
-// Build returns the network for a number of classes, from images to logits, with the layers that
-// the method adds to it.
-func (s Spec) Build(classes int) (network layers.Sequential, err error) {
-	s = s.named()
-	switch {
-	case s.Layers != nil:
-		network = s.Layers
-	case s.isPretrained():
-		var stem *stem
-		if stem, err = s.stem(); err != nil {
-			return nil, err
-		}
-		network, err = s.headNetwork(classes)
-		network = append(layers.Sequential{stem}, network...)
-	default:
-		network, err = namedNetwork(s.Network, classes)
-	}
-	return s.completed(network, err)
-}
-
-// completed returns a network with the layers that the method adds to it, or the error of making
-// it.
-func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential, error) {
-	if err != nil {
-		return nil, asInvalid(err)
-	}
-	c, err := kindOf(s.Method)
-	if err != nil {
-		return nil, err
-	}
-	if network, err = c.network(network); err != nil {
-		return nil, InvalidError{errors.WithMessage(err, "pollen: network")}
-	}
-	return network, nil
 }

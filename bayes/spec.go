@@ -269,6 +269,9 @@ func (s Spec) NetworkName() string {
 	return s.Network
 }
 
+// isPretrained reports whether the network is an ONNX file with a new head.
+func (s Spec) isPretrained() bool { return s.Layers == nil && isONNX(s.Network) }
+
 // written returns the specification with Layers as the text of a network file.
 func (s Spec) written() (Spec, error) {
 	if s.Layers == nil {

@@ -1,0 +1,39 @@
+package bayes
+
+import (
+	"sync"
+
+	"github.com/pollen-ml/pollen/internal/featurecache"
+)
+
+// maxFeatureMemory is the number of bytes of features that are kept in memory.
+const maxFeatureMemory = 256 << 20
+
+// featureMemory keeps features, which the parts of a run need at different times. It forgets all of
+// them when they become too many.
+type featureMemory struct {
+	mu    sync.Mutex
+	rows  map[featurecache.Key][]float32
+	bytes int
+}
+
+// get copies the features of a key, and reports whether there are any.
+func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	row, ok := m.rows[key]
+	return ok && copy(to, row) == len(to)
+}
+
+// put keeps a copy of the features of a key.
+func (m *featureMemory) put(key featurecache.Key, row []float32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bytes+4*len(row) > maxFeatureMemory || m.rows == nil {
+		m.rows, m.bytes = map[featurecache.Key][]float32{}, 0
+	}
+	if _, known := m.rows[key]; !known {
+		m.bytes += 4 * len(row)
+	}
+	m.rows[key] = append([]float32{}, row...)
+}
