@@ -1,41 +1,13 @@
 package bayes
 
 import (
-	"fmt"
-
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// DivergedError is the error of a run whose numbers did not stay finite: a loss, a weight or a
-// prediction was NaN or infinite. It is within an UnfinishedError. The samples that were kept
-// before are finite and can be used. Resume would repeat the same steps, and fail in the same one.
-type DivergedError struct {
-	// Method is the name of the method, or of the optimizer of its warm start.
-	Method string
-	// Advice is what may help.
-	Advice string
-	// Cause names the step, the chain, and what was not finite.
-	Cause error
-}
-
-// Error names the method and the step, and what may help.
-func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s diverged: %v; resuming would repeat this: start a new run with %s", e.Method, e.Cause, e.Advice)
-}
-
-// Unwrap returns the cause.
-func (e *DivergedError) Unwrap() error { return e.Cause }
-
-// isNotFinite reports whether an error is of numbers that are not finite.
-func isNotFinite(err error) bool {
-	return errors.As(err, new(*graph.NotFinite)) || errors.As(err, new(*samples.NotFiniteError))
-}
 
 // diverged returns a DivergedError for an error of numbers that are not finite, and other errors as
 // they are.
@@ -63,17 +35,6 @@ func (t *training) newProbe(device tensor.Device) (err error) {
 	return err
 }
 
-// checkFinite returns an error if a state has weights or predictions that are not finite. Such a
-// state is never kept: one of them would make an average of many samples NaN.
-func (t *job) checkFinite(states []samples.Sample) error {
-	for _, s := range states {
-		if err := t.probe.Check(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkStart refuses a sample of another run to start from, as it is in a chain now, that does not
 // predict finite probabilities.
 func (t *training) checkStart(chain int, s samples.Sample) error {
@@ -86,17 +47,6 @@ func (t *training) checkStart(chain int, s samples.Sample) error {
 		return InvalidError{err}
 	}
 	return nil
-}
-
-// draw writes Spec.Samples samples of every chain at the end of a run, as take returns them.
-func (t *job) draw(take func(chain, draw int) (samples.Sample, error)) error {
-	return t.writer.Draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) {
-		s, err := take(chain, draw)
-		if err == nil {
-			err = t.probe.Check(s)
-		}
-		return s, err
-	})
 }
 
 // finite returns those of some samples whose predictions are finite. Any other is a DamagedError,

@@ -5,8 +5,10 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/memory"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
 )
 
 // InvalidError is the error of a specification, data or an option that is not valid. It is a
@@ -52,6 +54,31 @@ func (e *UnfinishedError) Error() string {
 
 // Unwrap returns the cause: the context's error, or what failed.
 func (e *UnfinishedError) Unwrap() error { return e.Cause }
+
+// DivergedError is the error of a run whose numbers did not stay finite: a loss, a weight or a
+// prediction was NaN or infinite. It is within an UnfinishedError. The samples that were kept
+// before are finite and can be used. Resume would repeat the same steps, and fail in the same one.
+type DivergedError struct {
+	// Method is the name of the method, or of the optimizer of its warm start.
+	Method string
+	// Advice is what may help.
+	Advice string
+	// Cause names the step, the chain, and what was not finite.
+	Cause error
+}
+
+// Error names the method and the step, and what may help.
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("%s diverged: %v; resuming would repeat this: start a new run with %s", e.Method, e.Cause, e.Advice)
+}
+
+// Unwrap returns the cause.
+func (e *DivergedError) Unwrap() error { return e.Cause }
+
+// isNotFinite reports whether an error is of numbers that are not finite.
+func isNotFinite(err error) bool {
+	return errors.As(err, new(*graph.NotFinite)) || errors.As(err, new(*samples.NotFiniteError))
+}
 
 // DiskFullError is the error of a run that stopped before its disk was full. Its last checkpoint is
 // whole, and Resume continues from there once there is room.

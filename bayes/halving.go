@@ -3,79 +3,10 @@ package bayes
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 )
-
-// The learning rates at which chains explore well are close to those at which they diverge. While a
-// chain is only optimized, in a warm start or in the exploring part of a cycle, it may diverge
-// without ending the run: it goes back to earlier weights, and its learning rate is halved for the
-// rest of the run. If it still diverges after maxHalvings halvings, the run fails.
-const maxHalvings = 10
-
-// halvingsState is the name of the state that holds the number of a chain's halvings, or
-// stoppedRate.
-const halvingsState = "rate halvings"
-
-// stoppedRate is the number of the factor 0. A chain gets it if it diverges after its warm start
-// has ended, while others are still optimized.
-const stoppedRate = maxHalvings + 1
-
-// rateFactors returns the factors of learning rates: 2^-n after n halvings, and 0 for stoppedRate.
-func rateFactors() []float64 {
-	factors := make([]float64, stoppedRate+1)
-	for i := range stoppedRate {
-		factors[i] = math.Ldexp(1, -i)
-	}
-	return factors
-}
-
-// halvable returns the learning rate of each chain in the present step, from a table by step.
-func halvable(b *graph.Builder, rates *graph.Node) *graph.Node {
-	return b.Apply(op.ScaledEntry{}, rates, b.Table("rate factors", rateFactors()), b.State(halvingsState, nil, 1), b.Header())
-}
-
-// setRateFactor sets a chain's number of halvings, or stoppedRate.
-func setRateFactor(s *graph.Session, chain, number int) error {
-	return s.WriteFloats(halvingsState, chain, []float32{float32(number)})
-}
-
-// rate returns the learning rate of a chain of the session in a step.
-func (t *job) rate(chain, step int) (float64, error) {
-	if !t.halves {
-		return t.rates[step], nil
-	}
-	var number [1]float32
-	err := t.session.ReadFloats(halvingsState, chain, number[:])
-	return t.rates[step] * rateFactors()[int(number[0])], err
-}
-
-// putBack gives a chain earlier weights, the initial values of its other states, such as
-// velocities, and a number of halvings, or stoppedRate.
-func putBack(s *graph.Session, chain int, weights [][]float32, number int) error {
-	if err := s.Restart(chain); err != nil {
-		return err
-	}
-	if err := writeWeights(s, chain, weights); err != nil {
-		return err
-	}
-	return setRateFactor(s, chain, number)
-}
-
-// divergedChain returns the chain of the session and the step that a graph.NotFinite names. ok is
-// false for other errors.
-func divergedChain(err error, firstChain int) (chain, step int, ok bool) {
-	var bad *graph.NotFinite
-	if !errors.As(err, &bad) {
-		return 0, 0, false
-	}
-	return bad.Chain - firstChain, int(bad.Step), true
-}
 
 // recover handles an error of the optimizer's session. It returns nil if that is a chain which
 // diverged and can continue at half its learning rate.

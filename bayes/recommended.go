@@ -128,9 +128,6 @@ func (s *Spec) recommendedRate() float64 {
 	return recommendedRate
 }
 
-// epochsOf returns the number of epochs that have a number of steps, rounded up.
-func epochsOf(steps, batch, examples int) int { return (steps*batch + examples - 1) / examples }
-
 // fillShortChains sets what many short chains have, for a number of examples and the shorter side
 // of their images. The more epochs a chain takes to make enough steps, the more chains there are.
 func (s *Spec) fillShortChains(examples, side int) {

@@ -3,51 +3,10 @@ package bayes
 import (
 	"cmp"
 	"math"
-	"strconv"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/optimizers"
-)
-
-// defaultNetwork is the network that samplers' customary schedules are for. Other networks are
-// wider and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and
-// the more inputs a layer has, the smaller its steps must be. Optimizers keep their rates.
-const (
-	defaultNetwork = "lenet-small"
-	wideFraction   = 0.25
-)
-
-// tuningFraction of their rates is what optimizers get that train a pretrained network as a whole:
-// at its own rate Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
-const tuningFraction = 0.1
-
-// Rates from steepRate on rise for risingSteps, or the first tenth of a shorter run.
-const (
-	steepRate   = 0.05
-	risingSteps = 50
-)
-
-// customaryPrior is the default prior, and that of weights which start at random where others have
-// a prior around their starting values.
-var customaryPrior = langevin.Gaussian(0.316)
-
-// Some defaults depend on the number of examples. Small data sets get smaller batches, enough
-// epochs for minSteps steps, and samplers' rates scaled by sqrt(n), n examples, since the noise of
-// a sampler is proportional to sqrt(rate/n). 2500 examples halve the rate of 10 000 or more.
-const (
-	standardBatch  = 100
-	standardEpochs = 8
-	minBatches     = 10     // minibatches that the data are divided into
-	minSteps       = 1000   // of a run
-	rateExamples   = 10_000 // number of examples from which on rates are not scaled
-	// The number of minibatches in all data at which the rate of matched friction is its
-	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
-	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
-	independentBatches = 600
-	// Stand for a large data set, by which no default is scaled down, and the side of its images.
-	manyExamples, standardSide = 1 << 40, 28
 )
 
 // maxSteps bounds the tables that have an entry for each step of a run. 2^26 steps are a week at
@@ -189,68 +148,6 @@ func (s *Spec) fill(c methodKind, examples int) {
 	}
 }
 
-// customaryBatch returns the default batch size: 100, or a tenth of fewer than 1000 examples, so
-// that even a small data set has the noise of minibatches and more than one step per epoch.
-func customaryBatch(examples int) int {
-	return min(standardBatch, max(1, examples/minBatches))
-}
-
-// customaryEpochs returns the default number of epochs: 8, or as many as minSteps steps are.
-// minSteps*batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
-func customaryEpochs(batch, examples int) int {
-	return max(standardEpochs, epochsOf(minSteps, batch, examples))
-}
-
-// customarySchedule returns the method's schedule for the network, the number of examples and the
-// cycles. The rate of plain descent rises at first for other networks than defaultNetwork, some of
-// which do not learn or diverge if they begin with it.
-func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
-	schedule := s.customaryRates(c, examples)
-	if c.traits().tempered || s.Network == defaultNetwork || s.isPretrained() || schedule == nil {
-		return schedule
-	}
-	rising := min(risingSteps, s.Epochs*examples/s.Batch/10)
-	if rates, err := schedule.Rates(2); err != nil || rates[0] < steepRate || rising < 1 {
-		return schedule
-	}
-	return optimizers.WarmUp{Steps: rising, Then: schedule}
-}
-
-// customaryRates returns the method's schedule without a warm-up. Cycles begin at twice the
-// constant rate.
-func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
-	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
-	if !ok {
-		return scheduleOf(s.Method)
-	}
-	if c.traits().tempered && s.Network != defaultNetwork {
-		constant.Rate *= wideFraction
-	}
-	if !c.traits().tempered && s.isPretrained() && !s.Frozen() {
-		constant.Rate = twoDigits(constant.Rate * tuningFraction)
-	}
-	// The rate of matched friction depends on the number of minibatches, see independentBatches.
-	// That of other samplers grows with the root of the number of examples, see rateExamples.
-	if batches := float64(examples) / float64(s.Batch); c.traits().independent && examples < manyExamples {
-		constant.Rate = twoDigits(constant.Rate * math.Sqrt(independentBatches/batches))
-	} else if c.traits().tempered && examples < rateExamples {
-		constant.Rate = twoDigits(constant.Rate * math.Sqrt(float64(examples)/rateExamples))
-	}
-	if s.Cycles > 0 {
-		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: s.Cycles}
-	}
-	return constant
-}
-
-// twoDigits rounds a rate to two significant digits.
-func twoDigits(rate float64) float64 {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 2, 64), 64)
-	if err != nil {
-		panic(err) // it was just written
-	}
-	return rounded
-}
-
 // validate refuses values out of range in a specification that fill has completed. Comparisons are
 // written so that NaN fails, as in !(x >= 0).
 func (s Spec) validate(c methodKind) error {
@@ -326,17 +223,6 @@ func (s Spec) validate(c methodKind) error {
 	}
 	if err := c.check(&s); err != nil {
 		return InvalidError{err}
-	}
-	return nil
-}
-
-// checkSchedule refuses a schedule with a number that no run can use.
-func checkSchedule(what string, schedule optimizers.Schedule) error {
-	if err := checkNil(what, schedule); err != nil {
-		return err
-	}
-	if err := schedule.Validate(); err != nil {
-		return InvalidError{errors.WithMessage(err, what)}
 	}
 	return nil
 }

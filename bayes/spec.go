@@ -218,6 +218,10 @@ func (s Spec) temperature() float64 {
 	return *s.Temperature
 }
 
+// replicasOfEach returns how many chains of the session make one of the run: one for each
+// temperature.
+func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
+
 // isNetworkFile reports whether a network is the text of a network file rather than a name.
 func isNetworkFile(text string) bool {
 	return !isONNX(text) && strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")

@@ -407,16 +407,6 @@ func weightsOf(s samples.Sample) (weights [][]float32) {
 	return weights
 }
 
-// writeWeights sets the parameters of a chain, in the order of the program's.
-func writeWeights(s *graph.Session, chain int, weights [][]float32) error {
-	for i, p := range s.Program().Parameters() {
-		if err := s.WriteFloats(p.Name, chain, weights[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // scores returns the mean negative log-likelihood and the accuracy on the images held out.
 func (w *warmUp) scores(state samples.Sample) (loss, accuracy float64, err error) {
 	p := make([]float32, w.heldOut.Len()*w.predictor.Classes())

@@ -1,0 +1,70 @@
+package bayes
+
+import (
+	"strconv"
+
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// defaultNetwork is the network that samplers' customary schedules are for. Other networks are
+// wider and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and
+// the more inputs a layer has, the smaller its steps must be. Optimizers keep their rates.
+const (
+	defaultNetwork = "lenet-small"
+	wideFraction   = 0.25
+)
+
+// tuningFraction of their rates is what optimizers get that train a pretrained network as a whole:
+// at its own rate Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
+const tuningFraction = 0.1
+
+// Rates from steepRate on rise for risingSteps, or the first tenth of a shorter run.
+const (
+	steepRate   = 0.05
+	risingSteps = 50
+)
+
+// customaryPrior is the default prior, and that of weights which start at random where others have
+// a prior around their starting values.
+var customaryPrior = langevin.Gaussian(0.316)
+
+// Some defaults depend on the number of examples. Small data sets get smaller batches, enough
+// epochs for minSteps steps, and samplers' rates scaled by sqrt(n), n examples, since the noise of
+// a sampler is proportional to sqrt(rate/n). 2500 examples halve the rate of 10 000 or more.
+const (
+	standardBatch  = 100
+	standardEpochs = 8
+	minBatches     = 10     // minibatches that the data are divided into
+	minSteps       = 1000   // of a run
+	rateExamples   = 10_000 // number of examples from which on rates are not scaled
+	// The number of minibatches in all data at which the rate of matched friction is its
+	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
+	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
+	independentBatches = 600
+	// Stand for a large data set, by which no default is scaled down, and the side of its images.
+	manyExamples, standardSide = 1 << 40, 28
+)
+
+// customaryBatch returns the default batch size: 100, or a tenth of fewer than 1000 examples, so
+// that even a small data set has the noise of minibatches and more than one step per epoch.
+func customaryBatch(examples int) int {
+	return min(standardBatch, max(1, examples/minBatches))
+}
+
+// customaryEpochs returns the default number of epochs: 8, or as many as minSteps steps are.
+// minSteps*batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
+func customaryEpochs(batch, examples int) int {
+	return max(standardEpochs, epochsOf(minSteps, batch, examples))
+}
+
+// epochsOf returns the number of epochs that have a number of steps, rounded up.
+func epochsOf(steps, batch, examples int) int { return (steps*batch + examples - 1) / examples }
+
+// twoDigits rounds a rate to two significant digits.
+func twoDigits(rate float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 2, 64), 64)
+	if err != nil {
+		panic(err) // it was just written
+	}
+	return rounded
+}

@@ -1,0 +1,61 @@
+package bayes
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// customarySchedule returns the method's schedule for the network, the number of examples and the
+// cycles. The rate of plain descent rises at first for other networks than defaultNetwork, some of
+// which do not learn or diverge if they begin with it.
+func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
+	schedule := s.customaryRates(c, examples)
+	if c.traits().tempered || s.Network == defaultNetwork || s.isPretrained() || schedule == nil {
+		return schedule
+	}
+	rising := min(risingSteps, s.Epochs*examples/s.Batch/10)
+	if rates, err := schedule.Rates(2); err != nil || rates[0] < steepRate || rising < 1 {
+		return schedule
+	}
+	return optimizers.WarmUp{Steps: rising, Then: schedule}
+}
+
+// customaryRates returns the method's schedule without a warm-up. Cycles begin at twice the
+// constant rate.
+func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
+	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
+	if !ok {
+		return scheduleOf(s.Method)
+	}
+	if c.traits().tempered && s.Network != defaultNetwork {
+		constant.Rate *= wideFraction
+	}
+	if !c.traits().tempered && s.isPretrained() && !s.Frozen() {
+		constant.Rate = twoDigits(constant.Rate * tuningFraction)
+	}
+	// The rate of matched friction depends on the number of minibatches, see independentBatches.
+	// That of other samplers grows with the root of the number of examples, see rateExamples.
+	if batches := float64(examples) / float64(s.Batch); c.traits().independent && examples < manyExamples {
+		constant.Rate = twoDigits(constant.Rate * math.Sqrt(independentBatches/batches))
+	} else if c.traits().tempered && examples < rateExamples {
+		constant.Rate = twoDigits(constant.Rate * math.Sqrt(float64(examples)/rateExamples))
+	}
+	if s.Cycles > 0 {
+		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: s.Cycles}
+	}
+	return constant
+}
+
+// checkSchedule refuses a schedule with a number that no run can use.
+func checkSchedule(what string, schedule optimizers.Schedule) error {
+	if err := checkNil(what, schedule); err != nil {
+		return err
+	}
+	if err := schedule.Validate(); err != nil {
+		return InvalidError{errors.WithMessage(err, what)}
+	}
+	return nil
+}
