@@ -136,20 +136,6 @@ func (Distillation) conclude(_ context.Context, t *job, _ tensor.Device) error {
 	return errors.Wrap(os.RemoveAll(t.teaching.targetsDir()), "pollen: distil")
 }
 
-// Teacher identifies the run that another one was distilled from.
-type Teacher struct {
-	// Digest is its Run.Digest when the distillation began.
-	Digest string `json:"digest"`
-	// Samples is the number of predictions that it averages.
-	Samples int `json:"samples"`
-	// Method and Network are those of its Spec.
-	Method  string `json:"method"`
-	Network string `json:"network"`
-	// Unlabelled is the SHA-256 of the images of WithUnlabelled, and UnlabelledImages their number.
-	Unlabelled       string `json:"unlabelled,omitempty"`
-	UnlabelledImages int    `json:"unlabelledImages,omitempty"`
-}
-
 // teaching loads the session of a distillation with images, copy by copy, and with what the teacher
 // predicts for them. It is a langevin.Hook, which is due before the first step of each epoch. It is
 // nil for other methods, for which open and described do nothing.

@@ -37,26 +37,6 @@ func (p parts) inputs() samples.Images {
 	return samples.Images{Features: p.width}
 }
 
-// parts returns the network in the stages in which it predicts. The errors are those of Network.
-func (r *Run) parts() (parts, error) {
-	p, err := r.manifest.Spec.parts(r.shape(), r.manifest.Data.Classes())
-	if err != nil {
-		return p, err
-	}
-	return p, r.checkParameters(p)
-}
-
-// inputs returns images as the run's network predicts them.
-func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images samples.Images) (samples.Images, error) {
-	e := p.extractor(device)
-	defer e.close()
-	e.keepIn(r.environment)
-	e.observe = func(done, total int) {
-		r.observe(Event{Task: "features", On: r.manifest.Data.Name, Done: done, Total: total, Images: (done-1)%featureBatch + 1})
-	}
-	return e.of(ctx, images.Pixels)
-}
-
 // featureBatch is the number of images whose features are computed together. It changes values by
 // rounding only. Features in the cache are of batches of this size, whoever asked for them first:
 // the features of an image do not depend on how many others were asked for with it.
@@ -239,23 +219,4 @@ func (e *extractor) key(pixels []byte) (key featurecache.Key) {
 	hash.Write(pixels)
 	hash.Sum(key[:0])
 	return key
-}
-
-// addFeatures adds what computing the features of n images takes, if the network has frozen ones:
-// the frozen network and the activations of a batch, and the features, which are kept in memory.
-func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
-	if p.stem == nil {
-		return nil
-	}
-	program, err := p.program()
-	if err != nil {
-		return err
-	}
-	size, initial, err := program.Size(device, 1)
-	if err != nil {
-		return err
-	}
-	kept := min(4*n*p.width, maxFeatureMemory)
-	m.add(fmt.Sprintf("frozen network, %d images", n), phase, size, initial+4*n*p.width+kept)
-	return nil
 }

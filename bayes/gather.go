@@ -145,36 +145,6 @@ func (m *Manifest) differsFrom(other *Manifest) string {
 	return ""
 }
 
-// places returns the directories of a gathered run's parts.
-func (r *Run) places() []string {
-	var places []string
-	for _, place := range r.manifest.Parts {
-		if place = filepath.FromSlash(place); !filepath.IsAbs(place) {
-			place = filepath.Join(r.dir, place)
-		}
-		places = append(places, place)
-	}
-	return places
-}
-
-// Parts returns the runs that were gathered into this one; nil if it is not a gathered run.
-func (r *Run) Parts() ([]*Run, error) {
-	var parts []*Run
-	for _, place := range r.places() {
-		part, err := Open(place)
-		if err == nil && len(part.manifest.Parts) > 0 {
-			// Gather makes no such run. If it were read, it might be a part of itself.
-			err = &DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: rundir.NestedError(place)}
-		}
-		if err != nil {
-			return nil, errors.WithMessagef(err, "%s was gathered", r.dir)
-		}
-		part.environment, part.left = r.environment, r.left
-		parts = append(parts, part)
-	}
-	return parts, nil
-}
-
 // State is the state of a run.
 type State string
 

@@ -104,6 +104,20 @@ func (d Data) isOf(data *datasets.Dataset) bool {
 		d.Content == contentHash(data)
 }
 
+// Teacher identifies the run that another one was distilled from.
+type Teacher struct {
+	// Digest is its Run.Digest when the distillation began.
+	Digest string `json:"digest"`
+	// Samples is the number of predictions that it averages.
+	Samples int `json:"samples"`
+	// Method and Network are those of its Spec.
+	Method  string `json:"method"`
+	Network string `json:"network"`
+	// Unlabelled is the SHA-256 of the images of WithUnlabelled, and UnlabelledImages their number.
+	Unlabelled       string `json:"unlabelled,omitempty"`
+	UnlabelledImages int    `json:"unlabelledImages,omitempty"`
+}
+
 // ButSeed returns a text that is the same for runs that differ only in their seed, by which a
 // report groups repetitions.
 func (m Manifest) ButSeed() string {
@@ -324,44 +338,4 @@ func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 		resolved.Batch = cmp.Or(resolved.Batch, run.Spec.Batch)
 	}
 	return resolved
-}
-
-// Digest returns a SHA-256, in hexadecimal digits, that identifies the content of the run: all that
-// its answers and scores depend on, but not how it is stored, where, or what was drawn of it.
-// docs/formats.md defines it. Whoever signs the digest signs the run: two runs have the same digest
-// only if their manifests, samples, calibrations and diagnostics are the same, bit for bit.
-//
-// Digest takes the checksums of samples from the run's index. Verify compares them with the files,
-// and so do all calls that read samples. The digest of a run that still samples changes with each
-// sample. Files that WithoutDamaged leaves out are not counted. The error is DamagedError if a file
-// is damaged or missing.
-func (r *Run) Digest() (string, error) {
-	files, err := r.listSamples()
-	if err == nil && len(files) > 0 {
-		files, err = r.reader().Intact(files)
-	}
-	if err != nil {
-		return "", err
-	}
-	return r.digestOf(files)
-}
-
-// digestOf returns the digest of the run with these of its samples.
-func (r *Run) digestOf(files []rundir.File) (string, error) {
-	parts, err := r.Parts()
-	if err != nil {
-		return "", err
-	}
-	if parts == nil {
-		return r.reader().Digest(files, nil)
-	}
-	sums := map[string]string{} // by the place in the manifest
-	for i, part := range parts {
-		dir := filepath.Join(part.dir, rundir.SamplesDir)
-		others := func(f rundir.File) bool { return filepath.Dir(f.Path) != dir }
-		if sums[r.manifest.Parts[i]], err = part.digestOf(slices.DeleteFunc(slices.Clone(files), others)); err != nil {
-			return "", err
-		}
-	}
-	return r.reader().Digest(nil, sums)
 }

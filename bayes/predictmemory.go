@@ -178,3 +178,22 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 		return advice
 	})
 }
+
+// addFeatures adds what computing the features of n images takes, if the network has frozen ones:
+// the frozen network and the activations of a batch, and the features, which are kept in memory.
+func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
+	if p.stem == nil {
+		return nil
+	}
+	program, err := p.program()
+	if err != nil {
+		return err
+	}
+	size, initial, err := program.Size(device, 1)
+	if err != nil {
+		return err
+	}
+	kept := min(4*n*p.width, maxFeatureMemory)
+	m.add(fmt.Sprintf("frozen network, %d images", n), phase, size, initial+4*n*p.width+kept)
+	return nil
+}

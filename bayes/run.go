@@ -1,10 +1,8 @@
 package bayes
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,11 +11,8 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/rundir"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Run is the directory of a run, which may be finished, interrupted, or still sampling in another
@@ -114,65 +109,6 @@ func (r *Run) Finished() (bool, error) {
 	return true, nil
 }
 
-// Network returns the trained network, from images to logits. The error is DamagedError if it has
-// more parameters than the run.
-func (r *Run) Network() (layers.Sequential, error) {
-	if _, err := r.parts(); err != nil {
-		return nil, err
-	}
-	return r.manifest.Spec.Build(r.manifest.Data.Classes())
-}
-
-// checkParameters refuses a network with more parameters than the run and its largest sample have,
-// before memory is allocated for it.
-func (r *Run) checkParameters(p parts) error {
-	limit, made := r.manifest.Parameters, 0
-	largest, size := r.largestSample()
-	if size > 0 {
-		limit = min(limit, int(size/4)) // they are float32
-	}
-	// A manifest that a stranger wrote may name a network with billions of weights. Building a
-	// graph allocates none of them, and this hook stops it at the first parameter that is too many.
-	var excess error
-	b := graph.New(tensor.Float32)
-	b.Hooks.Parameter = func(name string, initialize graph.Initializer, shape ...int) *graph.Node {
-		if s := tensor.Shape(shape); s.Validate() != nil || s.Elements() > limit-made {
-			excess = errors.Errorf("the network has more parameters than the %d of the run's samples", limit)
-			b.Fail(excess)
-			return nil
-		}
-		made += tensor.Shape(shape).Elements()
-		return b.Parameter(name, initialize, shape...)
-	}
-	p.network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, p.inputs().Shape()...)...))
-	if excess == nil {
-		return nil // any other error is reported where the network is used
-	}
-	if _, _, err := samples.ReadWithChecksum(largest); size > 0 && err != nil { // cut, and so are the others
-		if r.withoutDamaged {
-			return errors.Errorf("pollen: all samples of %s are damaged", r.dir)
-		}
-		return errors.WithStack(&DamagedError{File: largest, Cause: err})
-	}
-	return errors.WithStack(&DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: excess})
-}
-
-// largestSample returns the path and the size in bytes of the largest sample of the run, or of its
-// first part; 0 if there is none.
-func (r *Run) largestSample() (path string, size int64) {
-	dir := append(r.places(), r.dir)[0]
-	files, err := samples.NewStore(filepath.Join(dir, rundir.SamplesDir)).Files()
-	if err != nil {
-		return "", 0 // which is reported where the samples are used
-	}
-	for _, file := range files {
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Size() > size {
-			path, size = file, info.Size()
-		}
-	}
-	return path, size
-}
-
 // images returns the images of a data set for the run's network. They keep the run's mean and
 // standard deviation, not those of the data set: a network must see pixels normalised as in
 // training.
@@ -201,6 +137,10 @@ func (r *Run) shape() samples.Images {
 // predictBatch is the batch size of predictions. It changes their values only by rounding.
 const predictBatch = 100
 
+// predictorBatches is how many batches a Predictor handles together, so that the host's threads
+// switch between samples less often.
+const predictorBatches = 8
+
 // reader returns a reader of the run's own samples.
 func (r *Run) reader() *rundir.Reader {
 	return &rundir.Reader{Dir: r.dir, Keep: r.manifest.Spec.Keep, WithoutDamaged: r.withoutDamaged, Remark: r.remark, LeftOut: r.left}
@@ -209,6 +149,36 @@ func (r *Run) reader() *rundir.Reader {
 // LeftOut returns the paths of the damaged and missing samples that were left out so far, see
 // WithoutDamaged, and of those that the run itself continued without.
 func (r *Run) LeftOut() []string { return r.left.Files() }
+
+// places returns the directories of a gathered run's parts.
+func (r *Run) places() []string {
+	var places []string
+	for _, place := range r.manifest.Parts {
+		if place = filepath.FromSlash(place); !filepath.IsAbs(place) {
+			place = filepath.Join(r.dir, place)
+		}
+		places = append(places, place)
+	}
+	return places
+}
+
+// Parts returns the runs that were gathered into this one; nil if it is not a gathered run.
+func (r *Run) Parts() ([]*Run, error) {
+	var parts []*Run
+	for _, place := range r.places() {
+		part, err := Open(place)
+		if err == nil && len(part.manifest.Parts) > 0 {
+			// Gather makes no such run. If it were read, it might be a part of itself.
+			err = &DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: rundir.NestedError(place)}
+		}
+		if err != nil {
+			return nil, errors.WithMessagef(err, "%s was gathered", r.dir)
+		}
+		part.environment, part.left = r.environment, r.left
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
 
 // Samples returns the paths of the sample files, by chain and then by step; none if the run has not
 // drawn any yet. If a file is missing that the run's index lists, or the index does not list a
@@ -313,137 +283,44 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 	return nil
 }
 
-// Predictions returns the posterior predictive on a data set: probabilities averaged over all
-// samples by Spec.Weights,
+// Digest returns a SHA-256, in hexadecimal digits, that identifies the content of the run: all that
+// its answers and scores depend on, but not how it is stored, where, or what was drawn of it.
+// docs/formats.md defines it. Whoever signs the digest signs the run: two runs have the same digest
+// only if their manifests, samples, calibrations and diagnostics are the same, bit for bit.
 //
-//	p(y | x) = sum_s w_s p(y | x, theta_s) / sum_s w_s.
-//
-// visit, if not nil, is called with the probabilities [N K] and the weight of each sample; the
-// slice is reused for the next sample. The errors are those of Predict.
-func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
-) (*evaluate.Predictions, error) {
-	return r.predictions(ctx, data, visit, nil)
+// Digest takes the checksums of samples from the run's index. Verify compares them with the files,
+// and so do all calls that read samples. The digest of a run that still samples changes with each
+// sample. Files that WithoutDamaged leaves out are not counted. The error is DamagedError if a file
+// is damaged or missing.
+func (r *Run) Digest() (string, error) {
+	files, err := r.listSamples()
+	if err == nil && len(files) > 0 {
+		files, err = r.reader().Intact(files)
+	}
+	if err != nil {
+		return "", err
+	}
+	return r.digestOf(files)
 }
 
-// predictions is Predictions, and fills in means, if it is not nil, with predictions at the means
-// of the chains.
-func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error, means *chainMeans,
-) (*evaluate.Predictions, error) {
-	if err := checkContext(ctx, "predict"); err != nil {
-		return nil, err
-	}
-	images, err := r.images(data)
+// digestOf returns the digest of the run with these of its samples.
+func (r *Run) digestOf(files []rundir.File) (string, error) {
+	parts, err := r.Parts()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	p, err := r.parts()
-	if err != nil {
-		return nil, err
+	if parts == nil {
+		return r.reader().Digest(files, nil)
 	}
-	files, err := r.intactFiles("predict")
-	if err != nil {
-		return nil, err
-	}
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return nil, err
-	}
-	passes := kind.passes(&r.manifest.Spec)
-	found, err := r.detectorIfAny(len(files))
-	if err != nil {
-		return nil, err
-	}
-	var average *evaluate.Predictive
-	var strange *strangeness
-	err = r.on(func(device tensor.Device) error {
-		if err := r.checkPredictions(device, data.Len(), p, len(files), found != nil); err != nil {
-			return err
-		}
-		inputs, err := r.inputs(ctx, device, p, images)
-		if err != nil {
-			return err
-		}
-		predictors, err := newPredictors(device, inputs, p.network, found, len(files), passes, kind.traits().dirichlet)
-		if err != nil {
-			return err
-		}
-		defer predictors.close()
-		if average, err = evaluate.NewPredictive(data.Len(), predictors.classes); err != nil {
-			return err
-		}
-		if found != nil {
-			strange = newStrangeness(found, images.Pixels, r.detectorShape())
-		}
-		probabilities, logits := make([]float32, data.Len()*predictors.classes), []float32(nil)
-		if kind.traits().dirichlet {
-			logits = make([]float32, len(probabilities))
-		}
-		if err := means.begin(cmp.Or(predictors.plain, predictors.featured), data.Len()); err != nil {
-			return err
-		}
-		defer means.end(data)
-		return r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error {
-			// The average counts passes, several of which may be of one sample.
-			means.add(chain, sample)
-			position, pass := average.Samples()/passes, average.Samples()%passes
-			predictor, featured := predictors.of(position)
-			if err := predictor.Predict(sample, probabilities); err != nil {
-				return err
-			}
-			if visit != nil {
-				if err := visit(probabilities, sample.Weight); err != nil {
-					return err
-				}
-			}
-			if featured {
-				if err := strange.add(predictor, data.Len(), position, pass, sample.Weight); err != nil {
-					return err
-				}
-			}
-			if !kind.traits().dirichlet {
-				return average.Add(probabilities, sample.Weight)
-			}
-			if err := predictor.Logits(logits); err != nil {
-				return err
-			}
-			return average.AddDirichlet(probabilities, logits, sample.Weight)
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	// Scores are comparable with those of the calibration only if they are of the same samples.
-	predictions := average.Predictions(data.Name, data.Labels)
-	if strange != nil && average.Samples() == len(files)*passes { // none was left out
-		predictions.Strangeness, err = strange.scores()
-	}
-	return predictions, err
-}
-
-// Assess scores the run on labelled data like those it was trained on and, if other is not nil, how
-// well it detects that other is out of distribution. The labels of other are not used. The errors
-// are those of Predict; labels that are missing or of unknown classes are an InvalidError.
-func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
-	c := evaluate.Case{Sets: r.setRule, RiskConfidence: r.riskConfidence}
-	if r.risk > 0 {
-		c.Risks = []float64{r.risk}
-	}
-	test, err := r.relabelled(test)
-	if err != nil {
-		return nil, err
-	}
-	if c.In, err = r.Predictions(ctx, test, nil); err != nil {
-		return nil, err
-	}
-	if c.Calibration, err = r.calibrationIfAny(c.In.Samples); err != nil {
-		return nil, err
-	}
-	if other != nil {
-		if c.Out, err = r.Predictions(ctx, other, nil); err != nil {
-			return nil, err
+	sums := map[string]string{} // by the place in the manifest
+	for i, part := range parts {
+		dir := filepath.Join(part.dir, rundir.SamplesDir)
+		others := func(f rundir.File) bool { return filepath.Dir(f.Path) != dir }
+		if sums[r.manifest.Parts[i]], err = part.digestOf(slices.DeleteFunc(slices.Clone(files), others)); err != nil {
+			return "", err
 		}
 	}
-	return evaluate.Assess(c)
+	return r.reader().Digest(nil, sums)
 }
 
 // relabelled returns a data set with labels that number the run's classes. Each data set numbers
@@ -474,42 +351,6 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 		other.Labels[i] = numbers[label]
 	}
 	return &other, nil
-}
-
-// Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's
-// posterior predictive; see samples.InputGradient.
-func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
-	if err := checkContext(ctx, "gradient"); err != nil {
-		return nil, err
-	}
-	data, err = r.relabelled(data)
-	if err != nil {
-		return nil, err
-	}
-	images, err := r.images(data)
-	if err != nil {
-		return nil, err
-	}
-	network, err := r.Network()
-	if err != nil {
-		return nil, err
-	}
-	err = r.on(func(device tensor.Device) error {
-		if err := r.checkGradient(device, data.Len(), network); err != nil {
-			return err
-		}
-		g, err := samples.NewInputGradient(device, tensor.Float32, images, data.Labels, predictBatch, network.Apply)
-		if err != nil {
-			return err
-		}
-		defer g.Close()
-		if err := r.each(ctx, "gradient", data, g.Add); err != nil {
-			return err
-		}
-		gradient = g.Gradient()
-		return nil
-	})
-	return gradient, err
 }
 
 // checkLabelled refuses data that are not valid, or whose labels are unknown.

@@ -20,25 +20,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// WarmStart is where the chains of a run began after its warm start, see Spec.WarmStart.
-type WarmStart struct {
-	// HeldOut is the number of training images that the optimizer was stopped by.
-	HeldOut int `json:"heldOut"`
-	// Epochs is the number of epochs that the optimizer made.
-	Epochs int `json:"epochs"`
-	// Epoch is, of each chain, the epoch after whose steps it began to sample, 0 at its initial
-	// values; Loss and Accuracy are its scores there, on the images held out.
-	Epoch    []int    `json:"epoch"`
-	Loss     []Number `json:"loss"`
-	Accuracy []Number `json:"accuracy"`
-	// Halvings is how often the learning rate of each chain was halved because it diverged, in the
-	// warm start or where a cycle explored.
-	Halvings []int `json:"halvings"`
-	// Losses are, of each chain, those at its initial values and after each epoch, until it had not
-	// improved for Spec.WarmPatience epochs.
-	Losses [][]Number `json:"losses"`
-}
-
 // The images that a warm start is stopped by are the fraction warmShare of the training images, but
 // not more than about maxWarmHeldOut, so that scoring them takes a fraction of an epoch's time.
 const (
@@ -542,21 +523,6 @@ func (w *warmUp) result() *WarmStart {
 		r.Losses = append(r.Losses, losses)
 	}
 	return r
-}
-
-// String returns a sentence.
-func (w *WarmStart) String() string {
-	var loss, accuracy float64
-	for i := range w.Epoch {
-		loss += float64(w.Loss[i]) / float64(len(w.Epoch))
-		accuracy += float64(w.Accuracy[i]) / float64(len(w.Epoch))
-	}
-	after := fmt.Sprintf("epoch %d", w.Epoch[0])
-	if least, most := slices.Min(w.Epoch), slices.Max(w.Epoch); least < most {
-		after = fmt.Sprintf("epochs %d to %d", least, most)
-	}
-	return fmt.Sprintf("warm start: the chains begin where %d epochs of the optimizer were best, after %s: "+
-		"loss %.3f, accuracy %.3f on %d training images held out", w.Epochs, after, loss, accuracy, w.HeldOut)
 }
 
 // addWarmStart adds what the warm start takes: its images, its chains, and the best weights of

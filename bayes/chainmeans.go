@@ -1,0 +1,92 @@
+package bayes
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// chainMeans averages the predictions of the networks at the mean weights of each chain's samples,
+// which centre the samples of a chain that stays around one mode. Samples of a chain must follow
+// one another. A nil *chainMeans does nothing.
+type chainMeans struct {
+	predictions *evaluate.Predictions // after end; nil if one is not finite
+
+	predictor *samples.SamplePredictor
+	average   *evaluate.Predictive
+	rows      []float32
+	chain     string         // of the samples so far
+	last      samples.Sample // of the chain
+	means     [][]float64    // by parameter
+	weight    float64        // of the chain's samples
+	failed    error
+}
+
+// begin prepares to predict a number of images.
+func (m *chainMeans) begin(predictor *samples.SamplePredictor, images int) (err error) {
+	if m == nil {
+		return nil
+	}
+	m.predictor, m.rows = predictor, make([]float32, images*predictor.Classes())
+	m.average, err = evaluate.NewPredictive(images, predictor.Classes())
+	return err
+}
+
+// add adds a sample of a chain.
+func (m *chainMeans) add(chain string, s samples.Sample) {
+	if m == nil || m.failed != nil {
+		return
+	}
+	if chain != m.chain || m.means == nil {
+		m.endChain()
+		m.chain, m.weight, m.means = chain, 0, make([][]float64, len(s.Parameters))
+		for i, p := range s.Parameters {
+			m.means[i] = make([]float64, len(p.Values))
+		}
+	}
+	// The weighted mean so far: mean += w/W (x - mean), where W is the weight of all samples.
+	m.last = s
+	m.weight += s.Weight
+	step := s.Weight / m.weight
+	for i, p := range s.Parameters {
+		if i >= len(m.means) || len(p.Values) != len(m.means[i]) {
+			m.failed = errors.Errorf("%s has another shape than before", p.Name)
+			return
+		}
+		for k, value := range p.Values {
+			m.means[i][k] += step * (float64(value) - m.means[i][k])
+		}
+	}
+}
+
+// endChain predicts with the means of the chain.
+func (m *chainMeans) endChain() {
+	if m.means == nil || m.failed != nil {
+		return
+	}
+	at := m.last
+	at.Parameters = nil
+	for i, p := range m.last.Parameters {
+		p.Values = make([]float32, len(m.means[i]))
+		for k, mean := range m.means[i] {
+			p.Values[k] = float32(mean)
+		}
+		at.Parameters = append(at.Parameters, p)
+	}
+	if m.failed = m.predictor.Predict(at, m.rows); m.failed == nil {
+		m.failed = m.average.Add(m.rows, m.weight)
+	}
+}
+
+// end ends the last chain.
+func (m *chainMeans) end(data *datasets.Dataset) {
+	if m == nil {
+		return
+	}
+	m.endChain()
+	if m.failed == nil && m.average.Samples() > 0 {
+		m.predictions = m.average.Predictions(data.Name, data.Labels)
+	}
+}

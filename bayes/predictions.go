@@ -1,0 +1,154 @@
+package bayes
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Predictions returns the posterior predictive on a data set: probabilities averaged over all
+// samples by Spec.Weights,
+//
+//	p(y | x) = sum_s w_s p(y | x, theta_s) / sum_s w_s.
+//
+// visit, if not nil, is called with the probabilities [N K] and the weight of each sample; the
+// slice is reused for the next sample. The errors are those of Predict.
+func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
+) (*evaluate.Predictions, error) {
+	return r.predictions(ctx, data, visit, nil)
+}
+
+// predictions is Predictions, and fills in means, if it is not nil, with predictions at the means
+// of the chains.
+func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error, means *chainMeans,
+) (*evaluate.Predictions, error) {
+	if err := checkContext(ctx, "predict"); err != nil {
+		return nil, err
+	}
+	images, err := r.images(data)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.parts()
+	if err != nil {
+		return nil, err
+	}
+	files, err := r.intactFiles("predict")
+	if err != nil {
+		return nil, err
+	}
+	kind, err := kindOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
+	passes := kind.passes(&r.manifest.Spec)
+	found, err := r.detectorIfAny(len(files))
+	if err != nil {
+		return nil, err
+	}
+	var average *evaluate.Predictive
+	var strange *strangeness
+	err = r.on(func(device tensor.Device) error {
+		if err := r.checkPredictions(device, data.Len(), p, len(files), found != nil); err != nil {
+			return err
+		}
+		inputs, err := r.inputs(ctx, device, p, images)
+		if err != nil {
+			return err
+		}
+		predictors, err := newPredictors(device, inputs, p.network, found, len(files), passes, kind.traits().dirichlet)
+		if err != nil {
+			return err
+		}
+		defer predictors.close()
+		if average, err = evaluate.NewPredictive(data.Len(), predictors.classes); err != nil {
+			return err
+		}
+		if found != nil {
+			strange = newStrangeness(found, images.Pixels, r.detectorShape())
+		}
+		probabilities, logits := make([]float32, data.Len()*predictors.classes), []float32(nil)
+		if kind.traits().dirichlet {
+			logits = make([]float32, len(probabilities))
+		}
+		if err := means.begin(cmp.Or(predictors.plain, predictors.featured), data.Len()); err != nil {
+			return err
+		}
+		defer means.end(data)
+		return r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error {
+			// The average counts passes, several of which may be of one sample.
+			means.add(chain, sample)
+			position, pass := average.Samples()/passes, average.Samples()%passes
+			predictor, featured := predictors.of(position)
+			if err := predictor.Predict(sample, probabilities); err != nil {
+				return err
+			}
+			if visit != nil {
+				if err := visit(probabilities, sample.Weight); err != nil {
+					return err
+				}
+			}
+			if featured {
+				if err := strange.add(predictor, data.Len(), position, pass, sample.Weight); err != nil {
+					return err
+				}
+			}
+			if !kind.traits().dirichlet {
+				return average.Add(probabilities, sample.Weight)
+			}
+			if err := predictor.Logits(logits); err != nil {
+				return err
+			}
+			return average.AddDirichlet(probabilities, logits, sample.Weight)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Scores are comparable with those of the calibration only if they are of the same samples.
+	predictions := average.Predictions(data.Name, data.Labels)
+	if strange != nil && average.Samples() == len(files)*passes { // none was left out
+		predictions.Strangeness, err = strange.scores()
+	}
+	return predictions, err
+}
+
+// Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's
+// posterior predictive; see samples.InputGradient.
+func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
+	if err := checkContext(ctx, "gradient"); err != nil {
+		return nil, err
+	}
+	data, err = r.relabelled(data)
+	if err != nil {
+		return nil, err
+	}
+	images, err := r.images(data)
+	if err != nil {
+		return nil, err
+	}
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	err = r.on(func(device tensor.Device) error {
+		if err := r.checkGradient(device, data.Len(), network); err != nil {
+			return err
+		}
+		g, err := samples.NewInputGradient(device, tensor.Float32, images, data.Labels, predictBatch, network.Apply)
+		if err != nil {
+			return err
+		}
+		defer g.Close()
+		if err := r.each(ctx, "gradient", data, g.Add); err != nil {
+			return err
+		}
+		gradient = g.Gradient()
+		return nil
+	})
+	return gradient, err
+}
