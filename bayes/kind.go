@@ -155,7 +155,8 @@ type job struct {
 	walk         mcmc.Chains            // of samplers on all data
 	replicas     *langevin.Replicas     // of replica exchange
 	meanField    *approximate.MeanField // of Bayes by Backprop
-	teaching     *teaching              // of a distillation
+	targets      langevin.Hook          // of a distillation: loads what the teacher predicts
+	targetsDir   string                 // where its predictions are kept until the run is finished
 	session      *graph.Session
 	writer       *rundir.Writer
 	probe        *samples.Probe    // that samples must pass before they are kept

@@ -51,8 +51,9 @@ type training struct {
 	evaluations int     // made by the session so far
 	noiseShare  float64 // mean of the last window, of matched friction
 
-	warmUp     *warmUp  // nil without a warm start
-	warmStates [][]byte // of a checkpoint, see warmUp.save
+	teaching   *teaching // of a distillation; nil for other methods
+	warmUp     *warmUp   // nil without a warm start
+	warmStates [][]byte  // of a checkpoint, see warmUp.save
 
 	validated *evaluate.Predictions // for the validation images, by the calibration
 }
@@ -93,6 +94,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	}
 	if _, ok := t.kind.(Distillation); ok {
 		t.teaching = &teaching{environment: e, dir: dir, spec: t.spec, data: t.data, images: t.inputs}
+		t.targets, t.targetsDir = t.teaching, t.teaching.targetsDir()
 	}
 	if t.classWeights, err = t.spec.ClassWeights.of(t.data); err != nil {
 		return nil, err
