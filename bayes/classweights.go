@@ -1,7 +1,6 @@
 package bayes
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -113,21 +112,4 @@ func (w ClassWeights) of(d *datasets.Dataset) ([]float64, error) {
 		weights[class] /= mean
 	}
 	return weights, nil
-}
-
-// remarkClassWeights reports the weights, the largest and the smallest if there are many.
-func (t *training) remarkClassWeights() {
-	if t.classWeights == nil {
-		return
-	}
-	const most = 12
-	var list []string
-	for class, weight := range t.classWeights {
-		list = append(list, fmt.Sprintf("%s %.3g", t.data.ClassNames[class], weight))
-	}
-	text := strings.Join(list, ", ")
-	if len(list) > most {
-		text = fmt.Sprintf("%.3g to %.3g", slices.Min(t.classWeights), slices.Max(t.classWeights))
-	}
-	t.remark(fmt.Sprintf("class weights: %s; probabilities are for a mixture of classes weighted so", text))
 }

@@ -8,42 +8,6 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// recover handles an error of the optimizer's session. It returns nil if that is a chain which
-// diverged and can continue at half its learning rate.
-func (w *warmUp) recover(t *training, err error) error {
-	i, step, ok := divergedChain(err, w.training.spec.FirstChain)
-	if !ok {
-		return err
-	}
-	return w.halve(t, i, step, err)
-}
-
-// halve returns a chain that diverged in a step to its best weights so far, and halves its learning
-// rate. It returns err if there were too many halvings.
-func (w *warmUp) halve(t *training, i, step int, err error) error {
-	u, c := w.training, &w.chains[i]
-	if !u.halves {
-		return err
-	}
-	number := stoppedRate
-	if w.epochs-c.epoch < w.patience {
-		if c.halvings == maxHalvings {
-			return err
-		}
-		c.halvings++
-		number = c.halvings
-		t.remark(fmt.Sprintf("warm start: chain %d diverged in step %d, and continues from its weights after epoch %d at 1/%d of the learning rate",
-			u.spec.FirstChain+i, step, c.epoch, 1<<c.halvings))
-	}
-	return putBack(u.session, i, c.best, number)
-}
-
-// explores reports whether chains explore, at temperature 0, in a later step than the given one, or
-// explored in that one, whose outcome afterExploring has yet to look at.
-func (t *training) explores(made int) bool {
-	return t.halves && slices.Contains(t.temperatures[max(0, made-1):], 0)
-}
-
 // sample makes the steps after the warm start. A chain that diverges where a cycle explores goes
 // back to the weights that it began with, and continues at half its learning rate.
 func (t *training) sample(ctx context.Context) error {

@@ -3,7 +3,7 @@ package bayes
 import (
 	"context"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -13,9 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/measure"
-	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -56,6 +56,42 @@ type training struct {
 	warmStates [][]byte  // of a checkpoint, see warmUp.save
 
 	validated *evaluate.Predictions // for the validation images, by the calibration
+}
+
+// warmUp is the warm start of a run while it is made. Each chain is optimized on most of the
+// training images. After each epoch it is scored on the others, and its best parameters are kept.
+// It stops when all chains have failed to improve for the patience of the Spec. A chain's result
+// depends on no other chain, so that parts of a run have the chains of the whole.
+//
+// The images held out are training images, which the chains sample with later. Validation images
+// are not looked at: the guarantees that are calibrated on them would not hold if the chains had
+// been chosen by them.
+type warmUp struct {
+	training  *training // of the optimizer; its session is nil between two parts of a run
+	predictor *samples.SamplePredictor
+	heldOut   *datasets.Dataset
+	patience  int
+	enough    int // steps; a chain whose lowest loss came after them stops; 0 is no limit
+	epochs    int // made and scored
+	done      bool
+	chains    []warmChain
+}
+
+// warmChain is what is kept of a chain: its best parameters so far, in the order of the program's,
+// and the epoch and the scores of these.
+type warmChain struct {
+	epoch          int
+	halvings       int // of its learning rate
+	loss, accuracy float64
+	best           [][]float32
+	losses         []float64 // of all epochs so far, the initial values first
+}
+
+// watchdog remembers what was remarked about a run, so that each remark is made once.
+type watchdog struct {
+	bad     []int // windows in a row, by chain
+	windows int   // in the sampling phase
+	warned  bool  // of the temperature
 }
 
 // newTraining resolves a specification for data, and finds the mistakes that can be found without a
@@ -139,6 +175,23 @@ func (t *training) prepareNetwork() (err error) {
 	return err
 }
 
+// newWarmUp divides the data; nil if the specification has no warm start.
+func (t *training) newWarmUp() (*warmUp, error) {
+	if t.spec.WarmStart == nil {
+		return nil, nil
+	}
+	used, heldOut, err := t.spec.divided(t.data)
+	if err != nil {
+		return nil, err
+	}
+	u, err := newTraining(t.spec.warmSpec(used.Len()), used, "", t.environment)
+	if err != nil {
+		return nil, errors.WithMessage(err, "warm start")
+	}
+	u.halves = optimizers.UsesRates(t.spec.WarmStart)
+	return &warmUp{training: u, heldOut: heldOut, patience: t.spec.WarmPatience, chains: make([]warmChain, t.spec.Chains)}, nil
+}
+
 // loadInputs fills in the training images as the network reads them.
 func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err error) {
 	if t.inputs.Features == 0 {
@@ -179,36 +232,26 @@ func (t *training) remarkSteps() {
 	t.remarkClassWeights()
 }
 
-// load builds the program, checks that there is memory for the run, and writes the data into its
-// session. All images go to the device once, as bytes; op.Minibatch gathers and normalises a
-// minibatch there at each step, so that a step needs nothing of the host.
-func (t *training) load(ctx context.Context, device tensor.Device) error {
-	program, err := t.fitting(device)
-	if err != nil {
-		return err
+// remarkClassWeights reports the weights, the largest and the smallest if there are many.
+func (t *training) remarkClassWeights() {
+	if t.classWeights == nil {
+		return
 	}
-	if err := t.loadInputs(ctx, device); err != nil {
-		return err
+	const most = 12
+	var list []string
+	for class, weight := range t.classWeights {
+		list = append(list, fmt.Sprintf("%s %.3g", t.data.ClassNames[class], weight))
 	}
-	t.session, err = program.Load(device, graph.LoadOptions{
-		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),
-	})
-	if err != nil {
-		return err
+	text := strings.Join(list, ", ")
+	if len(list) > most {
+		text = fmt.Sprintf("%.3g to %.3g", slices.Min(t.classWeights), slices.Max(t.classWeights))
 	}
-	if err := give(t.session, t.inputs, t.data.Labels); err != nil || t.classWeights == nil {
-		return err
-	}
-	if err := measure.WriteWeights(t.session, t.data.Labels, t.classWeights); err != nil {
-		t.session.Close()
-		return err
-	}
-	return nil
+	t.remark(fmt.Sprintf("class weights: %s; probabilities are for a mixture of classes weighted so", text))
 }
 
-// build compiles the program, for a device that must have memory for the weights at least. The
-// network is built within Float32 even if the graph is Float64, see dtype.
-func (t *training) build(device tensor.Device) (*graph.Program, error) {
+// graph returns the graph of a step. The network is built within Float32 even if the graph is
+// Float64, see dtype.
+func (t *training) graph() (*graph.Builder, error) {
 	if err := checkNetwork(t.trained, t.inputs, t.data.Classes); err != nil {
 		return nil, err
 	}
@@ -243,10 +286,7 @@ func (t *training) build(device tensor.Device) (*graph.Program, error) {
 			b.Record(watchedMetric, watched)
 		}
 	}
-	if err := t.checkWeights(device, b); err != nil {
-		return nil, err
-	}
-	return b.Compile()
+	return b, nil
 }
 
 // dtype returns the type of a program's parameters and updates. Energies that a Metropolis test
@@ -256,93 +296,6 @@ func (t *training) dtype() tensor.DType {
 		return tensor.Float64
 	}
 	return tensor.Float32
-}
-
-// begin prepares to observe, and then prepares the run's directory with open, which may restore
-// what was observed before.
-func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) error {
-	t.observing()
-	if err := t.newProbe(device); err != nil {
-		return err
-	}
-	if t.watching != nil {
-		inputs, err := t.features(ctx, device, t.watching.Pixels)
-		if err != nil {
-			return err
-		}
-		spacing := min(t.spacing(), max(1, t.plan.Thinning)) // so that few samples have an R-hat, too
-		if t.measured.HeldOut, err = measure.NewHeldOut(device, inputs, t.predicted.network, t.spec.Chains, spacing); err != nil {
-			return err
-		}
-	}
-	if err := t.newValidation(ctx, device); err != nil {
-		return err
-	}
-	return open(device)
-}
-
-// observing prepares to observe. The metrics of minibatches are of U/N, and are scaled by N.
-func (t *training) observing() {
-	scale := t.data.Len()
-	if t.kind.traits().exact {
-		scale = 1 // its metrics are of U, not of U/N
-	}
-	t.measured = measure.New(t.session.Program(), t.spec.Chains, scale)
-}
-
-// checkpoint returns the state of all chains, and what was measured of them. Both belong to the
-// same step: measurements after a resume are those of an uninterrupted run, too. It copies, so that
-// the session can continue while the checkpoint is written.
-func (t *training) checkpoint() (rundir.Checkpoint, error) {
-	s := t.session
-	c := rundir.Checkpoint{Steps: int(s.Steps()), HeldOut: t.measured.HeldOut.Images()}
-	t.measured.State(func(name string, values []float64) {
-		c.Measured = append(c.Measured, rundir.Measurement{Name: name, Values: values})
-	})
-	if t.warmUp != nil {
-		c.Measured = append(c.Measured, rundir.Measurement{Name: warmName, Values: t.warmUp.numbers()})
-		var err error
-		if c.Warm, err = t.warmUp.save(t.explores(c.Steps)); err != nil {
-			return c, err
-		}
-	}
-	for chain := range s.Chains() {
-		state := make([]byte, s.ChainBytes())
-		if err := s.Save(chain, state); err != nil {
-			return c, err
-		}
-		c.Chains = append(c.Chains, state)
-	}
-	return c, nil
-}
-
-// restore puts the session and the measurements back to a checkpoint. The size of a chain's state
-// must be the program's: another network or method is an error of Session.Restore.
-func (t *training) restore(c rundir.Checkpoint) error {
-	s := t.session
-	if len(c.Chains) != s.Chains() {
-		return errors.Errorf("it has %d chains, the run %d", len(c.Chains), s.Chains())
-	}
-	for chain, state := range c.Chains {
-		if err := s.Restore(chain, state, uint64(c.Steps)); err != nil {
-			return err
-		}
-	}
-	numbers := map[string][]float64{}
-	for _, m := range c.Measured {
-		numbers[m.Name] = m.Values
-	}
-	if t.warmUp != nil {
-		if err := t.warmUp.setNumbers(numbers[warmName]); err != nil {
-			return err
-		}
-		t.warmStates = c.Warm
-	}
-	other, err := t.measured.Restore(numbers, c.HeldOut)
-	if other {
-		t.remark("the held-out images are not those that chains were watched on before: predictions are watched on these from here on")
-	}
-	return err
 }
 
 // spacing returns the number of steps between two observations.
@@ -356,16 +309,17 @@ func (t *training) spacing() int {
 	return window
 }
 
-// tryTask is the task of the events of try.
-const tryTask = "try"
+// passes returns how often all chains together pass over the data in a number of steps.
+func (t *training) passes(steps int) float64 {
+	return float64(steps) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
+}
 
-// try makes some steps, and reports an event after each window.
-func (t *training) try(ctx context.Context, steps, window int) error {
-	plan := langevin.Plan{Steps: steps, Thinning: steps}
-	return plan.Run(ctx, t.session, window, func(p langevin.Window) error {
-		t.observe(Event{Task: tryTask, On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
-		return nil
-	}, t.hooks...)
+// images returns how many images all chains processed in the steps of a window and in evaluations
+// between them. Observers compute throughput from it.
+func (t *training) images(p langevin.Window) int {
+	evaluations := int(t.session.Evaluations()) - t.evaluations
+	t.evaluations += evaluations
+	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
 }
 
 // checkNetwork refuses a network that does not map the images to one logit for each class.
@@ -374,105 +328,4 @@ func checkNetwork(network layers.Sequential, images samples.Images, classes int)
 		return InvalidError{err}
 	}
 	return nil
-}
-
-// A run is scored on at most maxValidation validation images, and on as many as validationShare
-// minibatches have, so that scores take a few percent of the time of the steps between them. The
-// average that they are scored by has at most maxValidationValues probabilities.
-const (
-	maxValidation       = 500
-	validationShare     = 15
-	maxValidationValues = 100_000
-)
-
-// chooseValidation chooses the validation images that the chains are scored on while they train,
-// evenly spaced ones. There are none if the data have none, and for methods whose samples are drawn
-// at the end, such as bbb, whose states are no networks.
-func (t *training) chooseValidation(data *datasets.Splits) error {
-	d := data.Validation
-	if d == nil || d.Len() == 0 || t.kind.traits().drawn {
-		return nil
-	}
-	own := Run{dir: t.dir, manifest: &Manifest{Data: Data{
-		Name: t.data.Name, Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames,
-	}}}
-	labels, err := own.relabelled(d)
-	if err != nil {
-		return err
-	}
-	n := min(d.Len(), maxValidation, max(1, validationShare*t.spec.Batch), max(1, maxValidationValues/t.data.Classes))
-	t.validation = &samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: t.data.Mean, Std: t.data.Std}
-	for i := range n {
-		at := i * d.Len() / n
-		t.validation.Pixels = append(t.validation.Pixels, d.Image(at)...)
-		t.labels = append(t.labels, labels.Labels[at])
-	}
-	return nil
-}
-
-// newValidation loads the validation images.
-func (t *training) newValidation(ctx context.Context, device tensor.Device) error {
-	if t.validation == nil {
-		return nil
-	}
-	images, err := t.features(ctx, device, t.validation.Pixels)
-	if err != nil {
-		return err
-	}
-	t.measured.Validation, err = measure.NewValidation(device, images, t.labels, t.predicted.network, standardBatch, max(t.spacing(), exactWindow))
-	return err
-}
-
-// score scores the states of the chains for a line of the metrics and an event. kept is whether
-// they are samples.
-func (t *training) score(line *rundir.Metrics, event *Event, states []samples.Sample, kept bool) error {
-	s, err := t.measured.Validation.Score(states, line.Step, kept && !t.kind.traits().collected)
-	if isNotFinite(err) {
-		return nil // a state that is not kept may be of a chain that is still wild
-	}
-	if err != nil {
-		return err
-	}
-	event.ValidationLoss, event.ValidationAccuracy, event.ValidationNLL = s.Loss, s.Accuracy, s.NLL
-	line.ValidationLoss, line.ValidationAccuracy, line.ValidationNLL = &s.Loss, &s.Accuracy, &s.NLL
-	return nil
-}
-
-// validationLen returns the number of validation images that chains are scored on.
-func (t *training) validationLen() int { return len(t.labels) }
-
-// addValidation adds the memory of the scores.
-func (t *training) addValidation(m *Memory, device tensor.Device) error {
-	n := t.validationLen()
-	if n == 0 {
-		return nil
-	}
-	scored, err := samples.PredictionSize(device, t.predicted.inputs(), n, standardBatch, t.predicted.network.Apply)
-	if err != nil {
-		return err
-	}
-	m.add("validation images", "", scored.Footprint, len(t.validation.Pixels)+measure.ValidationBytes*n*scored.Classes)
-	return nil
-}
-
-// ValidationTrace are scores on validation images while a run trained, by the number of steps made.
-type ValidationTrace struct {
-	Steps               []int
-	Loss, Accuracy, NLL []float64 // see Event
-}
-
-// ValidationTrace returns the scores on validation images of a run's steps so far; it is empty
-// without validation images, and of a gathered run.
-func (r *Run) ValidationTrace() (v ValidationTrace, err error) {
-	lines, err := rundir.ReadMetrics(r.dir)
-	if os.IsNotExist(errors.Cause(err)) {
-		return v, nil
-	}
-	for _, line := range lines {
-		if line.ValidationLoss != nil && line.ValidationAccuracy != nil && line.ValidationNLL != nil {
-			v.Steps, v.Loss = append(v.Steps, line.Step), append(v.Loss, *line.ValidationLoss)
-			v.Accuracy, v.NLL = append(v.Accuracy, *line.ValidationAccuracy), append(v.NLL, *line.ValidationNLL)
-		}
-	}
-	return v, err
 }

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
@@ -122,14 +118,6 @@ func (t *training) endsEpoch(p langevin.Window) bool {
 	return p.From/epoch != p.To/epoch
 }
 
-// images returns how many images all chains processed in the steps of a window and in evaluations
-// between them. Observers compute throughput from it.
-func (t *training) images(p langevin.Window) int {
-	evaluations := int(t.session.Evaluations()) - t.evaluations
-	t.evaluations += evaluations
-	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
-}
-
 // measure records the temperatures of a window of steps, and returns their mean.
 func (t *training) measure(p langevin.Window, chains []int) float64 {
 	for step := max(p.From, t.plan.BurnIn); step < p.To; step++ {
@@ -174,31 +162,6 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 		return t.drawn(chain, name)
 	}
 	return t.session.Metric(chain, name, uint64(step)), nil
-}
-
-// save writes samples, and then a checkpoint from which the run can continue, in the background
-// while the next steps run. It first waits for the previous one, whose error it returns: at most
-// one is in flight.
-func (t *training) save(states []samples.Sample) error {
-	if err := t.writer.Wait(); err != nil {
-		return err
-	}
-	if err := t.checkRoom(); err != nil {
-		return err
-	}
-	checkpoint, err := t.checkpoint()
-	if err != nil {
-		return err
-	}
-	return t.writer.Checkpoint(states, checkpoint)
-}
-
-// saveNow saves, and waits until that is on the disk.
-func (t *training) saveNow() error {
-	if err := t.save(nil); err != nil {
-		return err
-	}
-	return t.writer.Wait()
 }
 
 // diagnose computes diagnostics from the steps made so far. Values that the method does not have
@@ -348,93 +311,6 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 	})
 }
 
-// passes returns how often all chains together pass over the data in a number of steps.
-func (t *training) passes(steps int) float64 {
-	return float64(steps) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
-}
-
-// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test
-// data if there are none; nil without either, and for methods that do not sample. They are used
-// without labels.
-func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
-	data := toWatch(splits)
-	if data == nil || !t.kind.traits().tempered {
-		return nil
-	}
-	d := t.data
-	return &samples.Images{
-		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
-	}
-}
-
-// spareRoom is the space in bytes that is left free on a disk in addition to what the next
-// checkpoints need.
-const spareRoom = 4 << 20
-
-// checkRoom returns DiskFullError unless twice the size of the next checkpoint and samples is free:
-// while a checkpoint is written, the one before and its temporary file exist, too. The run then
-// stops while everything that it has written is whole.
-func (t *training) checkRoom() error {
-	state, sample := t.room()
-	required := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
-	free, err := file.Free(t.dir)
-	if err != nil {
-		return errors.Wrap(err, "pollen")
-	}
-	if free < required {
-		return errors.WithStack(&DiskFullError{t.dir, free, required})
-	}
-	return nil
-}
-
-// room returns the size in bytes of a checkpoint now, and of a sample of one chain, which has 4
-// bytes for each weight. Checkpoints grow with the traces.
-func (t *training) room() (state, sample uint64) {
-	state = uint64(t.session.ChainBytes() * t.session.Chains())
-	if t.measured != nil {
-		state += t.measured.TraceBytes()
-	}
-	for _, p := range t.session.Program().Parameters() {
-		sample += 4 * uint64(p.Shape.Elements())
-	}
-	return state, sample
-}
-
-// muchRoom is the size in bytes from which a run reports, before it begins, what it will take on
-// disk.
-const muchRoom = 256 << 20
-
-// remarkRoom reports what the run will take on disk if that is at least least bytes or more than
-// are free.
-func (t *training) remarkRoom(dir string, least uint64) error {
-	state, sample := t.room()
-	most := t.plan.Samples()
-	if t.spec.Keep > 0 {
-		most = min(most, t.spec.Keep)
-	}
-	if c := t.kind.traits(); c.drawn {
-		most = t.spec.Samples
-	} else if c.collected {
-		most += t.spec.Samples
-	}
-	most *= t.spec.Chains
-	required := 2*state + uint64(most)*sample
-	free, err := file.Free(dir)
-	if err != nil {
-		return errors.Wrap(err, "pollen")
-	}
-	short := free < required+spareRoom
-	if required < least && !short {
-		return nil
-	}
-	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(required))
-	if short {
-		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
-	}
-	t.remark(text)
-	return nil
-}
-
 // A chain has diverged if, in the sampling phase, its loss is that of guessing or worse for
 // divergedWindows windows in a row. The temperature is far off if, after warmWindows windows, it
 // differs from the requested one by more than the fraction farOff and by more than manyErrors
@@ -445,13 +321,6 @@ const (
 	manyErrors      = 5
 	warmWindows     = 20
 )
-
-// watchdog remembers what was remarked about a run, so that each remark is made once.
-type watchdog struct {
-	bad     []int // windows in a row, by chain
-	windows int   // in the sampling phase
-	warned  bool  // of the temperature
-}
 
 // watch remarks chains that diverged and temperatures that are far off, while there is time to stop
 // the run. A chain counts as diverged only if others are better than guessing: if all are worse,
@@ -490,15 +359,4 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",
 			measured, std, requested))
 	}
-}
-
-// copiesWritten is how many copies of a state there are while it is written: it is copied and then
-// encoded, while the chains continue.
-const copiesWritten = 2
-
-// writtenBytes returns what samples of some bytes take while they are written: some files are
-// written at once, and the next samples may be there already.
-func (t *training) writtenBytes(sample int) int {
-	const writers = 8
-	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
 }

@@ -1,0 +1,281 @@
+package bayes
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// save writes samples, and then a checkpoint from which the run can continue, in the background
+// while the next steps run. It first waits for the previous one, whose error it returns: at most
+// one is in flight.
+func (t *training) save(states []samples.Sample) error {
+	if err := t.writer.Wait(); err != nil {
+		return err
+	}
+	if err := t.checkRoom(); err != nil {
+		return err
+	}
+	checkpoint, err := t.checkpoint()
+	if err != nil {
+		return err
+	}
+	return t.writer.Checkpoint(states, checkpoint)
+}
+
+// saveNow saves, and waits until that is on the disk.
+func (t *training) saveNow() error {
+	if err := t.save(nil); err != nil {
+		return err
+	}
+	return t.writer.Wait()
+}
+
+// checkpoint returns the state of all chains, and what was measured of them. Both belong to the
+// same step: measurements after a resume are those of an uninterrupted run, too. It copies, so that
+// the session can continue while the checkpoint is written.
+func (t *training) checkpoint() (rundir.Checkpoint, error) {
+	s := t.session
+	c := rundir.Checkpoint{Steps: int(s.Steps()), HeldOut: t.measured.HeldOut.Images()}
+	t.measured.State(func(name string, values []float64) {
+		c.Measured = append(c.Measured, rundir.Measurement{Name: name, Values: values})
+	})
+	if t.warmUp != nil {
+		c.Measured = append(c.Measured, rundir.Measurement{Name: warmName, Values: t.warmUp.numbers()})
+		var err error
+		if c.Warm, err = t.warmUp.save(t.explores(c.Steps)); err != nil {
+			return c, err
+		}
+	}
+	for chain := range s.Chains() {
+		state := make([]byte, s.ChainBytes())
+		if err := s.Save(chain, state); err != nil {
+			return c, err
+		}
+		c.Chains = append(c.Chains, state)
+	}
+	return c, nil
+}
+
+// explores reports whether chains explore, at temperature 0, in a later step than the given one, or
+// explored in that one, whose outcome afterExploring has yet to look at.
+func (t *training) explores(made int) bool {
+	return t.halves && slices.Contains(t.temperatures[max(0, made-1):], 0)
+}
+
+// restore puts the session and the measurements back to a checkpoint. The size of a chain's state
+// must be the program's: another network or method is an error of Session.Restore.
+func (t *training) restore(c rundir.Checkpoint) error {
+	s := t.session
+	if len(c.Chains) != s.Chains() {
+		return errors.Errorf("it has %d chains, the run %d", len(c.Chains), s.Chains())
+	}
+	for chain, state := range c.Chains {
+		if err := s.Restore(chain, state, uint64(c.Steps)); err != nil {
+			return err
+		}
+	}
+	numbers := map[string][]float64{}
+	for _, m := range c.Measured {
+		numbers[m.Name] = m.Values
+	}
+	if t.warmUp != nil {
+		if err := t.warmUp.setNumbers(numbers[warmName]); err != nil {
+			return err
+		}
+		t.warmStates = c.Warm
+	}
+	other, err := t.measured.Restore(numbers, c.HeldOut)
+	if other {
+		t.remark("the held-out images are not those that chains were watched on before: predictions are watched on these from here on")
+	}
+	return err
+}
+
+// warmName is the name of a warm start's numbers in a checkpoint, and numbersOfWarmChain how many
+// there are for each chain before its losses.
+const (
+	warmName           = "warm start"
+	numbersOfWarmChain = 5
+)
+
+// numbers returns what a checkpoint keeps of a warm start as numbers: whether it is done, its
+// epochs, and of each chain the best epoch, its loss and its accuracy, the halvings of its learning
+// rate, the number of losses, and these.
+func (w *warmUp) numbers() []float64 {
+	numbers := []float64{0, float64(w.epochs)}
+	if w.done {
+		numbers[0] = 1
+	}
+	for _, c := range w.chains {
+		numbers = append(append(numbers, float64(c.epoch), c.loss, c.accuracy, float64(c.halvings), float64(len(c.losses))), c.losses...)
+	}
+	return numbers
+}
+
+func (w *warmUp) setNumbers(numbers []float64) error {
+	wrong := func() error {
+		return errors.Errorf("%s must have two numbers, and for each of %d chains %d and its losses, got %d in all",
+			warmName, len(w.chains), numbersOfWarmChain, len(numbers))
+	}
+	if len(numbers) < 2 {
+		return wrong()
+	}
+	w.done, w.epochs = numbers[0] != 0, int(numbers[1])
+	rest := numbers[2:]
+	for i := range w.chains {
+		fewest := min(1, numbers[1]) // after an epoch, each chain has losses
+		if len(rest) < numbersOfWarmChain || !(rest[4] >= fewest && rest[4] <= float64(len(rest)-numbersOfWarmChain)) || !(rest[3] >= 0 && rest[3] <= maxHalvings) {
+			return wrong()
+		}
+		end := numbersOfWarmChain + int(rest[4])
+		w.chains[i] = warmChain{
+			epoch: int(rest[0]), loss: rest[1], accuracy: rest[2], halvings: int(rest[3]), losses: slices.Clone(rest[numbersOfWarmChain:end]),
+		}
+		rest = rest[end:]
+	}
+	if len(rest) > 0 {
+		return wrong()
+	}
+	return nil
+}
+
+// save returns the states of a warm start for a checkpoint. While it is in progress, they are of
+// each chain its steps, the state of the optimizer, and the best parameters. Afterwards, while the
+// chains explore, they are the best parameters, to which a chain that diverges goes back.
+// Otherwise, and before the first step, there are none.
+func (w *warmUp) save(exploring bool) (states [][]byte, err error) {
+	s := w.training.session
+	if w.chains[0].best == nil || w.done && !exploring {
+		return nil, nil
+	}
+	for chain, c := range w.chains {
+		var state []byte
+		if !w.done {
+			state = make([]byte, s.ChainBytes())
+			if err := s.Save(chain, state); err != nil {
+				return nil, err
+			}
+			state = append(binary.LittleEndian.AppendUint64(nil, s.Steps()), state...)
+		}
+		for _, values := range c.best {
+			state = append(state, tensor.Bytes(values)...)
+		}
+		states = append(states, state)
+	}
+	return states, nil
+}
+
+// restore puts the optimizer's session back to a checkpoint's states, if there are any.
+func (w *warmUp) restore(states [][]byte) error {
+	if states == nil {
+		return nil
+	}
+	s := w.training.session
+	if err := w.restoreBest(s.Program(), states, 8+s.ChainBytes()); err != nil {
+		return err
+	}
+	for chain, state := range states {
+		if err := s.Restore(chain, state[8:][:s.ChainBytes()], binary.LittleEndian.Uint64(state)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreBest takes the best parameters from a checkpoint's states, if there are any, which have
+// some bytes before them.
+func (w *warmUp) restoreBest(program *graph.Program, states [][]byte, before int) error {
+	if states == nil {
+		return nil
+	}
+	if want := before + 4*parametersOf(program); len(states) != len(w.chains) || len(states[0]) != want {
+		return errors.Errorf("the checkpoint must have %d states of %d bytes, got %d of %d", len(w.chains), want, len(states), len(states[0]))
+	}
+	for chain, state := range states {
+		rest := state[before:]
+		w.chains[chain].best = nil
+		for _, p := range program.Parameters() {
+			values := make([]float32, p.Shape.Elements())
+			rest = rest[copy(tensor.Bytes(values), rest):]
+			w.chains[chain].best = append(w.chains[chain].best, values)
+		}
+	}
+	return nil
+}
+
+// spareRoom is the space in bytes that is left free on a disk in addition to what the next
+// checkpoints need.
+const spareRoom = 4 << 20
+
+// checkRoom returns DiskFullError unless twice the size of the next checkpoint and samples is free:
+// while a checkpoint is written, the one before and its temporary file exist, too. The run then
+// stops while everything that it has written is whole.
+func (t *training) checkRoom() error {
+	state, sample := t.room()
+	required := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
+	free, err := file.Free(t.dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	if free < required {
+		return errors.WithStack(&DiskFullError{t.dir, free, required})
+	}
+	return nil
+}
+
+// room returns the size in bytes of a checkpoint now, and of a sample of one chain, which has 4
+// bytes for each weight. Checkpoints grow with the traces.
+func (t *training) room() (state, sample uint64) {
+	state = uint64(t.session.ChainBytes() * t.session.Chains())
+	if t.measured != nil {
+		state += t.measured.TraceBytes()
+	}
+	for _, p := range t.session.Program().Parameters() {
+		sample += 4 * uint64(p.Shape.Elements())
+	}
+	return state, sample
+}
+
+// muchRoom is the size in bytes from which a run reports, before it begins, what it will take on
+// disk.
+const muchRoom = 256 << 20
+
+// remarkRoom reports what the run will take on disk if that is at least least bytes or more than
+// are free.
+func (t *training) remarkRoom(dir string, least uint64) error {
+	state, sample := t.room()
+	most := t.plan.Samples()
+	if t.spec.Keep > 0 {
+		most = min(most, t.spec.Keep)
+	}
+	if c := t.kind.traits(); c.drawn {
+		most = t.spec.Samples
+	} else if c.collected {
+		most += t.spec.Samples
+	}
+	most *= t.spec.Chains
+	required := 2*state + uint64(most)*sample
+	free, err := file.Free(dir)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	short := free < required+spareRoom
+	if required < least && !short {
+		return nil
+	}
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(required))
+	if short {
+		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
+	}
+	t.remark(text)
+	return nil
+}

@@ -1,0 +1,112 @@
+package bayes
+
+import (
+	"context"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test
+// data if there are none; nil without either, and for methods that do not sample. They are used
+// without labels.
+func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
+	data := toWatch(splits)
+	if data == nil || !t.kind.traits().tempered {
+		return nil
+	}
+	d := t.data
+	return &samples.Images{
+		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
+	}
+}
+
+// A run is scored on at most maxValidation validation images, and on as many as validationShare
+// minibatches have, so that scores take a few percent of the time of the steps between them. The
+// average that they are scored by has at most maxValidationValues probabilities.
+const (
+	maxValidation       = 500
+	validationShare     = 15
+	maxValidationValues = 100_000
+)
+
+// chooseValidation chooses the validation images that the chains are scored on while they train,
+// evenly spaced ones. There are none if the data have none, and for methods whose samples are drawn
+// at the end, such as bbb, whose states are no networks.
+func (t *training) chooseValidation(data *datasets.Splits) error {
+	d := data.Validation
+	if d == nil || d.Len() == 0 || t.kind.traits().drawn {
+		return nil
+	}
+	own := Run{dir: t.dir, manifest: &Manifest{Data: Data{
+		Name: t.data.Name, Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames,
+	}}}
+	labels, err := own.relabelled(d)
+	if err != nil {
+		return err
+	}
+	n := min(d.Len(), maxValidation, max(1, validationShare*t.spec.Batch), max(1, maxValidationValues/t.data.Classes))
+	t.validation = &samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: t.data.Mean, Std: t.data.Std}
+	for i := range n {
+		at := i * d.Len() / n
+		t.validation.Pixels = append(t.validation.Pixels, d.Image(at)...)
+		t.labels = append(t.labels, labels.Labels[at])
+	}
+	return nil
+}
+
+// newValidation loads the validation images.
+func (t *training) newValidation(ctx context.Context, device tensor.Device) error {
+	if t.validation == nil {
+		return nil
+	}
+	images, err := t.features(ctx, device, t.validation.Pixels)
+	if err != nil {
+		return err
+	}
+	t.measured.Validation, err = measure.NewValidation(device, images, t.labels, t.predicted.network, standardBatch, max(t.spacing(), exactWindow))
+	return err
+}
+
+// score scores the states of the chains for a line of the metrics and an event. kept is whether
+// they are samples.
+func (t *training) score(line *rundir.Metrics, event *Event, states []samples.Sample, kept bool) error {
+	s, err := t.measured.Validation.Score(states, line.Step, kept && !t.kind.traits().collected)
+	if isNotFinite(err) {
+		return nil // a state that is not kept may be of a chain that is still wild
+	}
+	if err != nil {
+		return err
+	}
+	event.ValidationLoss, event.ValidationAccuracy, event.ValidationNLL = s.Loss, s.Accuracy, s.NLL
+	line.ValidationLoss, line.ValidationAccuracy, line.ValidationNLL = &s.Loss, &s.Accuracy, &s.NLL
+	return nil
+}
+
+// ValidationTrace are scores on validation images while a run trained, by the number of steps made.
+type ValidationTrace struct {
+	Steps               []int
+	Loss, Accuracy, NLL []float64 // see Event
+}
+
+// ValidationTrace returns the scores on validation images of a run's steps so far; it is empty
+// without validation images, and of a gathered run.
+func (r *Run) ValidationTrace() (v ValidationTrace, err error) {
+	lines, err := rundir.ReadMetrics(r.dir)
+	if os.IsNotExist(errors.Cause(err)) {
+		return v, nil
+	}
+	for _, line := range lines {
+		if line.ValidationLoss != nil && line.ValidationAccuracy != nil && line.ValidationNLL != nil {
+			v.Steps, v.Loss = append(v.Steps, line.Step), append(v.Loss, *line.ValidationLoss)
+			v.Accuracy, v.NLL = append(v.Accuracy, *line.ValidationAccuracy), append(v.NLL, *line.ValidationNLL)
+		}
+	}
+	return v, err
+}

@@ -1,0 +1,290 @@
+package bayes
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// load loads the optimizer and the images held out.
+func (w *warmUp) load(ctx context.Context, device tensor.Device) error {
+	if err := w.training.load(ctx, device); err != nil {
+		return err
+	}
+	u := w.training
+	images, err := u.features(ctx, device, w.heldOut.Images)
+	if err == nil {
+		w.predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, standardBatch, u.predicted.network.Apply)
+	}
+	if err != nil {
+		w.training.session.Close()
+		w.training.session = nil
+	}
+	return err
+}
+
+func (w *warmUp) close() {
+	w.predictor.Close()
+	w.training.session.Close()
+	w.training.session = nil
+}
+
+// warm makes the warm start of a run, or what is left of it, and puts the chains where it ended.
+func (t *training) warm(ctx context.Context, device tensor.Device) error {
+	w := t.warmUp
+	if w == nil {
+		return nil
+	}
+	states := t.warmStates
+	if w.done {
+		return errors.WithMessage(w.restoreBest(t.session.Program(), states, 0), "warm start")
+	}
+	if err := w.load(ctx, device); err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	defer w.close()
+	if err := w.restore(states); err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	if err := w.run(ctx, t); err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	w.done = true
+	failed, err := w.abandon(t)
+	if err != nil {
+		return errors.WithMessage(err, "warm start")
+	}
+	for chain := range t.session.Chains() {
+		c := &w.chains[chain/t.spec.replicasOfEach()]
+		err := writeWeights(t.session, chain, c.best)
+		if err == nil && t.halves {
+			err = setRateFactor(t.session, chain, c.halvings)
+		}
+		if err != nil {
+			return errors.WithMessage(err, "warm start")
+		}
+	}
+	t.remark(w.result().String())
+	if failed > 0 {
+		t.remark(fmt.Sprintf("warm start: %d of %d chains never predicted the images held out better than the frequencies of their classes do, "+
+			"and begin at their initial values: try a lower rate (warm-schedule), more epochs (warm-epochs) or another warm-start", failed, len(w.chains)))
+	}
+	return t.saveNow()
+}
+
+// guessing is the entropy of the classes of the images held out, which is the loss of a network
+// that predicts their frequencies for every image.
+func (w *warmUp) guessing() float64 {
+	counts := make([]float64, w.heldOut.Classes)
+	for _, label := range w.heldOut.Labels {
+		counts[label]++
+	}
+	floats.Scale(1/float64(w.heldOut.Len()), counts)
+	return stat.Entropy(counts)
+}
+
+// abandon gives the initial values to chains that learned nothing: their lowest loss on the images
+// held out is not below that of guessing. Such a network may have weights that exploded, from which
+// nothing should be sampled. The chains of t's session still have their initial values. It returns
+// the number of these chains.
+func (w *warmUp) abandon(t *training) (failed int, err error) {
+	guessing := w.guessing()
+	for i := range w.chains {
+		c := &w.chains[i]
+		if c.loss < guessing {
+			continue
+		}
+		failed++
+		initial, err := samples.FromSession(t.session, i*t.spec.replicasOfEach(), 1)
+		if err != nil {
+			return 0, err
+		}
+		c.epoch, c.best = 0, weightsOf(initial)
+		if c.loss, c.accuracy, err = w.scores(initial); err != nil {
+			return 0, err
+		}
+	}
+	return failed, nil
+}
+
+// run makes the epochs, each of which is followed by scores and, unless one is still being written
+// or nothing is kept, a checkpoint.
+func (w *warmUp) run(ctx context.Context, t *training) error {
+	u, saved := w.training, 0
+	if w.epochs == 0 {
+		if err := w.score(t, 0); err != nil {
+			return err
+		}
+	}
+	for !w.stops() {
+		end := w.stepsOf(w.epochs + 1)
+		for step := int(u.session.Steps()); step < end; step = int(u.session.Steps()) {
+			if err := ctx.Err(); err != nil {
+				if t.writer != nil { // while the optimizer's session is there
+					if err := t.saveNow(); err != nil {
+						return err
+					}
+				}
+				return errors.Wrapf(err, "stopped after %d of up to %d epochs", w.epochs, u.spec.Epochs)
+			}
+			steps := min(window, end-step)
+			if err := u.session.Run(steps); err != nil {
+				if err := w.recover(t, err); err != nil {
+					return err
+				}
+				continue
+			}
+			w.observe(t, step, steps)
+		}
+		w.epochs++
+		if err := w.score(t, w.epochs); err != nil {
+			return err
+		}
+		if steps := int(u.session.Steps()); steps-saved >= window && t.writer != nil && !t.writer.Busy() {
+			if err := t.save(nil); err != nil {
+				return err
+			}
+			saved = steps
+		}
+	}
+	return nil
+}
+
+// stepsOf returns the number of steps that some epochs have.
+func (w *warmUp) stepsOf(epochs int) int {
+	return int(float64(w.training.data.Len()) / float64(w.training.spec.Batch) * float64(epochs))
+}
+
+// observe reports an event of some steps.
+func (w *warmUp) observe(t *training, from, steps int) {
+	u := w.training
+	e := Event{
+		Task: "warm start", On: t.data.Name, Done: from + steps, Total: u.plan.Steps, Images: steps * u.spec.Batch * u.spec.Chains,
+		Temperature: math.NaN(), RHat: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
+	}
+	e.ValidationLoss = 0 // the mean over the chains
+	for _, c := range w.chains {
+		e.ValidationLoss += c.losses[len(c.losses)-1] / float64(len(w.chains))
+	}
+	for step := from; step < from+steps; step++ {
+		for chain := range u.spec.Chains { // means over the steps and the chains
+			e.Loss += u.session.Metric(chain, lossMetric, uint64(step)) / float64(steps*u.spec.Chains)
+			e.Accuracy += u.session.Metric(chain, accuracyMetric, uint64(step)) / float64(steps*u.spec.Chains)
+		}
+	}
+	t.observe(e)
+}
+
+// stops reports whether no chain has improved for long enough, or all epochs are made. An epoch
+// limit without improvement is patience; a chain that has stopped is not continued by others.
+func (w *warmUp) stops() bool {
+	return w.epochs >= w.training.spec.Epochs || !slices.ContainsFunc(w.chains, w.patient)
+}
+
+// patient reports whether a chain may still improve, and that would make a difference.
+func (w *warmUp) patient(c warmChain) bool {
+	return w.epochs-c.epoch < w.patience && (w.enough == 0 || w.stepsOf(c.epoch) < w.enough)
+}
+
+// score scores the chains after an epoch, and keeps their parameters if these are the best so far.
+// Chains that ran out of patience before are left as they were. A chain whose predictions are not
+// finite has diverged: it returns to its best weights, and gets their score again.
+func (w *warmUp) score(t *training, epoch int) error {
+	s := w.training.session
+	for i := range w.chains {
+		c := &w.chains[i]
+		if epoch > 0 && epoch-1-c.epoch >= w.patience {
+			continue
+		}
+		state, err := samples.FromSession(s, i, 1)
+		if err != nil {
+			return err
+		}
+		loss, accuracy, err := w.scores(state)
+		if isNotFinite(err) && epoch > 0 {
+			loss, accuracy, err = c.loss, c.accuracy, w.halve(t, i, state.Step, err)
+		}
+		if err != nil {
+			return err
+		}
+		c.losses = append(c.losses, loss)
+		if epoch > 0 && !(loss < c.loss) { // NaN is not better
+			continue
+		}
+		c.epoch, c.loss, c.accuracy, c.best = epoch, loss, accuracy, weightsOf(state)
+	}
+	return nil
+}
+
+// weightsOf returns the values of a sample's parameters.
+func weightsOf(s samples.Sample) (weights [][]float32) {
+	for _, p := range s.Parameters {
+		weights = append(weights, p.Values)
+	}
+	return weights
+}
+
+// scores returns the mean negative log-likelihood and the accuracy on the images held out.
+func (w *warmUp) scores(state samples.Sample) (loss, accuracy float64, err error) {
+	p := make([]float32, w.heldOut.Len()*w.predictor.Classes())
+	if err := w.predictor.Predict(state, p); err != nil {
+		return 0, 0, err
+	}
+	loss, accuracy = measure.Scores(p, w.heldOut.Labels)
+	return loss, accuracy, nil
+}
+
+// recover handles an error of the optimizer's session. It returns nil if that is a chain which
+// diverged and can continue at half its learning rate.
+func (w *warmUp) recover(t *training, err error) error {
+	i, step, ok := divergedChain(err, w.training.spec.FirstChain)
+	if !ok {
+		return err
+	}
+	return w.halve(t, i, step, err)
+}
+
+// halve returns a chain that diverged in a step to its best weights so far, and halves its learning
+// rate. It returns err if there were too many halvings.
+func (w *warmUp) halve(t *training, i, step int, err error) error {
+	u, c := w.training, &w.chains[i]
+	if !u.halves {
+		return err
+	}
+	number := stoppedRate
+	if w.epochs-c.epoch < w.patience {
+		if c.halvings == maxHalvings {
+			return err
+		}
+		c.halvings++
+		number = c.halvings
+		t.remark(fmt.Sprintf("warm start: chain %d diverged in step %d, and continues from its weights after epoch %d at 1/%d of the learning rate",
+			u.spec.FirstChain+i, step, c.epoch, 1<<c.halvings))
+	}
+	return putBack(u.session, i, c.best, number)
+}
+
+// result returns where the chains began.
+func (w *warmUp) result() *WarmStart {
+	r := &WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
+	for _, c := range w.chains {
+		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, Number(c.loss)), append(r.Accuracy, Number(c.accuracy))
+		r.Halvings = append(r.Halvings, c.halvings)
+		losses := make([]Number, len(c.losses))
+		for i, loss := range c.losses {
+			losses[i] = Number(loss)
+		}
+		r.Losses = append(r.Losses, losses)
+	}
+	return r
+}
