@@ -21,3 +21,16 @@ func addressOf[T Float](x []T, n int) *float32 {
 func offset(p *float32, elements int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*elements))
 }
+
+// transforms are the functions of the linear maps, by number.
+type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
+
+// pass is the argument of a rule's assembly, which writes the sums. Coefficients and sums are
+// float32, or float64 in wide rules. Each plane has its own, one after another.
+type pass struct {
+	slices             [passSlices]*float32
+	count              int
+	coefficients, sums unsafe.Pointer
+	planes             int // at least 1; the assembly counts it down
+	distance           int // bytes from one plane of a slice to the next
+}

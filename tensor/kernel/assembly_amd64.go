@@ -2,22 +2,8 @@
 
 package kernel
 
-import "golang.org/x/sys/cpu"
-
 //go:generate go run -C generate main.go -out ../avx2_amd64.s -stubs ../avx2_stubs_amd64.go -pkg kernel
 //go:generate go run -C generate main.go -avx512 -out ../avx512_amd64.s -stubs ../avx512_stubs_amd64.go -pkg kernel
-
-// available returns the largest instruction set that the processor has, the operating system
-// supports (it must save the registers) and GODEBUG allows.
-func available() instructionSet {
-	switch x := cpu.X86; {
-	case !x.HasAVX2 || !x.HasFMA:
-		return portableGo
-	case !x.HasAVX512 || !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL:
-		return avx2
-	}
-	return avx512
-}
 
 // multiplyAddsFast runs loops of twelve vector multiply-adds.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
@@ -30,6 +16,21 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	}
 	multiplyAddsAVX2(loops)
 	return float64(loops * 12 * vector * 2), true
+}
+
+// multiplyTable computes tiles whose rows stand for groups of consecutive taps: one tap, or in
+// AVX-512 three or five.
+func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
+	switch {
+	case together == 3:
+		multiplyThreeTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	case together == 5:
+		multiplyFiveTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	case isa == avx512:
+		multiplyTableAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	default:
+		multiplyTableAVX2(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	}
 }
 
 // The functions below are trampolines in dispatch_amd64.s: each jumps to the AVX2 or AVX-512

@@ -2,17 +2,7 @@
 
 package kernel
 
-import "golang.org/x/sys/cpu"
-
 //go:generate go run -C generate ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go
-
-// available returns NEON unless GODEBUG disables it.
-func available() instructionSet {
-	if !cpu.ARM64.HasASIMD {
-		return portableGo
-	}
-	return neon
-}
 
 // multiplyPairFast returns false: NEON has registers for the sums of one panel only, so the caller
 // multiplies panel by panel.

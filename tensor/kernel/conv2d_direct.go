@@ -11,6 +11,45 @@ type convPlan struct {
 	filter  filterPlan
 }
 
+// filterPlan divides the gradient of the filter into chunks of the batch, which have separate
+// partial sums in the workspace, times ranges of taps.
+type filterPlan struct {
+	chunks   int // ranges of the batch; the workspace holds a partial gradient of each
+	together int // consecutive taps that share an address in the microkernel
+	groups   int // of taps, each a register tile
+	ranges   int // of groups
+	columns  int // K rounded up to whole panels
+	combine  int // tiles of the second phase, which adds the chunks
+}
+
+// group returns the taps [lo, hi) of groups [i, j).
+func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
+	lo, _ = splitRange(taps/f.together, f.groups, i)
+	_, hi = splitRange(taps/f.together, f.groups, j-1)
+	return lo * f.together, hi * f.together
+}
+
+// epilogue is Gemm's, with a bias per row.
+func (p *convPlan) epilogue(first, last bool) flags {
+	kind := NoBias
+	if p.bias {
+		kind = BiasRow
+	}
+	f := Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
+	if last && p.ceiling > 0 {
+		f |= ceilingFlags(p.ceiling)
+	}
+	return f
+}
+
+// packedElements bounds the panels that convPacked packs together, so that they stay in a
+// first-level cache of 48 KiB while they are multiplied by all output channels.
+const packedElements = 2 * maxDepth * panelColumns
+
+// packedScratch returns the scratch memory of convPacked in elements: the panels, and the sums of a
+// pair of panels for all output channels.
+func (p *convPlan) packedScratch() int { return packedElements + 2*panelColumns*p.outputs }
+
 // direct prepares Forward as a product of the filter [K, C*R*S] and the matrix of image patches
 // [C*R*S, B*P*Q] (implicit GEMM: the matrix is packed panel by panel and never stored as a whole).
 func (c Conv2D) direct() Routine {
@@ -54,85 +93,4 @@ func (c Conv2D) convolveBack() Routine {
 		kind:      kindConv2DBackwardInput, plan: &p,
 		sizeA: c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
 	}
-}
-
-// flipFilter writes flipped[c k r s] = w[k c R-1-r S-1-s] for a range of channels c.
-func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
-	s := p.shape
-	area := s.R * s.S
-	lo, hi := splitRange(s.C, min(s.C, tileCount), tile)
-	for c := lo; c < hi; c++ {
-		for k := range s.K {
-			from := w[(k*s.C+c)*area:][:area]
-			to := flipped[(c*s.K+k)*area:][:area]
-			for i, v := range from {
-				to[area-1-i] = v
-			}
-		}
-	}
-}
-
-// convTile convolves the pixels of one tile with the filter [outputs, taps].
-func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
-	at := p.part(tile, batch)
-	padded := scratch[:p.paddedSize()]
-	panels := scratch[len(padded):]
-	// The padded copy makes every tap of every pixel valid, so that no bounds are checked below.
-	if p.inSource && useAssembly[T]() {
-		padded = x[at.image*p.channels*p.height*p.width+at.row*p.width:]
-	} else {
-		pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
-	}
-	if p.inPlace(p.outputs) && convInPlace(p, at, filter, bias, y, padded) {
-		return
-	}
-	convPacked(p, at, padded, filter, bias, y, panels)
-}
-
-// convInPlace multiplies all groups of output channels by the windows as they lie in the padded
-// images, with one call per group. It reports false, having done nothing, if there is no assembly
-// for it.
-func convInPlace[T Float](p *convPlan, at part, filter, bias, y, padded []T) bool {
-	depth, plane := len(p.taps), p.outH*p.outW
-	halves := at.images * at.rows * p.halves
-	places := p.places[:2*(halves&^1)]
-	var last [4]int32 // of an odd number of halves the last is both halves of a panel
-	if halves%2 == 1 {
-		input, output := p.places[2*(halves-1)], p.places[2*halves]
-		last = [4]int32{input, input, output, output}
-	}
-	blocks, groups := depthBlocks(depth), splitRows(p.outputs)
-	for block := range blocks {
-		k0, k1 := splitRange(depth, blocks, block)
-		f := p.epilogue(block == 0, block == blocks-1)
-		for group := range groups.count {
-			k, end := groups.rows(group)
-			some := bias
-			if p.bias {
-				some = bias[k:]
-			}
-			a := leftFactor[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
-			out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
-			if len(places) > 0 && !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
-				return false
-			}
-			if halves%2 == 1 && !multiplyWindowsFast(end-k, a, padded, last[:], p.taps[k0:k1], out, plane, some, f) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// epilogue is Gemm's, with a bias per row.
-func (p *convPlan) epilogue(first, last bool) flags {
-	kind := NoBias
-	if p.bias {
-		kind = BiasRow
-	}
-	f := Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
-	if last && p.ceiling > 0 {
-		f |= ceilingFlags(p.ceiling)
-	}
-	return f
 }

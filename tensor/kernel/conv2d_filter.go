@@ -1,23 +1,5 @@
 package kernel
 
-// filterPlan divides the gradient of the filter into chunks of the batch, which have separate
-// partial sums in the workspace, times ranges of taps.
-type filterPlan struct {
-	chunks   int // ranges of the batch; the workspace holds a partial gradient of each
-	together int // consecutive taps that share an address in the microkernel
-	groups   int // of taps, each a register tile
-	ranges   int // of groups
-	columns  int // K rounded up to whole panels
-	combine  int // tiles of the second phase, which adds the chunks
-}
-
-// group returns the taps [lo, hi) of groups [i, j).
-func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
-	lo, _ = splitRange(taps/f.together, f.groups, i)
-	_, hi = splitRange(taps/f.together, f.groups, j-1)
-	return lo * f.together, hi * f.together
-}
-
 // tapTiles returns the number of consecutive taps that share an address, and the maximum number of
 // taps of a register tile. In AVX-512 a row of three or five taps shares one address register,
 // which leaves registers for more rows.
@@ -32,9 +14,6 @@ func (c Conv2D) tapTiles() (together, most int) {
 	}
 	return 1, tableRows
 }
-
-// partialElements bounds the partial gradients: 512 Ki float32 are 2 MiB.
-const partialElements = 1 << 19
 
 // filterPanels prepares BackwardFilter as a product: patches of x, transposed, times panels of
 // output channels of dout. The depth is the pixels of the batch.
@@ -66,19 +45,6 @@ func (c Conv2D) filterPanels() Routine {
 		kind:      kindConv2DBackwardFilter, plan: &p,
 		sizeA: c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 	}.withoutParts()
-}
-
-// parts returns the first image of each chunk of tiles, and the end; nil if tiles are not whole
-// images.
-func (w *window) parts(chunks int) (parts []int) {
-	if w.rows < w.outH {
-		return nil
-	}
-	for i := range chunks + 1 {
-		lo, _ := splitRange(w.tiles(), chunks, i)
-		parts = append(parts, min(w.batch, lo*w.images))
-	}
-	return parts
 }
 
 // chooseDepth sets images and rows so that a padded copy serves at least one panel's depth: here

@@ -1,13 +1,5 @@
 package kernel
 
-// packedElements bounds the panels that convPacked packs together, so that they stay in a
-// first-level cache of 48 KiB while they are multiplied by all output channels.
-const packedElements = 2 * maxDepth * panelColumns
-
-// packedScratch returns the scratch memory of convPacked in elements: the panels, and the sums of a
-// pair of panels for all output channels.
-func (p *convPlan) packedScratch() int { return packedElements + 2*panelColumns*p.outputs }
-
 // packedFilter is the size in elements of a filter that stays in a second-level cache of 2 MiB
 // while all panels of a part are multiplied by it.
 const packedFilter = 1 << 18

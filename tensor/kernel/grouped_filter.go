@@ -94,3 +94,9 @@ func tapProducts[T Float](sums, line, copies []T, class *tapClass, add bool) {
 		sums[tap] = total
 	}
 }
+
+// combineParts adds one of combineTiles ranges of all partial sums.
+func combineParts[T Float](parts, size, tile int, o Operands[T]) {
+	lo, hi := splitRange(size, combineTiles(size), tile)
+	SumRows(o.Out[lo:hi], o.Workspace[lo:], parts, size)
+}

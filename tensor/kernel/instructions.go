@@ -15,14 +15,6 @@ func (i instructionSet) String() string {
 	return [...]string{"portable Go", "NEON", "AVX2", "AVX-512"}[i]
 }
 
-// isa is the instruction set in use. Only tests change it.
-var isa = available()
-
-// InstructionSet returns the instruction set of the float32 kernels: "AVX-512", "AVX2" (with FMA),
-// "NEON" or "portable Go". GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off selects a smaller
-// one, for comparisons.
-func InstructionSet() string { return isa.String() }
-
 // vector is the smallest number of float32 that the assembly processes: a register of AVX2, two of
 // NEON.
 const vector = 8

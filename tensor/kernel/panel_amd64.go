@@ -27,18 +27,3 @@ func multiplyPairRun[T Float](rows, tiles, depth int, a leftFactor[T], b []T, pa
 	}
 	multiplyPairAVX512(rows, tiles, depth, pa, a.rowStride, a.depthStride, step, pb, panel, pc, stride, pv, int(f))
 }
-
-// multiplyTable computes tiles whose rows stand for groups of consecutive taps: one tap, or in
-// AVX-512 three or five.
-func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
-	switch {
-	case together == 3:
-		multiplyThreeTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
-	case together == 5:
-		multiplyFiveTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
-	case isa == avx512:
-		multiplyTableAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
-	default:
-		multiplyTableAVX2(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
-	}
-}

@@ -82,3 +82,10 @@ func (s *sums[T]) total() float64 {
 	b0, b1, b2, b3 := a[0]+a[4], a[1]+a[5], a[2]+a[6], a[3]+a[7]
 	return float64((b0 + b2) + (b1 + b3))
 }
+
+// Affine are the coefficients of WideAffinePlanes, in the order in which the assembly reads them.
+type Affine struct{ Mean, Scale, Shift float64 }
+
+// Combination are the coefficients of WideCombinePlanes, in the order in which the assembly reads
+// them.
+type Combination struct{ Mean, B, A, C float64 }

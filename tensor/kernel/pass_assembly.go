@@ -4,16 +4,6 @@ package kernel
 
 import "unsafe"
 
-// pass is the argument of a rule's assembly, which writes the sums. Coefficients and sums are
-// float32, or float64 in wide rules. Each plane has its own, one after another.
-type pass struct {
-	slices             [passSlices]*float32
-	count              int
-	coefficients, sums unsafe.Pointer
-	planes             int // at least 1; the assembly counts it down
-	distance           int // bytes from one plane of a slice to the next
-}
-
 // accelerate runs a rule in assembly on the first elements of the slices and returns their number,
 // a multiple of passLanes. noise, if not nil, is the last slice.
 func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32, slices ...[]T) int {

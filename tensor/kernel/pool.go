@@ -99,20 +99,6 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 	return plan, nil
 }
 
-// poolPlanes pools planes [lo, hi).
-func poolPlanes[T Float](p *poolPlan, k kind, lo, hi int, o Operands[T]) {
-	switch k {
-	case kindMaxPoolForward:
-		maxPoolForward(p, lo, hi, o.A, o.Out)
-	case kindMaxPoolBackward:
-		maxPoolBackward(p, lo, hi, o.A, o.B, o.Out)
-	case kindAveragePoolForward:
-		averagePoolForward(p, lo, hi, o.A, o.Out)
-	case kindAveragePoolBackward:
-		averagePoolBackward(p, lo, hi, o.A, o.Out)
-	}
-}
-
 // bounds returns the elements [lo, hi) of an axis that window i covers.
 func bounds(i, stride, pad, taps, size int) (lo, hi int) {
 	lo = i*stride - pad

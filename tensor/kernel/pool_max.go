@@ -2,35 +2,6 @@ package kernel
 
 import "slices"
 
-// poolSegment is the number of outputs of 2 x 2 windows that half a vector holds.
-const poolSegment = 4
-
-// pairSegments returns the table of a plane for the assembly, or nil if a line has fewer outputs
-// than a segment. Lines have the given width, and their windows of 2 x 2 the outputs [outH outW].
-// Each line of outputs is divided into segments of poolSegment outputs, of which the last may
-// overlap the one before. Segments are processed in pairs; the table holds, for each pair, two
-// offsets in x and two in y.
-func pairSegments(width, outH, outW int) (table []int32) {
-	if outW < poolSegment {
-		return nil
-	}
-	var segments [][2]int32
-	for line := range outH {
-		for q := 0; q < outW; q += poolSegment {
-			at := min(q, outW-poolSegment)
-			segments = append(segments, [2]int32{int32(2*line*width + 2*at), int32(line*outW + at)})
-		}
-	}
-	if len(segments)%2 == 1 { // the assembly takes pairs: compute the last segment twice
-		segments = append(segments, segments[len(segments)-1])
-	}
-	for i := 0; i < len(segments); i += 2 {
-		a, b := segments[i], segments[i+1]
-		table = append(table, a[0], b[0], a[1], b[1])
-	}
-	return table
-}
-
 // maxPoolForward sets each output to the maximum of its window. Adjacent, unpadded 2 x 2 windows
 // have a fast path.
 func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
@@ -130,20 +101,6 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 			}
 		}
 	}
-}
-
-// Windows2x2 describes max pooling by 2 x 2 windows that cover planes without overlap, for callers
-// that keep the index of each maximum instead of x. The index is 0 to 3 in reading order, that of
-// the first maximum (with NaN, of some element), plus 4 if the maximum is not above 0. It takes a
-// byte per window where x takes sixteen.
-type Windows2x2 struct {
-	height, width int
-	table         []int32
-}
-
-// NewWindows2x2 returns the windows of planes with an even height and width.
-func NewWindows2x2(height, width int) *Windows2x2 {
-	return &Windows2x2{height, width, pairSegments(width, height/2, width/2)}
 }
 
 // notPositive is the bit of an index whose maximum is not above 0.

@@ -2,9 +2,7 @@
 
 package kernel
 
-// available reports that a build without assembly has portable Go only. Below are the stubs for
-// what assembly would do; each reports that it did nothing.
-func available() instructionSet { return portableGo }
+// These stubs take the place of assembly in builds without it. Each reports that it did nothing.
 
 func multiplyFast[T Float](rows, depth int, a leftFactor[T], b, c []T, stride int, bias []T, f flags) bool {
 	return false

@@ -15,32 +15,6 @@ func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 	switch plan := p.plan.(type) {
 	case *gemmPlan:
 		gemmRun(plan, phase, tile, o)
-	case *convPlan:
-		runDirect(plan, p.kind, phase, tile, rows, o)
-	case *scatterPlan:
-		if phase == 0 {
-			packFilter(plan, tile, o.B, o.Workspace)
-		} else {
-			scatterTile(plan, tile, rows, o)
-		}
-	case *linesPlan:
-		if phase == 0 {
-			linesTile(plan, tile, o)
-		} else {
-			combineLines(plan, tile, o.Workspace, o.Out)
-		}
-	case *winogradPlan:
-		if phase == 0 {
-			winogradFilter(plan, tile, o.B, o.Workspace, o.Scratch)
-		} else {
-			winogradTile(plan, tile, rows, o.A, o.Workspace, o.Bias, o.Out, o.Scratch)
-		}
-	case *winogradGradient:
-		if phase == 0 {
-			winogradTileSums(plan, tile, o)
-		} else {
-			winogradCombine(plan, tile, o)
-		}
 	case *tapsPlan:
 		lo, hi := splitRange(p.Rows*plan.shape.Groups, plan.tiles, tile)
 		tapsUnits(plan, lo, hi, o)
@@ -55,22 +29,22 @@ func runTile[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 	case *poolPlan:
 		lo, hi := splitRange(p.Rows, plan.tiles, tile)
 		poolPlanes(plan, p.kind, lo, hi, o)
+	default:
+		runConv2D(p, phase, tile, rows, o)
 	}
 }
 
-// runDirect is runTile for the direct convolutions.
-func runDirect[T Float](p *convPlan, k kind, phase, tile, rows int, o Operands[T]) {
-	switch {
-	case k == kindConv2DForward:
-		convTile(p, tile, rows, o.A, o.B, o.Bias, o.Out, o.Scratch)
-	case k == kindConv2DBackwardInput && phase == 0:
-		flipFilter(p, tile, o.B, o.Workspace)
-	case k == kindConv2DBackwardInput:
-		convTile(p, tile, rows, o.A, o.Workspace, nil, o.Out, o.Scratch)
-	case phase == 0:
-		filterTile(p, tile, o)
-	default:
-		combineFilter(p, tile, o.Workspace, o.Out)
+// poolPlanes pools planes [lo, hi).
+func poolPlanes[T Float](p *poolPlan, k kind, lo, hi int, o Operands[T]) {
+	switch k {
+	case kindMaxPoolForward:
+		maxPoolForward(p, lo, hi, o.A, o.Out)
+	case kindMaxPoolBackward:
+		maxPoolBackward(p, lo, hi, o.A, o.B, o.Out)
+	case kindAveragePoolForward:
+		averagePoolForward(p, lo, hi, o.A, o.Out)
+	case kindAveragePoolBackward:
+		averagePoolBackward(p, lo, hi, o.A, o.Out)
 	}
 }
 

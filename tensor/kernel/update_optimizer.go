@@ -14,13 +14,6 @@ func SGD[T Float](w, dw []T, decay, rate T) float64 {
 	return s.total()
 }
 
-// decayed returns the gradient of an element and adds it to the statistic.
-func decayed[T Float](s *sums[T], i int, w, dw, decay T) T {
-	g := dw + T(decay*w)
-	s.add(i, T(w*g))
-	return g
-}
-
 // Momentum computes v <- keep v + rate g, w <- w - v.
 func Momentum[T Float](w, dw, v []T, decay, keep, rate T) float64 {
 	var s sums[T]

@@ -111,11 +111,3 @@ func Drift[T Float](w, v []T, z []float32, keep, scale T) {
 		w[i] += T(0.5 * (old + v[i]))
 	}
 }
-
-// root returns the square root in T.
-func root[T Float](v T) T { return T(math.Sqrt(float64(v))) }
-
-// averageSquare returns the running mean of squares after g.
-func averageSquare[T Float](mean, keep, g T) T {
-	return T(keep*mean) + T(T((1-keep)*g)*g)
-}

@@ -90,9 +90,6 @@ func WideProductsPlanes[T Float](totals []float64, y, x []T, means []float64) {
 	}
 }
 
-// Affine are the coefficients of WideAffinePlanes, in the order in which the assembly reads them.
-type Affine struct{ Mean, Scale, Shift float64 }
-
 // WideAffinePlanes computes y = (x - Mean) Scale + Shift, a normalization.
 func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
 	width := len(y) / len(planes)
@@ -103,10 +100,6 @@ func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
 		}
 	}
 }
-
-// Combination are the coefficients of WideCombinePlanes, in the order in which the assembly reads
-// them.
-type Combination struct{ Mean, B, A, C float64 }
 
 // WideCombinePlanes computes dx = A dy - ((x - Mean) B + C), the gradient of a normalization.
 func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {

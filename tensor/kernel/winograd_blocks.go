@@ -20,35 +20,6 @@ func (c Conv2D) blockedY(patch int) blockedImage {
 // row returns the number of elements of a row of blocks.
 func (b *blockedImage) row() int { return b.line * lanes }
 
-// load fills rows of blocks with up to lanes channels of an image, starting with the given row of
-// blocks. If surrounded is set, the zeros around the image are already there, from the same rows of
-// another image.
-func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int, surrounded bool) {
-	lo, hi := max(0, row-b.padH), min(b.height, row-b.padH+len(blocks)/b.row())
-	left, right := b.padW*lanes, (b.padW+b.width)*lanes
-	// Only the zeros around the image need clearing; if there are none, nothing does.
-	if !surrounded && (hi-lo < len(blocks)/b.row() || right-left < b.row()) {
-		clear(blocks)
-	}
-	if lo >= hi {
-		return
-	}
-	first := lo + b.padH - row
-	interleave(blocks[first*b.row()+left:], b.row(), x[((image*b.channels+channel)*b.height+lo)*b.width:],
-		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
-}
-
-// store copies rows [first, last) of an image's blocks to up to lanes channels of the image.
-func store[T Float](b *blockedImage, y, blocks []T, image, channel, first, last int) {
-	lo, hi := max(0, first-b.padH), min(b.height, last-b.padH)
-	if lo >= hi {
-		return
-	}
-	separate(y[((image*b.channels+channel)*b.height+lo)*b.width:],
-		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width},
-		blocks[(lo+b.padH-first)*b.row()+b.padW*lanes:], b.row())
-}
-
 // patchGroups divides the patches of a batch into groups: whole images, or bands of one image. A
 // band is a row of patches. Where patches overlap in the output, it is a band of that height in the
 // output, of which there is one more.
@@ -109,34 +80,3 @@ type imageTransform struct {
 // blocksSize returns the number of elements of the blocks of lanes channels for some rows of
 // patches.
 func (p *imageTransform) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
-
-// transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of
-// their channels. The blocks of an image start at row base of patches; if lo > base, they already
-// hold the rows that the row tiles before lo have loaded.
-func transformImages[T Float](p *imageTransform, at part, base, lo, hi, first, last int, x, transformed, blocks, temporary []T) {
-	from, row := patchLayout{p.row(), lanes, p.patch * lanes}, p.row()
-	loaded, needed, size := 0, p.blocksSize(hi-base)/row, p.blocksSize(hi-base)
-	if lo > base {
-		loaded = p.blocksSize(lo-base) / row
-	}
-	if p.blocks > 0 {
-		size = p.blocks / (panelColumns / lanes)
-	}
-	for n := range at.images {
-		for panel := first; panel < last; panel++ {
-			channel, blocks := panel*panelColumns, blocks[(panel-first)*p.blocks:]
-			halves := ceilDiv(min(panelColumns, p.channels-channel), lanes)
-			surrounded := loaded == 0 && (n > 0 || p.blocks == 0 && panel > first)
-			for half := range halves {
-				rows := blocks[half*size+loaded*row : half*size+needed*row]
-				load(&p.blockedImage, rows, x, at.image+n, channel+half*lanes, base*p.patch+loaded, surrounded)
-			}
-			for patches := range hi - lo {
-				for half := range halves {
-					transform(p.m, transformed[(n*(hi-lo)+patches)*p.wide*p.to.patch+(panel-first)*p.panel+half*lanes:], p.to,
-						blocks[half*size+(lo-base+patches)*p.patch*row:], from, p.wide, temporary)
-				}
-			}
-		}
-	}
-}

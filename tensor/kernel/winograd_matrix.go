@@ -51,6 +51,15 @@ type linearMap struct {
 	at            [maxPoints * maxPoints]float64
 }
 
+// finishing is what a linear map does to its results before storing them.
+type finishing uint8
+
+const (
+	finishStore finishing = iota
+	finishAdd             // add the previous contents
+	finishBias            // add a bias, then clamp to a floor and a ceiling; temporary starts with lanes of each
+)
+
 func (m *linearMap) row(i int) []float64 { return m.at[i*m.columns:][:m.columns] }
 
 func (m *linearMap) transposed() linearMap {

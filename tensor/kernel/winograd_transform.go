@@ -1,43 +1,5 @@
 package kernel
 
-// lanes is the number of channels that a transform processes side by side: one register, or two of
-// NEON. An image in blocks is [rows columns lanes].
-var lanes = isa.lanes()
-
-// minLanes are the lanes of all instruction sets but AVX-512, maxLanes that one's.
-const (
-	minLanes = 8
-	maxLanes = 16
-)
-
-func (i instructionSet) lanes() int {
-	if i == avx512 {
-		return maxLanes
-	}
-	return minLanes
-}
-
-// patchLayout is the strides of patches, in elements: from row to row, column to column and patch
-// to patch. Each position holds lanes elements.
-type patchLayout struct{ row, column, patch int }
-
-// reach returns the number of elements that count patches of the given size span.
-func (l patchLayout) reach(rows, columns, count int) int {
-	return (rows-1)*l.row + (columns-1)*l.column + (count-1)*l.patch + lanes
-}
-
-// transformTemporary is the number of elements that transform keeps between its two passes.
-const transformTemporary = (3 + maxPoints*maxPoints) * maxLanes
-
-// finishing is what a linear map does to its results before storing them.
-type finishing uint8
-
-const (
-	finishStore finishing = iota
-	finishAdd             // add the previous contents
-	finishBias            // add a bias, then clamp to a floor and a ceiling; temporary starts with lanes of each
-)
-
 // transform writes M x M' for count patches x: first M x, column by column, then its rows times M'.
 func transform[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) {
 	if transformFast(m, to, toAt, from, fromAt, count, temporary) {
@@ -106,10 +68,6 @@ func finishPatch[T Float](to, sum, epilogue []T, finish finishing) {
 		copy(to, sum)
 	}
 }
-
-// planes is the layout of some planes, the channels of an image: the strides of planes and rows in
-// elements, and their sizes.
-type planes struct{ plane, row, count, rows, width int }
 
 // interleave copies up to lanes planes into an image in blocks, whose rows are toRow elements
 // apart. Lanes without a plane repeat the last one.

@@ -2,9 +2,6 @@
 
 package kernel
 
-// transforms are the functions of the linear maps, by number.
-type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
-
 // transformFast calls the function of one linear map. Each map has its own, in which the
 // coefficients are constants and zeros cost nothing.
 func transformFast[T Float](m *linearMap, to []T, toAt patchLayout, from []T, fromAt patchLayout, count int, temporary []T) bool {
