@@ -6,18 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// biasGradSum is the gradient of a convolution's bias: the sum of a gradient over each channel's
-// planes. Its launch would read the whole gradient only for that. In a step a later call that reads
-// it anyway, to pack it or to multiply it by windows, makes the sum on the side: each of its blocks
-// writes the sums of its part to a row of a table, one more call adds up the rows, and the launch
-// has no calls.
-type biasGradSum struct {
-	gradient        *tensor.Buffer
-	plane, channels int
-	out             tensor.Argument
-	separate        lowering // of the launch on its own, to the same bits; nil until a call makes the sum
-}
-
 // deferredSum returns the sum of launch i if a later launch can make it, or nil: if nothing in
 // between reads the sum or changes the gradient.
 func (p *planner) deferredSum(launches []tensor.Launch, i int) *biasGradSum {

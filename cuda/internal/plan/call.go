@@ -24,6 +24,14 @@ type Call struct {
 	sharedBytes int        // bytes that each chain reads of buffers that all share and that Bytes would leave out
 }
 
+// droppable is a result that a call need not write. A pooled convolution, for example, may write
+// both the maxima and the packed copy that the next convolution reads. If nothing else reads the
+// maxima, the kernel that writes only the copy takes its place.
+type droppable struct {
+	result  *tensor.Buffer
+	without Call // the call that does not write it
+}
+
 // Rows returns the rows of a call's arguments.
 func (c Call) Rows() [][]tensor.Argument {
 	return slices.Collect(slices.Chunk(c.Arguments, len(c.Arguments)/len(c.RowEnds)))

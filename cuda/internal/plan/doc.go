@@ -44,11 +44,11 @@
 //
 // target.go and call.go have the types, plan.go planStep, which goes through a step, and planner.go
 // its state. lower.go lowers one launch, and chooses among the ways to compute a product.
-// product.go and tile.go have the plainest of them, and show all that the others do in less simple
-// ways: rounded.go (many chains), thin.go (few rows or columns), packspec.go, packing.go, packed.go
-// and packedfilter.go (convolutions on packed copies, by mma.sync), wgmma.go and wgmmafilter.go,
-// windowforward.go and windowfilter.go (first layers). pooling.go, unpool.go, biasgrad.go,
-// droppable.go, gathered.go, head.go and fuse.go change a step as a whole. dependencies.go and
-// scratch.go find the order and the memory, ahead.go the calls that need not wait for the step
-// before. force.go is for tests.
+// product.go, tile.go and split.go have the plainest of them, and show all that the others do in
+// less simple ways: rounded.go (many chains), thin.go (few rows or columns), packspec.go,
+// packing.go, packed.go and packedfilter.go (convolutions on packed copies, by mma.sync), wgmma.go
+// and wgmmafilter.go, windowforward.go and windowfilter.go (first layers). pooling.go, unpool.go,
+// biasgrad.go, droppable.go, gathered.go, head.go and fuse.go change a step as a whole.
+// dependencies.go and scratch.go find the order and the memory, ahead.go the calls that need not
+// wait for the step before. force.go is for tests.
 package plan

@@ -6,14 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// droppable is a result that a call need not write. A pooled convolution, for example, may write
-// both the maxima and the packed copy that the next convolution reads. If nothing else reads the
-// maxima, the kernel that writes only the copy takes its place.
-type droppable struct {
-	result  *tensor.Buffer
-	without Call // the call that does not write it
-}
-
 // dropUnread drops the results that no call of a step reads. Nothing else can read them: scratch
 // memory has no meaning after a step, and launches on their own write all their results.
 func dropUnread(calls []Call) {

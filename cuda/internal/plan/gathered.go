@@ -7,15 +7,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// gathered is a launch that gathers the images of a step's batch from the data set, as float32. A
-// product by a rounded tile can read the data set itself, by a table of the batch's examples. If
-// all launches that read the images are such products, only the table is made.
-type gathered struct {
-	result    *tensor.Buffer
-	arguments []tensor.Argument // of the launch
-	examples  *tensor.Buffer    // the table
-}
-
 // Indices of the arguments of a launch that gathers images.
 const (
 	gatherData = iota + 1

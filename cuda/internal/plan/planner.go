@@ -25,6 +25,42 @@ type planner struct {
 	workspace int // bytes of workspace that one chain has so far
 }
 
+// biasGradSum is the gradient of a convolution's bias: the sum of a gradient over each channel's
+// planes. Its launch would read the whole gradient only for that. In a step a later call that reads
+// it anyway, to pack it or to multiply it by windows, makes the sum on the side: each of its blocks
+// writes the sums of its part to a row of a table, one more call adds up the rows, and the launch
+// has no calls.
+type biasGradSum struct {
+	gradient        *tensor.Buffer
+	plane, channels int
+	out             tensor.Argument
+	separate        lowering // of the launch on its own, to the same bits; nil until a call makes the sum
+}
+
+// unpoolGrad is the gradient of a pooled convolution's output. In each 2 x 2 window it is the
+// window's gradient where the maximum was, and 0 at the other three pixels. Most kernels that need
+// it can read it in the compact form, the windows' gradients and the argmax bytes, which is a
+// quarter of the numbers. For example, after a convolution with 64 filters of 28 x 28 images, the
+// gradient of an image has 50 176 numbers; its windows have 12 544 numbers and 12 544 bytes.
+// The full gradient is written only before a call that reads it itself.
+type unpoolGrad struct {
+	gradient      *tensor.Buffer
+	windows       tensor.Argument // their gradients
+	argmax        *tensor.Buffer  // where in its window each maximum was
+	height, width int             // of a plane of windows
+	make          Call            // writes gradient
+	made          bool
+}
+
+// gathered is a launch that gathers the images of a step's batch from the data set, as float32. A
+// product by a rounded tile can read the data set itself, by a table of the batch's examples. If
+// all launches that read the images are such products, only the table is made.
+type gathered struct {
+	result    *tensor.Buffer
+	arguments []tensor.Argument // of the launch
+	examples  *tensor.Buffer    // the table
+}
+
 // workBuffer returns a buffer for intermediate results of the current launch. Its contents are
 // undefined at first. Workspace is only ever added within a step, so that two launches never share
 // it; placeScratch lets buffers share memory afterwards.

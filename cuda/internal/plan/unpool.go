@@ -6,21 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// unpoolGrad is the gradient of a pooled convolution's output. In each 2 x 2 window it is the
-// window's gradient where the maximum was, and 0 at the other three pixels. Most kernels that need
-// it can read it in the compact form, the windows' gradients and the argmax bytes, which is a
-// quarter of the numbers. For example, after a convolution with 64 filters of 28 x 28 images, the
-// gradient of an image has 50 176 numbers; its windows have 12 544 numbers and 12 544 bytes.
-// The full gradient is written only before a call that reads it itself.
-type unpoolGrad struct {
-	gradient      *tensor.Buffer
-	windows       tensor.Argument // their gradients
-	argmax        *tensor.Buffer  // where in its window each maximum was
-	height, width int             // of a plane of windows
-	make          Call            // writes gradient
-	made          bool
-}
-
 // unpoolGradOf returns a gradient's compact form, if it has one and its planes have plane elements.
 func (p *planner) unpoolGradOf(gradient *tensor.Buffer, plane int) *unpoolGrad {
 	for _, s := range p.unpoolGrads {
