@@ -191,11 +191,12 @@ func TestNil(t *testing.T) {
 // TestZeroMethods: the zero value of a method is an error that names an attribute, or has only
 // attributes whose zero is documented.
 func TestZeroMethods(t *testing.T) {
-	complete := []string{"sgld", "random-walk", "mala", "nuts", "ensemble", "swag", "laplace", "sgd", "momentum", "nesterov", "auto"}
+	documented := []string{"mala", "nuts", "ensemble", "swag", "laplace", "sgd", "momentum", "nesterov", "auto"}
 	for _, k := range registry {
 		zero := reflect.Zero(reflect.TypeOf(k.method)).Interface().(Method)
 		err := zero.Validate()
-		if valid := slices.Contains(complete, k.name); valid != (err == nil) || err != nil && !strings.Contains(err.Error(), " must be ") {
+		valid := reflect.TypeOf(k.method).NumField() == 0 || slices.Contains(documented, k.name)
+		if valid != (err == nil) || err != nil && !strings.Contains(err.Error(), " must be ") {
 			t.Errorf("%s: %v", k.name, err)
 		}
 	}

@@ -1,6 +1,9 @@
 package datasets
 
-import "os"
+import (
+	"bytes"
+	"os"
+)
 
 // arrayFormat is a row of the table of formats of arrays that Open and ReadImages read.
 type arrayFormat struct {
@@ -23,6 +26,39 @@ var arrayFormats = []arrayFormat{
 	{"an IDX file of images without labels", isIDXFile, readIDXPath},
 }
 
+// ArrayFormats describes the formats of arrays that Open and ReadImages read, a line for each.
+//
+// An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
+// and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
+// or images and labels. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W],
+// labels integers [N] or [N 1].
+//
+// CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
+// CIFAR-100 with its 100 fine labels. No code in a pickle is executed.
+//
+// A directory with IDX files under MNIST's names, also with a prefix as in EMNIST, [N H W] or
+// [N C H W] of any size.
+//
+// A CSV file (.csv, .csv.gz) with a line per image: a label from 0, and the pixels of a square
+// image from 0 to 255, in grey or with red, green and blue of each pixel in turn. Whole numbers may
+// end in ".0". The label is in the column headed label (or class, classid, category), or else, in a
+// file without a header, in the first column, which is a remark. A column that numbers the images
+// (pandas' index without a name, id, index, a name that ends in id) is not read, which is a remark.
+// Other columns are errors, except those of Options.Group and Options.OtherColumns.
+// Or a directory with such files: train.csv, test.csv and val.csv, or names that end like these,
+// such as mnist_train.csv.
+//
+// The classes of arrays are the labels that training images have, in order, and are named after
+// them: labels need not begin at 0, and missing ones are a remark. Labels that no training image
+// has are an error in other splits. Splits other than train that have no labels, such as Kaggle's
+// test.csv, are left out, which is a remark; ReadImages reads them.
+func ArrayFormats() (descriptions []string) {
+	for _, f := range arrayFormats {
+		descriptions = append(descriptions, f.description)
+	}
+	return descriptions
+}
+
 // arraysAt returns the format of the arrays at a path, or nil if there are none.
 func arraysAt(path string) *arrayFormat {
 	if _, err := os.Stat(path); err != nil {
@@ -43,4 +79,35 @@ func (f arrayFormat) open(path string, options Options) (*Splits, error) {
 		return nil, err
 	}
 	return set.splits(path, options)
+}
+
+// arrayReader returns the function that reads arrays from the content of a file in memory, such as
+// an upload, or nil if there are none.
+func arrayReader(name string, content []byte) func(name string, content []byte, options Options) (arraySet, error) {
+	_, isCSV := csvStem(name)
+	zipped := bytes.HasPrefix(content, []byte("\x1f\x8b")) // a line end may be repeated many times
+	switch {
+	case bytes.HasPrefix(content, []byte("\x93NUMPY")):
+		return func(name string, content []byte, options Options) (arraySet, error) {
+			return readNPYImages(name, bytes.NewReader(content), options)
+		}
+	case bytes.HasPrefix(content, []byte("PK\x03\x04")):
+		return func(name string, content []byte, options Options) (arraySet, error) {
+			parts, err := readNPZ(name, bytes.NewReader(content), int64(len(content)), options)
+			return arraySet{parts: parts}, err
+		}
+	case isCSV && !zipped:
+		return func(name string, content []byte, options Options) (arraySet, error) {
+			part, _, err := readCSV(name, bytes.NewReader(content), options)
+			return arraySet{parts: [3]*arrayPart{Test: part}}, err
+		}
+	case beginsLikeIDX(bytes.NewReader(content)):
+		return func(name string, content []byte, options Options) (arraySet, error) {
+			part := &arrayPart{name: name}
+			var err error
+			_, part.images, err = readIDX(name, bytes.NewReader(content), options.limit(idxMaxSize), part.shape)
+			return arraySet{parts: [3]*arrayPart{Test: part}}, err
+		}
+	}
+	return nil
 }

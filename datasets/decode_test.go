@@ -23,7 +23,7 @@ func TestDecodeErrors(t *testing.T) {
 		want                    string
 	}{
 		{nil, 3, 4, 4, "decode: offset 0: must be an image, got an empty file"},
-		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "decode: offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got a file of type text/html"},
+		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "netpbm), got a file of type text/html"},
 		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
 		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got 2"},
 		{img, 3, 0, 4, "decode: images must be 1x1 to 512x512, got 0x4"},
@@ -53,17 +53,18 @@ func TestForeignFormatsAreNamed(t *testing.T) {
 		"a file of type text/html":                         "\n<!DOCTYPE HTML><html>",
 		"a pointer to a file in Git LFS: run git lfs pull": "version https://git-lfs.github.com/spec/v1\n",
 	} {
-		want := "offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got " + name
+		const want = "offset 0: must begin like an image (PNG, JPEG, GIF, "
+		name = "), got " + name
 		_, err := Decode(t.Context(), []byte(content), 3, 4, 4)
-		wantError(t, err, "datasets: decode: "+want)
+		wantError(t, err, "datasets: decode: "+want, name)
 		_, err = Measure([]byte(content))
-		wantError(t, err, "datasets: measure: "+want)
+		wantError(t, err, "datasets: measure: "+want, name)
 		file := filepath.Join(t.TempDir(), "a.jpg")
 		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, err = ReadImages([]string{file}, Options{})
-		wantError(t, err, file+": "+want)
+		wantError(t, err, file+": "+want, name)
 	}
 }
 

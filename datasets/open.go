@@ -18,32 +18,7 @@ import (
 // all splits are those of the training images, except that known data sets keep their published
 // values.
 //
-// The package documentation describes image directories. Other formats:
-//
-// An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
-// and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
-// or images and labels. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W],
-// labels integers [N] or [N 1].
-//
-// CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
-// CIFAR-100 with its 100 fine labels. No code in a pickle is executed.
-//
-// A directory with IDX files under MNIST's names, also with a prefix as in EMNIST, [N H W] or
-// [N C H W] of any size.
-//
-// A CSV file (.csv, .csv.gz) with a line per image: a label from 0, and the pixels of a square
-// image from 0 to 255, in grey or with red, green and blue of each pixel in turn. Whole numbers may
-// end in ".0". The label is in the column headed label (or class, classid, category), or else, in a
-// file without a header, in the first column, which is a remark. A column that numbers the images
-// (pandas' index without a name, id, index, a name that ends in id) is not read, which is a remark.
-// Other columns are errors, except those of Options.Group and Options.OtherColumns.
-// Or a directory with such files: train.csv, test.csv and val.csv, or names that end like these,
-// such as mnist_train.csv.
-//
-// The classes of arrays are the labels that training images have, in order, and are named after
-// them: labels need not begin at 0, and missing ones are a remark. Labels that no training image
-// has are an error in other splits. Splits other than train that have no labels, such as Kaggle's
-// test.csv, are left out, which is a remark; ReadImages reads them.
+// The package documentation describes image directories, and ArrayFormats the formats of arrays.
 //
 // It returns an OptionError if an option is invalid or does not suit the data, and a NoClassesError
 // for images without classes, a single image among them.

@@ -67,15 +67,24 @@ func TestScoresApply(t *testing.T) {
 			t.Errorf("%s: detections %v", c.name, a.Detections)
 		}
 	}
-	for samples, want := range map[int]int{1: 3, 2: 6} {
+	for _, samples := range []int{1, 2} {
 		c := Case{In: whole.In, Out: whole.Out}
 		c.In.Samples, c.Out.Samples = samples, samples
+		want := 0
+		for _, s := range OODScores() {
+			if s.Applies(c.In) {
+				want++
+			}
+		}
 		a, err := Assess(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(a.Detections) != want {
 			t.Errorf("%d samples: detections %v, want %d", samples, a.Detections, want)
+		}
+		if _, has := a.Detections["mutualInformation"]; has != (samples > 1) {
+			t.Errorf("%d samples: a detection by mutual information: %v", samples, has)
 		}
 	}
 }

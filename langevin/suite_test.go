@@ -1,7 +1,13 @@
 package langevin_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
+	"os"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -186,4 +192,44 @@ func frozenPreconditioner(t testing.TB, s *graph.Session, chain, n int, lambda f
 		g[i] = 1 / (lambda + math.Sqrt(v))
 	}
 	return g
+}
+
+// TestEverySamplerHasARow: the exported types of the package with a method Update. MatchedFriction
+// measures its friction while it runs, and has tests of its own.
+func TestEverySamplerHasARow(t *testing.T) {
+	inSuite := map[string]bool{reflect.TypeOf(langevin.MatchedFriction{}).Name(): true}
+	for _, row := range rows() {
+		inSuite[reflect.TypeOf(row.sampler).Name()] = true
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samplers := 0
+	for _, entry := range files {
+		if !strings.HasSuffix(entry.Name(), ".go") || strings.HasSuffix(entry.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), entry.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			method, ok := d.(*ast.FuncDecl)
+			if !ok || method.Recv == nil || method.Name.Name != "Update" {
+				continue
+			}
+			receiver, ok := method.Recv.List[0].Type.(*ast.Ident)
+			if !ok || !receiver.IsExported() {
+				continue
+			}
+			samplers++
+			if !inSuite[receiver.Name] {
+				t.Errorf("%s: sampler %s has no row in the suite", entry.Name(), receiver.Name)
+			}
+		}
+	}
+	if samplers < 10 {
+		t.Errorf("found %d samplers: most are missing", samplers)
+	}
 }

@@ -37,8 +37,8 @@ var byFours = []struct {
 	{"sgnht_update_euler", 3, 2}, {"sgnht_update_badodab", 3, 1}, {"sgnht_drift", 2, 2}, {"move_update", 3, 1},
 }
 
-// TestFours: the kernels in byFours access 16 bytes at a time, and no other kernel accesses four
-// neighbours of 4 bytes one by one.
+// TestFours: the kernels in byFours and all updates access 16 bytes at a time, and no other kernel
+// accesses four neighbours of 4 bytes one by one.
 func TestFours(t *testing.T) {
 	bodies := map[string]string{}
 	for _, f := range mustFiles(t) {
@@ -53,6 +53,14 @@ func TestFours(t *testing.T) {
 		found := sideBySide(body)
 		if reason := apart[name]; (len(found) > 0) != (reason != "") {
 			t.Errorf("%s: four neighbours at %v are read or written one by one, expected where there is a reason: %q", name, found, reason)
+		}
+	}
+	for name := range bodies {
+		if !strings.HasSuffix(name, "_update") {
+			continue
+		}
+		if len(fourRead.FindAllString(bodies[name], -1)) < 2 || len(fourWritten.FindAllString(bodies[name], -1)) < 1 {
+			t.Errorf("%s does not read the parameter and its gradient by fours, or does not write the parameter so", name)
 		}
 	}
 	for _, want := range byFours {

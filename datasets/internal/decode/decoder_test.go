@@ -264,7 +264,7 @@ func TestNetpbm(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]string{
-		"P1 1 1 0":             "offset 0: must begin like an image (PNG, JPEG, GIF, BMP, WebP, TIFF, netpbm), got PBM: convert it to PNG or JPEG",
+		"P1 1 1 0":             imageWanted + ", got PBM: convert it to PNG or JPEG",
 		"P2 3":                 "netpbm: netpbm height: must be a number: unexpected EOF",
 		"P2 0 1 255 0":         "netpbm: netpbm width must be at least 1, got 0",
 		"P2 x":                 "netpbm: netpbm width: must be a number, got byte 'x'",
