@@ -5,8 +5,8 @@
 //	mish.cu       the CUDA kernels; go generate compiles them to mish.ptx with clang
 //	main_test.go  compares it with a naive loop, on the CPU and the emulated GPU
 //
-// It prints the scores on the test digits, with an accuracy of about 0.98, after some half a
-// minute:
+// It draws the activation and its slope in mish.png, and prints the scores on the test digits, with
+// an accuracy of about 0.98, after some half a minute:
 //
 //	go run ./examples/activation                    on the CPU
 //	go run ./examples/activation -device cuda       on the first GPU, by mish.ptx
@@ -25,6 +25,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/report"
 )
 
 // network is lenet-small with Mish in place of ReLU.
@@ -37,10 +38,15 @@ var network = layers.Sequential{
 func main() {
 	device := flag.String("device", "cpu", "cpu, cuda, cuda:1 ...")
 	epochs := flag.Int("epochs", 4, "passes over the digits")
+	dir := flag.String("folder", ".", "directory for mish.png")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	digits, err := datasets.Open("mnist", datasets.Options{})
+	err := draw(filepath.Join(*dir, "mish.png"))
+	var digits *datasets.Splits
+	if err == nil {
+		digits, err = datasets.Open("mnist", datasets.Options{})
+	}
 	if err == nil {
 		err = run(ctx, os.Stdout, *device, *epochs, digits)
 	}
@@ -77,4 +83,20 @@ func run(ctx context.Context, out io.Writer, name string, epochs int, digits *da
 	}
 	_, err = fmt.Fprintln(out, scores)
 	return err
+}
+
+// draw draws Mish and its slope, next to the activation that it replaces.
+func draw(path string) error {
+	curves := []report.Curve{{Method: "Mish"}, {Method: "slope of Mish"}, {Method: "ReLU"}}
+	for i := range 161 {
+		x := float64(i-80) / 20
+		for k, y := range []float64{mish(x), slope(x), max(x, 0)} {
+			curves[k].X, curves[k].Y = append(curves[k].X, x), append(curves[k].Y, y)
+		}
+	}
+	figure, err := report.Curves(report.Axes{X: "x", Y: "y"}, curves)
+	if err != nil {
+		return err
+	}
+	return figure.Save(path)
 }

@@ -64,27 +64,35 @@ func (mishGradient) Lower(l *graph.Lowering) {
 }
 
 // values computes the elements from lo to hi. Its arguments have the order of the launch's in
-// Lower. With e = e^x and n = e (e + 2), t = tanh(ln(1 + e)) is n/(n + 2). From x = 20 on t rounds
-// to 1, so e is clamped there and does not overflow.
+// Lower.
 func values[T float32 | float64](a *tensor.Args, lo, hi int) {
 	y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 	for i := lo; i < hi; i++ {
-		v := float64(x[i])
-		e := math.Exp(min(v, 20))
-		n := e * (e + 2)
-		y[i] = T(v * n / (n + 2))
+		y[i] = T(mish(float64(x[i])))
 	}
+}
+
+// mish returns x t, where t = tanh(ln(1 + e)) is n/(n + 2) with e = e^x and n = e (e + 2). From
+// x = 20 on t rounds to 1, so e is clamped there and does not overflow.
+func mish(x float64) float64 {
+	e := math.Exp(min(x, 20))
+	n := e * (e + 2)
+	return x * n / (n + 2)
 }
 
 // gradients computes dx = dout (t + x (1 - t^2) e/(1 + e)) for the elements from lo to hi.
 func gradients[T float32 | float64](a *tensor.Args, lo, hi int) {
 	dx, dout, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
 	for i := lo; i < hi; i++ {
-		v := float64(x[i])
-		e := math.Exp(min(v, 20))
-		n := e * (e + 2)
-		dx[i] = T(float64(dout[i]) * (n/(n+2) + v*4*(n+1)/((n+2)*(n+2))*e/(1+e)))
+		dx[i] = T(float64(dout[i]) * slope(float64(x[i])))
 	}
+}
+
+// slope returns dy/dx of Mish.
+func slope(x float64) float64 {
+	e := math.Exp(min(x, 20))
+	n := e * (e + 2)
+	return n/(n+2) + x*4*(n+1)/((n+2)*(n+2))*e/(1+e)
 }
 
 // Layer is Mish as a layer of a network.

@@ -14,7 +14,7 @@ import (
 func TestPromises(t *testing.T) {
 	testenv.NeedsAll(t, "many calibrations")
 	var out bytes.Buffer
-	if err := run(context.Background(), &out, 5, division{2000, 1000, 4000}); err != nil {
+	if err := run(context.Background(), &out, t.TempDir(), 5, division{2000, 1000, 4000}); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()

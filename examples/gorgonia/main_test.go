@@ -14,7 +14,7 @@ import (
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	small := sizes{batch: 10, hidden: 20, filters: [3]int{4, 6, 8}, dropout: [4]float64{0.2, 0.2, 0.2, 0.55}}
-	if err := run(context.Background(), &out, filepath.Join(t.TempDir(), "run"), small, 3, 300); err != nil {
+	if err := run(context.Background(), &out, t.TempDir(), small, 3, 300); err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`(?s)Gorgonia .* ms a step.*\nPollen .* ms a step.*\nBayesian .*[Aa]ccuracy`).MatchString(out.String()) {
@@ -29,7 +29,7 @@ func TestSameCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := bothMachines(&out, sizes{batch: 10, hidden: 20, filters: [3]int{4, 6, 8}}, data.Train, 3); err != nil {
+	if err := bothMachines(&out, filepath.Join(t.TempDir(), "time.png"), sizes{batch: 10, hidden: 20, filters: [3]int{4, 6, 8}}, data.Train, 3); err != nil {
 		t.Fatal(err)
 	}
 	lines := regexp.MustCompile(`cost ([0-9.]+) \.\.\. ([0-9.]+)`).FindAllStringSubmatch(out.String(), -1)

@@ -7,6 +7,7 @@
 //   - sampler_test.go compares a step with the formula, the GPU with the host, and the chain's
 //     variance with theory. A sampler whose noise is off by a factor runs and learns: only such
 //     tests find it;
+//   - variance.go draws the chain's variance on a Gaussian, by step size, in variance.png;
 //   - this file registers the sampler and runs it like any other.
 //
 // A sampler of package langevin has the same parts; CONTRIBUTING.md lists the files.
@@ -32,10 +33,15 @@ import (
 func main() {
 	device := flag.String("device", "cpu", "cpu, cuda, cuda:1 ...")
 	epochs := flag.Int("epochs", 4, "passes over the digits")
+	dir := flag.String("folder", ".", "directory for variance.png")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	digits, err := datasets.Open("mnist", datasets.Options{})
+	err := drawVariances(filepath.Join(*dir, "variance.png"))
+	var digits *datasets.Splits
+	if err == nil {
+		digits, err = datasets.Open("mnist", datasets.Options{})
+	}
 	if err == nil {
 		err = run(ctx, os.Stdout, *device, *epochs, digits)
 	}
