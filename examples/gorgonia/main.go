@@ -4,7 +4,7 @@
 //
 // It prints the milliseconds of a training step and the costs of the first and last of four steps
 // on both machines, then the scores of the Bayesian network on test digits. Pollen's steps take
-// about a twentieth of Gorgonia's. The costs differ a little since the two draw different dropout
+// less than a tenth of Gorgonia's. The costs differ a little since the two draw different dropout
 // masks; without dropout they are equal, which a test checks. It draws the time that steps take in
 // time.png. All takes about half a minute, most of it on the TapeMachine.
 package main
