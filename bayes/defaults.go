@@ -51,8 +51,8 @@ func customaryBatch(examples int) int {
 	return min(standardBatch, max(1, examples/minBatches))
 }
 
-// customaryEpochs returns the default number of epochs: 8, or as many as minSteps steps are.
-// minSteps*batch/examples, rounded up: with 100 examples in batches of 10 that is 100 epochs.
+// customaryEpochs returns the default number of epochs: 8, or more if 8 are fewer than minSteps
+// steps. 100 examples in batches of 10 need minSteps*10/100 epochs, which is 100.
 func customaryEpochs(batch, examples int) int {
 	return max(standardEpochs, epochsOf(minSteps, batch, examples))
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // EstimateMemory estimates the memory of the run that Fit would make. Nothing is allocated for it
-// except the compiled programs. With the method auto it is that of the method that auto would
-// choose, without the pilot; a few steps measure the speed. The errors are those of Fit for an
-// invalid specification or data.
+// except the compiled programs. For the method auto it estimates the method that auto would choose,
+// without the pilot; a few steps measure the speed. Like Fit, it returns an error for an invalid
+// specification or data.
 func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memory, error) {
 	if data == nil || data.Train == nil {
 		return nil, invalid("estimate: no data to train on")

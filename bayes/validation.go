@@ -27,9 +27,9 @@ func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	}
 }
 
-// A run is scored on at most maxValidation validation images, and on as many as validationShare
-// minibatches have, so that scores take a few percent of the time of the steps between them. The
-// average that they are scored by has at most maxValidationValues probabilities.
+// These limit the validation images on which a run is scored: to maxValidation, to the images of
+// validationShare minibatches, so that scores take a few percent of the time of the steps between
+// them, and to the images for which maxValidationValues probabilities suffice.
 const (
 	maxValidation       = 500
 	validationShare     = 15

@@ -12,8 +12,8 @@ import (
 // Limits of images.
 const (
 	// MaxPixels is the largest number of pixels of an image before scaling, 100 million. Colour
-	// images with 16 bits per channel decode to 8 bytes per pixel, and may have half as many
-	// pixels. A larger image is an error, detected in its header before any allocation. Decoding an
+	// images with 16 bits per channel decode to 8 bytes per pixel, and may have MaxPixels/2. A
+	// larger image is an error, detected in its header before any allocation. Decoding an
 	// image of this size takes several hundred megabytes; Measure returns an upper bound.
 	MaxPixels = decode.MaxPixels
 	// MaxScans is the largest number of scans of a JPEG image, 100. Encoders write some 10 for a

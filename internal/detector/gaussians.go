@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// shrinkage is that of a covariance towards a multiple of the identity.
+// shrinkage is the fraction of the mean variance that is added to the diagonal of a covariance.
 const shrinkage = 1e-3
 
 // gaussians are normal distributions with one covariance and a mean for each class.

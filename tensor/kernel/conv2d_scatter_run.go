@@ -51,8 +51,9 @@ func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 		together := 2 * panelBatch(k1-k0)
 		for lo := 0; lo < len(halves); lo += together {
 			some := halves[lo:min(lo+together, len(halves))]
-			// Pack as many panels as fit, two halves each, then multiply each by all taps of each
-			// group of channels. The products of a tap go to pixels shifted by the tap's offset.
+			// Pack panels, of two halves each, until the memory is full. Then multiply each panel
+			// by all taps of each group of channels. The products of a tap go to pixels shifted by
+			// the tap's offset.
 			for i, half := range some {
 				packHalf(panels[i/2*size+i%2*halfPanel:], dout[k0*p.outH*p.outW+int(half.source):], p.outH*p.outW, k1-k0, int(half.columns))
 			}
