@@ -86,7 +86,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, r.remarkFewHeldOut(c)
 }
 
 // Calibration returns the result of Calibrate. If that was not called, the error's cause is

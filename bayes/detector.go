@@ -298,7 +298,7 @@ func (s *strangeness) scores() (evaluate.Strangeness, error) {
 	d, err := s.scorer.Scores()
 	return evaluate.Strangeness{
 		MaxLogit: s.maxLogit, Energy: s.energy,
-		ImageStatistics: d.Statistics, Neighbours: d.Neighbours, RelativeMahalanobis: d.RelativeMahalanobis, Nonconformity: d.Combined,
+		ImageStatistics: d.Statistics, Mahalanobis: d.Mahalanobis, RelativeMahalanobis: d.RelativeMahalanobis, Nonconformity: d.Combined,
 	}, err
 }
 
@@ -337,6 +337,30 @@ func (r *Run) selfTest(ctx context.Context, c *evaluate.Calibration, own *datase
 		test.Kinds = append(test.Kinds, result)
 	}
 	return test, nil
+}
+
+// remarkFewHeldOut remarks that a run may accept strange images for want of held-out ones, where at
+// most one of these is not accepted.
+func (r *Run) remarkFewHeldOut(c *evaluate.Calibration) error {
+	if c.SelfTest == nil || c.SelfTest.Passed() {
+		return nil
+	}
+	threshold, err := c.NonconformityThreshold(evaluate.Level)
+	if err != nil {
+		return err
+	}
+	rejected := 0
+	for _, score := range c.Nonconformity {
+		if score > threshold {
+			rejected++
+		}
+	}
+	if rejected > 1 {
+		return nil
+	}
+	r.remark(fmt.Sprintf("%d held-out images are few to decide what is in distribution: a single odd one among them lets strange images pass; "+
+		"hold out more with --validation", c.Examples))
+	return nil
 }
 
 // nonconformity returns the nonconformity scores of images, for which only the samples of the

@@ -157,6 +157,39 @@ func TestRemarkAllClasses(t *testing.T) {
 	}
 }
 
+// Few held-out images are remarked only if the run accepts strange ones and hardly any held-out
+// image is rejected.
+func TestRemarkFewHeldOut(t *testing.T) {
+	for _, test := range []struct {
+		heldOut, accepted int
+		want              string
+	}{
+		{36, 60, "36 held-out images are few"}, {58, 60, "58 held-out images are few"},
+		{36, 10, ""}, {59, 60, ""}, {500, 60, ""},
+	} {
+		predictions, err := evaluate.NewPredictions("roses", slices.Repeat([]float64{0.7, 0.3}, test.heldOut), make([]int32, test.heldOut), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range test.heldOut {
+			predictions.Nonconformity = append(predictions.Nonconformity, float64(i))
+		}
+		c, err := evaluate.Calibrate(predictions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SelfTest = &evaluate.SelfTest{Kinds: []evaluate.StrangeImages{{Kind: "noise", Images: 100, Accepted: test.accepted}}}
+		var remarks []string
+		run := newRun("", &Manifest{}, environmentOf([]Option{WithObserver(func(e Event) { remarks = append(remarks, e.Remark) })}))
+		if err := run.remarkFewHeldOut(c); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(remarks, "; "); !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%d held out, %d accepted: remarks %q, want %q", test.heldOut, test.accepted, got, test.want)
+		}
+	}
+}
+
 // An empty prediction set, no prediction set and an image that cannot be read are told apart, and
 // names with separators can be read back.
 func TestAnswersToProgramsAreUnambiguous(t *testing.T) {

@@ -33,7 +33,7 @@ func OODScores() []OODScore {
 	return []OODScore{
 		confidenceOOD, entropyOOD, expectedEntropyOOD, mutualInformationOOD, variationRatioOOD,
 		maxLogitOOD, energyOOD,
-		imageStatisticsOOD, neighboursOOD, relativeMahalanobisOOD, nonconformityOOD,
+		imageStatisticsOOD, mahalanobisOOD, relativeMahalanobisOOD, nonconformityOOD,
 	}
 }
 
@@ -101,11 +101,11 @@ var (
 		Source:  "Torralba and Oliva, Statistics of natural image categories (2003), for the statistics",
 		Of:      func(p *Predictions) []float64 { return p.ImageStatistics },
 	}
-	neighboursOOD = OODScore{
-		Name: "neighbours", Title: "nearest neighbours", Detector: true,
-		Meaning: "The distance of the features of all layers from those of the nearest training images, averaged over samples.",
-		Source:  "Sun, Ming, Zhu and Li, Out-of-distribution detection with deep nearest neighbors (2022), for the last layer",
-		Of:      func(p *Predictions) []float64 { return p.Neighbours },
+	mahalanobisOOD = OODScore{
+		Name: "mahalanobis", Title: "Mahalanobis", Detector: true,
+		Meaning: "The Mahalanobis distance of the direction of the features of all layers from those of all training images, averaged over samples.",
+		Source:  "Lee, Lee, Lee and Shin, A simple unified framework for detecting out-of-distribution samples (2018), for classes",
+		Of:      func(p *Predictions) []float64 { return p.Mahalanobis },
 	}
 	relativeMahalanobisOOD = OODScore{
 		Name: "relativeMahalanobis", Title: "relative Mahalanobis", Detector: true,
@@ -116,8 +116,8 @@ var (
 	}
 	nonconformityOOD = OODScore{
 		Name: "nonconformity", Title: "nonconformity", Detector: true,
-		Meaning: "The largest of image statistics, nearest neighbours and relative Mahalanobis, scaled by their medians and 95th percentiles " +
-			"on training images. It decides what counts as in distribution.",
+		Meaning: "The root of the sum of the squares of image statistics, Mahalanobis and relative Mahalanobis, each less its median " +
+			"and divided by its 95th percentile less that, on training images. It decides what counts as in distribution.",
 		Source: "Bates, Candes, Lei, Romano and Sesia, Testing for outliers with conformal p-values (2023), for the decision",
 		Of:     func(p *Predictions) []float64 { return p.Nonconformity },
 	}

@@ -34,9 +34,9 @@ type Predictions struct {
 // for predictions of a run without a detector.
 type Strangeness struct {
 	MaxLogit, Energy []float64 // minus the largest logit, and the energy, averaged over samples
-	// ImageStatistics and Neighbours are distances from the training images, RelativeMahalanobis is
-	// a difference of distances, and Nonconformity combines the three, see OODScores.
-	ImageStatistics, Neighbours, RelativeMahalanobis, Nonconformity []float64
+	// ImageStatistics and Mahalanobis are distances from the training images, RelativeMahalanobis
+	// is a difference of distances, and Nonconformity combines the three, see OODScores.
+	ImageStatistics, Mahalanobis, RelativeMahalanobis, Nonconformity []float64
 }
 
 // Predictions returns the average so far as predictions on the named data. labels may be nil.

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pollen-ml/pollen/evaluate"
@@ -86,60 +87,78 @@ func (p *predictive) inDistribution(pixels, features string, c *evaluate.Calibra
 	w, d := p.w, p.detector
 	w.Scope("detector")
 	defer w.Scope("")
-	var spaces []detector.Weights
+	var spaces []detector.SubspaceWeights
 	var classes, all gaussians
 	for _, m := range d.Members {
-		spaces = append(spaces, m.Space.Weights())
+		spaces = append(spaces, m.Subspace.Weights())
 		classes.add(m.Classes.Means, m.Classes.Whitening)
 		all.add(m.All.Means, m.All.Whitening)
 	}
-	z := p.projected(features, spaces)
-	neighbours := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0}, p.nearest(z, spaces))
-	relative := w.Node("ReduceMean", onnx.Attributes{"axes": []int{0}, "keepdims": 0},
-		w.Node("Sub", nil, p.squaredDistance(z, classes, spaces[0].Dimensions), p.squaredDistance(z, all, spaces[0].Dimensions)))
-	own := []detector.Weights{d.Statistics.Weights()}
-	row := w.Node("Unsqueeze", nil, p.statistics(pixels), w.Integers("axis", 0)) // [1 batch F]
-	statistics := w.Node("Squeeze", nil, p.nearest(p.projected(row, own), own), w.Integers("axis", 0))
-	var scores []string
-	for i, score := range []string{neighbours, relative, statistics} {
+	z, mahalanobis := p.projected(features, spaces)
+	relative := w.Node("Sub", nil, p.squaredDistance(z, classes, spaces[0].Dimensions), p.squaredDistance(z, all, spaces[0].Dimensions))
+	overMembers := onnx.Attributes{"axes": []int{0}, "keepdims": 0}
+	scores := []string{
+		w.Node("ReduceMean", overMembers, mahalanobis), w.Node("ReduceMean", overMembers, relative),
+		p.nearest(p.statistics(pixels), d.Statistics.Weights()),
+	}
+	for i, score := range scores {
 		scale := d.Scales[i]
 		centred := w.Node("Sub", nil, score, w.Float("median", scale.Median))
-		scores = append(scores, w.Node("Div", nil, centred, w.Float("width", scale.Width())))
+		scores[i] = w.Node("Div", nil, centred, w.Float("width", scale.Width()))
 	}
-	w.Output(inDistributionOutput, w.Node("LessOrEqual", nil, w.Node("Max", nil, scores...), w.Float("threshold", threshold)), onnx.Bool, -1)
+	// The root of the sum of the squares of those above 0, or the largest if none is.
+	zero := w.Float("zero", 0)
+	var squares []string
+	for _, score := range scores {
+		above := w.Node("Max", nil, score, zero)
+		squares = append(squares, w.Node("Mul", nil, above, above))
+	}
+	largest := w.Node("Max", nil, scores...)
+	combined := w.Node("Where", nil, w.Node("Greater", nil, largest, zero), w.Node("Sqrt", nil, w.Node("Sum", nil, squares...)), largest)
+	w.Output(inDistributionOutput, w.Node("LessOrEqual", nil, combined, w.Float("threshold", threshold)), onnx.Bool, -1)
 	return nil
 }
 
-// projected standardises and projects features [M batch F] to [M batch d].
-func (p *predictive) projected(features string, spaces []detector.Weights) string {
+// projected returns the coordinates of features [M batch F] in the members' subspaces, [M batch d],
+// and their Mahalanobis distances, [M batch]: see detector.SubspaceWeights.
+func (p *predictive) projected(features string, spaces []detector.SubspaceWeights) (coordinates, mahalanobis string) {
 	w, s := p.w, spaces[0]
-	var centers, scales []float32
+	var scales, centers, axes, deviations, residuals []float32
 	for _, space := range spaces {
-		centers, scales = append(centers, space.Center...), append(scales, space.Scale...)
+		scales, centers = append(scales, space.Scale...), append(centers, space.Center...)
+		axes = append(axes, tensor.Transposed(space.Axes, s.Dimensions, s.Features)...)
+		for _, v := range space.Variances {
+			deviations = append(deviations, float32(math.Sqrt(float64(v))))
+		}
+		residuals = append(residuals, space.Residual)
 	}
-	z := w.Node("Sub", nil, features, w.Floats("center", centers, len(spaces), 1, s.Features))
-	z = w.Node("Div", nil, z, w.Floats("scale", scales, len(spaces), 1, s.Features))
-	z = w.Node("Clip", nil, z, w.Float("low", -s.MaxStandard), w.Float("high", s.MaxStandard))
-	if s.Directions != nil { // which depend on their number only
-		z = w.Node("MatMul", nil, z, w.Floats("directions", s.Directions, s.Features, s.Dimensions))
+	squared := func(x string, keep int) string {
+		return w.Node("ReduceSumSquare", onnx.Attributes{"axes": []int{2}, "keepdims": keep}, x)
 	}
-	return z
+	ratio := w.Node("Div", nil, features, w.Floats("scale", scales, len(spaces), 1, s.Features))
+	root := w.Node("Sqrt", nil, w.Node("Min", nil, w.Node("Abs", nil, ratio), w.Float("ratio", s.MaxRatio)))
+	signed := w.Node("Mul", nil, w.Node("Sign", nil, ratio), root)
+	unit := w.Node("Div", nil, signed, w.Node("Sqrt", nil, w.Node("Max", nil, squared(signed, 1), w.Float("square", s.MinSquare))))
+	deviation := w.Node("Sub", nil, unit, w.Floats("center", centers, len(spaces), 1, s.Features))
+	coordinates = w.Node("MatMul", nil, deviation, w.Floats("axes", axes, len(spaces), s.Features, s.Dimensions))
+	rest := w.Node("Max", nil, w.Node("Sub", nil, squared(deviation, 0), squared(coordinates, 0)), w.Float("zero", 0))
+	along := w.Node("Div", nil, coordinates, w.Floats("deviation", deviations, len(spaces), 1, s.Dimensions))
+	across := w.Node("Div", nil, rest, w.Floats("residual", residuals, len(spaces), 1))
+	return coordinates, w.Node("Sqrt", nil, w.Node("Add", nil, squared(along, 0), across))
 }
 
-// nearest returns the mean distance of rows [M batch d] from their nearest neighbours, [M batch].
-func (p *predictive) nearest(z string, spaces []detector.Weights) string {
-	w, s := p.w, spaces[0]
-	var banks, squares []float32
-	for _, space := range spaces {
-		banks = append(banks, tensor.Transposed(space.Bank, space.Rows, space.Dimensions)...)
-		squares = append(squares, squaresOf(space.Bank, space.Dimensions)...)
-	}
-	inner := w.Node("MatMul", nil, z, w.Floats("bank", banks, len(spaces), s.Dimensions, s.Rows))
-	relative := w.Node("Sub", nil, w.Floats("squares", squares, len(spaces), 1, s.Rows), w.Node("Mul", nil, inner, w.Float("two", 2)))
+// nearest returns the mean distance of statistics [batch F] from their nearest neighbours, [batch].
+func (p *predictive) nearest(statistics string, s detector.NeighbourWeights) string {
+	w := p.w
+	z := w.Node("Sub", nil, statistics, w.Floats("center", s.Center, s.Features))
+	z = w.Node("Div", nil, z, w.Floats("scale", s.Scale, s.Features))
+	z = w.Node("Clip", nil, z, w.Float("low", -s.MaxStandard), w.Float("high", s.MaxStandard))
+	inner := w.Node("MatMul", nil, z, w.Floats("bank", tensor.Transposed(s.Bank, s.Rows, s.Features), s.Features, s.Rows))
+	relative := w.Node("Sub", nil, w.Floats("squares", squaresOf(s.Bank, s.Features), s.Rows), w.Node("Mul", nil, inner, w.Float("two", 2)))
 	least := w.NodeOf("TopK", 2, onnx.Attributes{"axis": -1, "largest": 0, "sorted": 0}, relative, w.Integers("neighbours", s.Neighbours))[0]
-	own := w.Node("ReduceSumSquare", onnx.Attributes{"axes": []int{2}, "keepdims": 1}, z)
+	own := w.Node("ReduceSumSquare", onnx.Attributes{"axes": []int{1}, "keepdims": 1}, z)
 	distances := w.Node("Sqrt", nil, w.Node("Max", nil, w.Node("Add", nil, least, own), w.Float("zero", 0)))
-	return w.Node("ReduceMean", onnx.Attributes{"axes": []int{2}, "keepdims": 0}, distances)
+	return w.Node("ReduceMean", onnx.Attributes{"axes": []int{1}, "keepdims": 0}, distances)
 }
 
 // gaussians are the normal distributions of the members of a detector, one after the other.

@@ -16,7 +16,7 @@ import (
 //	chain, draw, step    int64 [S]        chain, number in it, and steps made, of each sample
 //	mean                 float64 [N K]    the averaged probabilities
 //	confidence, entropy, expected_entropy, mutual_information, variation_ratio   float64 [N]
-//	nonconformity, neighbours, relative_mahalanobis, image_statistics   float64 [N], with a
+//	nonconformity, mahalanobis, relative_mahalanobis, image_statistics   float64 [N], with a
 //	                     detector
 //	prediction_set       bool [N K], if the run is calibrated for it
 //	in_distribution      bool [N], if the run is calibrated for it
@@ -55,7 +55,7 @@ func (p *predicted) arrays(answers []bayes.Answer, classes []string) []npz.Array
 		values []float64
 	}{
 		{"confidence", a.Confidence}, {"entropy", a.Entropy}, {"expected_entropy", a.ExpectedEntropy}, {"mutual_information", a.MutualInformation},
-		{"variation_ratio", a.VariationRatio}, {"nonconformity", a.Nonconformity}, {"neighbours", a.Neighbours}, {"relative_mahalanobis", a.RelativeMahalanobis},
+		{"variation_ratio", a.VariationRatio}, {"nonconformity", a.Nonconformity}, {"mahalanobis", a.Mahalanobis}, {"relative_mahalanobis", a.RelativeMahalanobis},
 		{"image_statistics", a.ImageStatistics},
 	} {
 		if score.values != nil {

@@ -2,6 +2,7 @@ package detector
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -28,8 +29,8 @@ type Detector struct {
 // Member compares the features of the network under one posterior sample.
 type Member struct {
 	// Position is the sample's position among the samples of the run, from 0.
-	Position int    `json:"position"`
-	Space    *space `json:"space"`
+	Position int       `json:"position"`
+	Subspace *subspace `json:"subspace"`
 	// Classes and All are distributions of the projected features of training images: one of each
 	// class, and one of all images together.
 	Classes *gaussians `json:"classes"`
@@ -68,13 +69,13 @@ func (s scale) of(v float64) float64 {
 
 // Scores has the scores of images, each [n]. Higher is stranger.
 type Scores struct {
-	// Neighbours is the mean distance of the features from the nearest training images, and
-	// RelativeMahalanobis how much farther they are from the nearest class than from all training
-	// images, both averaged over the members.
-	Neighbours, RelativeMahalanobis []float64
+	// Mahalanobis is the distance of the features from all training images together, and
+	// RelativeMahalanobis how much farther they are from the nearest class, both averaged over the
+	// members.
+	Mahalanobis, RelativeMahalanobis []float64
 	// Statistics is the mean distance of the image's statistics from the nearest training images.
 	Statistics []float64
-	// Combined is the maximum of the three, each scaled.
+	// Combined is one score of the three, see combine.
 	Combined []float64
 }
 
@@ -115,10 +116,7 @@ func NewFitter(pixels []byte, labels []int32, shape Shape, samples int) (*Fitter
 	}
 	f := &Fitter{labels: labels[:bank], detector: Detector{Samples: samples}}
 	rows := statisticsOf(pixels[:bank*shape.size()], shape)
-	var err error
-	if f.detector.Statistics, err = fitSpace(rows, len(rows)/bank); err != nil {
-		return nil, err
-	}
+	f.detector.Statistics = fitSpace(rows, len(rows)/bank)
 	f.reference = f.detector.Scorer(pixels[bank*shape.size():], shape)
 	return f, nil
 }
@@ -129,13 +127,14 @@ func (f *Fitter) Add(position int, features []float32) error {
 	width := len(features) / (bank + f.reference.n)
 	m := Member{Position: position}
 	var err error
-	if m.Space, err = fitSpace(features[:bank*width], width); err != nil {
+	if m.Subspace, err = fitSubspace(features[:bank*width], width); err != nil {
 		return err
 	}
-	if m.Classes, err = fitGaussians(m.Space.Bank, m.Space.dimensions(), f.labels); err != nil {
+	projected, _ := m.Subspace.project(features[:bank*width])
+	if m.Classes, err = fitGaussians(projected, m.Subspace.dimensions(), f.labels); err != nil {
 		return err
 	}
-	if m.All, err = fitGaussians(m.Space.Bank, m.Space.dimensions(), make([]int32, bank)); err != nil {
+	if m.All, err = fitGaussians(projected, m.Subspace.dimensions(), make([]int32, bank)); err != nil {
 		return err
 	}
 	f.detector.Members = append(f.detector.Members, m)
@@ -151,7 +150,7 @@ func (f *Fitter) Detector() (*Detector, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.detector.Scales = [3]scale{scaleOf(scores.Neighbours), scaleOf(scores.RelativeMahalanobis), scaleOf(scores.Statistics)}
+	f.detector.Scales = [3]scale{scaleOf(scores.Mahalanobis), scaleOf(scores.RelativeMahalanobis), scaleOf(scores.Statistics)}
 	return &f.detector, nil
 }
 
@@ -174,21 +173,20 @@ func (d *Detector) Prepare(shape Shape) error {
 			return errors.Errorf("detector: positions must ascend below %d, got %d after %d", d.Samples, m.Position, last)
 		}
 		last = m.Position
-		if m.Space == nil {
-			return errors.New("detector: a member has no features")
+		if m.Subspace == nil {
+			return errors.New("detector: a member has no subspace")
 		}
-		if err := m.Space.check(); err != nil {
+		if err := m.Subspace.check(); err != nil {
 			return err
 		}
-		m.Space.prepare()
 		for _, g := range []*gaussians{m.Classes, m.All} {
 			if g == nil {
 				return errors.New("detector: a member has no distributions of features")
 			}
-			if err := g.check(m.Space.dimensions()); err != nil {
+			if err := g.check(m.Subspace.dimensions()); err != nil {
 				return err
 			}
-			g.prepare(m.Space.dimensions())
+			g.prepare(m.Subspace.dimensions())
 		}
 	}
 	return nil
@@ -201,19 +199,19 @@ func (d *Detector) At(position int) int {
 
 // Scorer accumulates the scores of images.
 type Scorer struct {
-	detector                         *Detector
-	n, added                         int // images, and rows of features
-	statistics, neighbours, relative []float64
+	detector                          *Detector
+	n, added                          int // images, and rows of features
+	statistics, mahalanobis, relative []float64
 }
 
 // Scorer begins to score images [n C H W].
 func (d *Detector) Scorer(pixels []byte, shape Shape) *Scorer {
 	size := shape.size()
 	n := len(pixels) / size
-	s := &Scorer{detector: d, n: n, statistics: make([]float64, n), neighbours: make([]float64, n), relative: make([]float64, n)}
+	s := &Scorer{detector: d, n: n, statistics: make([]float64, n), mahalanobis: make([]float64, n), relative: make([]float64, n)}
 	inParts(n, func(lo, hi int) {
 		rows := statisticsOf(pixels[lo*size:hi*size], shape)
-		copy(s.statistics[lo:], d.Statistics.nearest(d.Statistics.project(rows)))
+		copy(s.statistics[lo:], d.Statistics.nearest(d.Statistics.standardise(rows)))
 	})
 	return s
 }
@@ -231,16 +229,15 @@ func statisticsOf(pixels []byte, shape Shape) []float32 {
 // The features of an image must be added once for each member.
 func (s *Scorer) Add(member, first int, features []float32) error {
 	m := s.detector.Members[member]
-	space := m.Space
-	width := space.features()
+	width := m.Subspace.features()
 	if len(features)%width != 0 || first+len(features)/width > s.n {
 		return errors.Errorf("detector: must have %d features of each of %d images, got %d numbers from image %d on", width, s.n, len(features), first)
 	}
 	s.added += len(features) / width
 	inParts(len(features)/width, func(lo, hi int) {
-		rows := space.project(features[lo*width : hi*width])
-		for i, v := range space.nearest(rows) {
-			s.neighbours[first+lo+i] += v
+		rows, rest := m.Subspace.project(features[lo*width : hi*width])
+		for i, v := range m.Subspace.mahalanobis(rows, rest) {
+			s.mahalanobis[first+lo+i] += v
 		}
 		for i, v := range m.relative(rows) {
 			s.relative[first+lo+i] += v
@@ -258,15 +255,30 @@ func (s *Scorer) Scores() (Scores, error) {
 	}
 	members, scales := float64(len(s.detector.Members)), s.detector.Scales
 	scores := Scores{
-		Neighbours: slices.Clone(s.neighbours), RelativeMahalanobis: slices.Clone(s.relative), Statistics: slices.Clone(s.statistics),
+		Mahalanobis: slices.Clone(s.mahalanobis), RelativeMahalanobis: slices.Clone(s.relative), Statistics: slices.Clone(s.statistics),
 		Combined: make([]float64, s.n),
 	}
 	for i := range s.n {
-		scores.Neighbours[i] /= members
+		scores.Mahalanobis[i] /= members
 		scores.RelativeMahalanobis[i] /= members
-		scores.Combined[i] = max(scales[0].of(scores.Neighbours[i]), scales[1].of(scores.RelativeMahalanobis[i]), scales[2].of(scores.Statistics[i]))
+		scores.Combined[i] = combine(
+			scales[0].of(scores.Mahalanobis[i]), scales[1].of(scores.RelativeMahalanobis[i]), scales[2].of(scores.Statistics[i]))
 	}
 	return scores, nil
+}
+
+// combine returns the root of the sum of the squares of those scaled scores that are above the
+// median, which is 0. If none is, it returns the largest.
+func combine(scaled ...float64) float64 {
+	largest := slices.Max(scaled)
+	if largest <= 0 {
+		return largest
+	}
+	squares := 0.0
+	for _, v := range scaled {
+		squares += max(v, 0) * max(v, 0)
+	}
+	return math.Sqrt(squares)
 }
 
 // part is the number of images that a thread handles together.

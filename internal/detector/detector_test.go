@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
 
 var small = Shape{Channels: 3, Height: 6, Width: 5}
@@ -67,7 +69,7 @@ func fitted(t testing.TB, features int) *Detector {
 func scored(t testing.TB, d *Detector, pixels []byte, features []float32, step int) Scores {
 	t.Helper()
 	s := d.Scorer(pixels, small)
-	width := d.Members[0].Space.features()
+	width := d.Members[0].Subspace.features()
 	n := len(features) / width
 	for member := range d.Members {
 		for first := 0; first < n; first += step {
@@ -88,10 +90,7 @@ func TestDistancesAgainstDefinitions(t *testing.T) {
 	random := rand.New(rand.NewPCG(42, 1))
 	const n, f = 50, 4
 	training, rows := normals(random, n, f, 3), normals(random, 9, f, 5)
-	s, err := fitSpace(training, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := fitSpace(training, f)
 	var mean, std [f]float64
 	for j := range f {
 		for i := range n {
@@ -103,7 +102,7 @@ func TestDistancesAgainstDefinitions(t *testing.T) {
 		std[j] = math.Sqrt(std[j])
 	}
 	standard := func(rows []float32, i, j int) float64 { return (float64(rows[i*f+j]) - mean[j]) / std[j] }
-	nearest := s.nearest(s.project(rows))
+	nearest := s.nearest(s.standardise(rows))
 	for i := range 9 {
 		var distances []float64
 		for k := range n {
@@ -200,19 +199,92 @@ func TestMahalanobisAgainstDefinition(t *testing.T) {
 	}
 }
 
-// TestProjectionKeepsDistances: many features are compared in few dimensions.
-func TestProjectionKeepsDistances(t *testing.T) {
-	random := rand.New(rand.NewPCG(43, 1))
-	s, err := fitSpace(normals(random, 200, 400, 0), 400)
+// TestSubspaceAgainstDefinition compares distances of fewer and of more features than rows with the
+// inverse of the covariance that the axes describe, in float64.
+func TestSubspaceAgainstDefinition(t *testing.T) {
+	for _, c := range []struct{ n, features int }{{90, 6}, {300, 80}, {40, 100}} {
+		random := rand.New(rand.NewPCG(43, 1))
+		training, rows := normals(random, c.n, c.features, 2), normals(random, 9, c.features, 1)
+		s, err := fitSubspace(training, c.features)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// unit is a unit vector of the roots of features over their root mean squares.
+		unit := func(row []float32) *mat.VecDense {
+			v := mat.NewVecDense(c.features, nil)
+			for j, x := range row {
+				squares := 0.0
+				for i := range c.n {
+					squares += math.Pow(float64(training[i*c.features+j]), 2) / float64(c.n)
+				}
+				v.SetVec(j, math.Copysign(math.Sqrt(math.Abs(float64(x))/math.Sqrt(squares)), float64(x)))
+			}
+			v.ScaleVec(1/mat.Norm(v, 2), v)
+			return v
+		}
+		var units []*mat.VecDense
+		mean := mat.NewVecDense(c.features, nil)
+		for row := range slices.Chunk(training, c.features) {
+			units = append(units, unit(row))
+			mean.AddScaledVec(mean, 1/float64(c.n), units[len(units)-1])
+		}
+		covariance := mat.NewSymDense(c.features, nil)
+		for _, u := range units {
+			var deviation mat.VecDense
+			deviation.SubVec(u, mean)
+			covariance.SymRankOne(covariance, 1/float64(c.n), &deviation)
+		}
+		var svd mat.SVD
+		if !svd.Factorize(covariance, mat.SVDFull) {
+			t.Fatal("no singular values")
+		}
+		values, sum := svd.Values(nil), mat.Trace(covariance)
+		rest := sum
+		k := min(maxAxes, c.features, c.n)
+		for _, v := range values[:k] {
+			rest -= v
+		}
+		floor := minResidual * sum / float64(c.features)
+		if c.features > k {
+			floor = max(floor, rest/float64(c.features-k))
+		}
+		var axes mat.Dense
+		svd.UTo(&axes)
+		got := s.mahalanobis(s.project(rows))
+		for i, row := range slices.Collect(slices.Chunk(rows, c.features)) {
+			var deviation mat.VecDense
+			deviation.SubVec(unit(row), mean)
+			want := 0.0
+			for j := range c.features {
+				variance := floor
+				if j < k {
+					variance = max(values[j], floor)
+				}
+				want += math.Pow(mat.Dot(axes.ColView(j), &deviation), 2) / variance
+			}
+			if want = math.Sqrt(want); math.Abs(got[i]-want) > 1e-4*want {
+				t.Errorf("%d rows of %d features, row %d: %v, want %v", c.n, c.features, i, got[i], want)
+			}
+		}
+	}
+}
+
+// TestContrastDoesNotMatter: features of twice the size have the same direction.
+func TestContrastDoesNotMatter(t *testing.T) {
+	random := rand.New(rand.NewPCG(49, 1))
+	s, err := fitSubspace(normals(random, 100, 30, 2), 30)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Bank) != 200*maxDimensions {
-		t.Fatalf("the bank has %d numbers, want %d", len(s.Bank), 200*maxDimensions)
+	rows := normals(random, 10, 30, 2)
+	want := s.mahalanobis(s.project(rows))
+	for i := range rows {
+		rows[i] *= 2
 	}
-	near, far := s.nearest(s.project(normals(random, 50, 400, 0))), s.nearest(s.project(normals(random, 50, 400, 3)))
-	if slices.Max(near) >= slices.Min(far) {
-		t.Errorf("distances up to %v, and from %v of rows far away", slices.Max(near), slices.Min(far))
+	for i, v := range s.mahalanobis(s.project(rows)) {
+		if math.Abs(v-want[i]) > 1e-4*want[i] {
+			t.Errorf("row %d: %v, want %v", i, v, want[i])
+		}
 	}
 }
 
@@ -261,36 +333,54 @@ func TestStrangeImagesScoreHigher(t *testing.T) {
 		t.Errorf("%d of 400 own images score above 1", above)
 	}
 	grey := make([]byte, 5*small.size())
-	features := normals(random, 5, 90, 30)
+	features := normals(random, 5, 90, -30)
 	strange := scored(t, d, grey, features, 5)
 	for name, of := range map[string]func(Scores) []float64{
-		"neighbours": func(s Scores) []float64 { return s.Neighbours },
-		"statistics": func(s Scores) []float64 { return s.Statistics },
-		"combined":   func(s Scores) []float64 { return s.Combined },
+		"mahalanobis": func(s Scores) []float64 { return s.Mahalanobis },
+		"statistics":  func(s Scores) []float64 { return s.Statistics },
+		"combined":    func(s Scores) []float64 { return s.Combined },
 	} {
 		if most, least := slices.Max(of(own)), slices.Min(of(strange)); least <= most {
 			t.Errorf("%s: strange images from %v, own ones up to %v", name, least, most)
 		}
 	}
-	huge := scored(t, d, grey, slices.Repeat([]float32{math.MaxFloat32}, 5*90), 5)
-	if v := huge.Combined[0]; !(v > 1e3) || math.IsInf(v, 0) {
+	huge := scored(t, d, grey, slices.Repeat([]float32{-math.MaxFloat32}, 5*90), 5)
+	if v := huge.Mahalanobis[0]; !(v > slices.Max(own.Mahalanobis)) || math.IsInf(v, 0) {
 		t.Errorf("huge features: %v", v)
 	}
 }
 
-// TestANewClassScoresHigher: its features lie among those of the known classes, nearer to their
-// common mean than any of them. Only the relative Mahalanobis distance sees it.
+func TestCombine(t *testing.T) {
+	for _, c := range []struct {
+		scaled []float64
+		want   float64
+	}{{[]float64{3, -7, 4}, 5}, {[]float64{-3, -1, -2}, -1}, {[]float64{0, -1, 0}, 0}, {[]float64{1, 2, 2}, 3}} {
+		if got := combine(c.scaled...); got != c.want {
+			t.Errorf("%v: %v, want %v", c.scaled, got, c.want)
+		}
+	}
+}
+
+// TestANewClassScoresHigher: its features lie between those of the known classes. Only the relative
+// Mahalanobis distance sees it.
 func TestANewClassScoresHigher(t *testing.T) {
 	random := rand.New(rand.NewPCG(47, 1))
 	const features, classes = 20, 4
-	// Class c differs from the common mean in feature c, and a class that is not known in none.
-	rows := func(n, first int) []float32 {
+	// Feature c responds to class c, and all of them a little to one that is not known.
+	rows := func(n int, known bool) []float32 {
 		rows := make([]float32, n*features)
 		for i := range n {
 			for j := range features {
-				rows[i*features+j] = float32(random.NormFloat64())
+				rows[i*features+j] = float32(math.Abs(random.NormFloat64()))
 			}
-			rows[i*features+first+i%classes] += 10
+			for c := range classes {
+				switch {
+				case !known:
+					rows[i*features+c] += 10.0 / classes
+				case c == i%classes:
+					rows[i*features+c] += 10
+				}
+			}
 		}
 		return rows
 	}
@@ -298,19 +388,18 @@ func TestANewClassScoresHigher(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Add(0, rows(600, 0)); err != nil {
+	if err := f.Add(0, rows(600, true)); err != nil {
 		t.Fatal(err)
 	}
 	d, err := f.Detector()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := scored(t, d, noise(random, 100), rows(100, 0), 100)
-	unknown := make([]float32, 100*features)
-	for i := range unknown {
-		unknown[i] = float32(random.NormFloat64() + 2)
+	own := scored(t, d, noise(random, 100), rows(100, true), 100)
+	other := scored(t, d, noise(random, 100), rows(100, false), 100)
+	if most, mean := slices.Max(own.Mahalanobis), stat.Mean(other.Mahalanobis, nil); mean > most {
+		t.Errorf("Mahalanobis distances of %v on average, of known classes up to %v", mean, most)
 	}
-	other := scored(t, d, noise(random, 100), unknown, 100)
 	if most, least := slices.Max(own.RelativeMahalanobis), slices.Min(other.RelativeMahalanobis); least <= most {
 		t.Errorf("relative Mahalanobis distances from %v, of known classes up to %v", least, most)
 	}
@@ -398,14 +487,22 @@ func TestPrepareRefuses(t *testing.T) {
 		"and members":            func(d *Detector) { d.Members = nil },
 		"must ascend below 5":    func(d *Detector) { d.Members[1].Position = 5 },
 		"got 1 after 1":          func(d *Detector) { d.Members[1].Position = 1 },
-		"has no features":        func(d *Detector) { d.Members[0].Space = nil },
-		"must have 2 scales":     func(d *Detector) { s := d.Members[0].Space; s.Scale = s.Scale[1:] },
-		"got 2 and 0 numbers":    func(d *Detector) { d.Members[0].Space.Bank = nil },
-		"scales must be positiv": func(d *Detector) { d.Members[0].Space.Scale[0] = 0 },
+		"has no subspace":        func(d *Detector) { d.Members[0].Subspace = nil },
+		"must have 2 scales":     func(d *Detector) { s := d.Members[0].Subspace; s.Scale = s.Scale[1:] },
+		"got 2 and 0 numbers":    func(d *Detector) { d.Members[0].Subspace.Axes = nil },
+		"must be positive":       func(d *Detector) { d.Members[0].Subspace.Scale[0] = 0 },
+		"positive, got -1":       func(d *Detector) { d.Members[0].Subspace.Variances[1] = -1 },
+		"positive, got -2":       func(d *Detector) { d.Members[0].Subspace.Residual = -2 },
+		"must have 22 scales":    func(d *Detector) { s := d.Statistics; s.Scale = s.Scale[1:] },
+		"got 22 and 0 numbers":   func(d *Detector) { d.Statistics.Bank = nil },
+		"scales must be positiv": func(d *Detector) { d.Statistics.Scale[0] = 0 },
 		"2x2 matrix":             func(d *Detector) { g := d.Members[0].Classes; g.Whitening = g.Whitening[1:] },
 		"rows of 2 means":        func(d *Detector) { g := d.Members[0].All; g.Means = g.Means[1:] },
 		"no distributions":       func(d *Detector) { d.Members[1].All = nil },
-		"images have 22":         func(d *Detector) { d.Statistics = d.Members[0].Space },
+		"images have 22": func(d *Detector) {
+			s := d.Statistics
+			s.Center, s.Scale, s.Bank = s.Center[:2], s.Scale[:2], s.Bank[:2]
+		},
 	} {
 		d := fitted(t, 2)
 		change(d)
@@ -427,7 +524,7 @@ func FuzzDetector(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(`{"samples":1,"members":[{"space":{"center":"AACAPw=="}}]}`))
+	f.Add([]byte(`{"samples":1,"members":[{"subspace":{"center":"AACAPw=="}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d := &Detector{}
 		if json.Unmarshal(text, d) != nil || d.Prepare(small) != nil {
@@ -435,7 +532,7 @@ func FuzzDetector(f *testing.F) {
 		}
 		s := d.Scorer(make([]byte, small.size()), small)
 		for member, m := range d.Members {
-			if err := s.Add(member, 0, make([]float32, m.Space.features())); err != nil {
+			if err := s.Add(member, 0, make([]float32, m.Subspace.features())); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,7 +1,6 @@
 package detector
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -9,18 +8,13 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor/kernel"
-	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // The constants of a space.
 const (
-	maxDimensions = 64   // of projected features
-	neighbours    = 5    // averaged over
-	minScale      = 0.01 // of a feature, as a fraction of the mean scale
-	maxStandard   = 1e6  // of a standardised feature, so that no distance overflows
-	projection    = 47   // seed of the random projection
-
-	maxFeatures = 1 << 18 // whose projection takes 64 MiB
+	neighbours  = 5    // averaged over
+	minScale    = 0.01 // of a statistic, as a fraction of the mean scale
+	maxStandard = 1e6  // of a standardised statistic, so that no distance overflows
 )
 
 // UnfitError is returned for features that no detector can be fitted to.
@@ -29,29 +23,21 @@ type UnfitError struct{ cause string }
 // Error implements error.
 func (e *UnfitError) Error() string { return "detector: " + e.cause }
 
-// space is where feature vectors of one kind are compared. They are standardised by the training
-// images and, if they are long, projected to maxDimensions random directions, which approximately
-// preserves distances (Johnson and Lindenstrauss 1984).
+// space is where statistics of images are compared. They are standardised by the training images.
 type space struct {
-	// Center and Scale are the mean and standard deviation of each feature.
+	// Center and Scale are the mean and standard deviation of each statistic.
 	Center vector `json:"center"`
 	Scale  vector `json:"scale"`
-	// Bank has the projected features of training images, [n d].
+	// Bank has the standardised statistics of training images, [n features].
 	Bank vector `json:"bank"`
 
-	directions []float32 // [features d]; nil if features are not projected
-	squares    []float32 // of the rows of Bank
+	squares []float32 // of the rows of Bank
 }
 
-// features returns the number of features, dimensions that of projected ones.
-func (s *space) features() int   { return len(s.Center) }
-func (s *space) dimensions() int { return min(len(s.Center), maxDimensions) }
+func (s *space) features() int { return len(s.Center) }
 
-// fitSpace fits a space to the features of training images, [n features].
-func fitSpace(rows []float32, features int) (*space, error) {
-	if features > maxFeatures {
-		return nil, &UnfitError{fmt.Sprintf("the network must have at most %d features, got %d", maxFeatures, features)}
-	}
+// fitSpace fits a space to the statistics of training images, [n features].
+func fitSpace(rows []float32, features int) *space {
 	n := len(rows) / features
 	s := &space{Center: make(vector, features), Scale: make(vector, features)}
 	total := 0.0
@@ -67,42 +53,30 @@ func fitSpace(rows []float32, features int) (*space, error) {
 		s.Center[j], s.Scale[j] = float32(mean), float32(std)
 		total += std
 	}
-	if !(total < math.MaxFloat32) {
-		return nil, &UnfitError{"the features of the training images are not finite"}
-	}
-	// A feature that is constant on the training images, such as that of a ReLU that is never
-	// positive, gets a small scale, so that other values count as far.
+	// A statistic that is constant on the training images gets a small scale, so that other values
+	// count as far.
 	for j := range s.Scale {
 		s.Scale[j] = max(s.Scale[j], float32(minScale*total/float64(features)), 1e-6)
 	}
+	s.Bank = s.standardise(rows)
 	s.prepare()
-	s.Bank = s.project(rows)
-	s.prepare()
-	return s, nil
+	return s
 }
 
 // prepare computes what is not stored.
 func (s *space) prepare() {
-	f, d := s.features(), s.dimensions()
-	if d < f && s.directions == nil {
-		s.directions = make([]float32, f*d)
-		random.Normals(s.directions, 0, random.Address{Seed: projection})
-		for i := range s.directions {
-			s.directions[i] /= float32(math.Sqrt(float64(d)))
-		}
-	}
-	s.squares = make([]float32, len(s.Bank)/d)
-	for i := range s.squares {
-		s.squares[i] = square(s.Bank[i*d : (i+1)*d])
+	s.squares = s.squares[:0]
+	for row := range slices.Chunk(s.Bank, s.features()) {
+		s.squares = append(s.squares, square(row))
 	}
 }
 
 // check refuses what fitSpace cannot have made.
 func (s *space) check() error {
-	f, d := s.features(), s.dimensions()
-	if f < 1 || f > maxFeatures || len(s.Scale) != f || len(s.Bank) == 0 || len(s.Bank)%d != 0 {
-		return errors.Errorf("detector: %d features must have %d scales and rows of %d projected features of training images, got %d and %d numbers",
-			f, f, d, len(s.Scale), len(s.Bank))
+	f := s.features()
+	if f < 1 || len(s.Scale) != f || len(s.Bank) == 0 || len(s.Bank)%f != 0 {
+		return errors.Errorf("detector: %d statistics must have %d scales and rows of %d standardised ones of training images, got %d and %d numbers",
+			f, f, f, len(s.Scale), len(s.Bank))
 	}
 	if !(slices.Min(s.Scale) > 0) {
 		return errors.Errorf("detector: scales must be positive, got %v", slices.Min(s.Scale))
@@ -110,29 +84,23 @@ func (s *space) check() error {
 	return nil
 }
 
-// project standardises and projects features, [n features] to [n d].
-func (s *space) project(rows []float32) []float32 {
-	f, d := s.features(), s.dimensions()
-	n := len(rows) / f
+// standardise standardises statistics, [n features].
+func (s *space) standardise(rows []float32) []float32 {
+	f := s.features()
 	standard := make([]float32, len(rows))
-	for i := range n {
+	for i := range len(rows) / f {
 		to := standard[i*f : (i+1)*f]
 		for j, v := range rows[i*f : (i+1)*f] {
 			to[j] = min(max((v-s.Center[j])/s.Scale[j], -maxStandard), maxStandard)
 		}
 	}
-	if s.directions == nil {
-		return standard
-	}
-	var projected []float32
-	product(kernel.Gemm{M: n, N: d, K: f}, standard, s.directions, func(c []float32) { projected = slices.Clone(c) })
-	return projected
+	return standard
 }
 
-// nearest returns the mean distance of each projected row from its nearest neighbours in the bank.
-// Source: Sun, Ming, Zhu and Li, Out-of-distribution detection with deep nearest neighbors (2022).
+// nearest returns the mean distance of each standardised row from its nearest neighbours in the
+// bank.
 func (s *space) nearest(rows []float32) []float64 {
-	d, bank := s.dimensions(), len(s.squares)
+	d, bank := s.features(), len(s.squares)
 	n := len(rows) / d
 	distances, least := make([]float64, n), make([]float32, min(neighbours, bank))
 	product(kernel.Gemm{M: n, N: bank, K: d, TransposeB: true}, rows, s.Bank, func(inner []float32) {

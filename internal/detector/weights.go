@@ -2,26 +2,44 @@ package detector
 
 import "math"
 
-// Weights are the numbers with which features are compared, for programs that compute the distances
-// of a space elsewhere: with z = clip((x - Center)/Scale, -MaxStandard, MaxStandard) and, unless
-// Directions is nil, z = z Directions, this is the mean distance of z from its Neighbours nearest
-// rows of Bank.
-type Weights struct {
-	// Features is the number of features, Dimensions that of projected ones, and Rows that of Bank.
-	Features, Dimensions, Rows int
-	Center, Scale              []float32 // [Features]
-	Directions                 []float32 // [Features Dimensions]
-	Bank                       []float32 // [Rows Dimensions]
-	Neighbours                 int
-	MaxStandard                float64
+// NeighbourWeights are the numbers with which statistics are compared, for programs that compute
+// the distances of a space elsewhere: the mean distance of z = clip((x - Center)/Scale,
+// -MaxStandard, MaxStandard) from its Neighbours nearest rows of Bank.
+type NeighbourWeights struct {
+	Features, Rows int
+	Center, Scale  []float32 // [Features]
+	Bank           []float32 // [Rows Features]
+	Neighbours     int
+	MaxStandard    float64
 }
 
 // Weights returns the numbers of a prepared space.
-func (s *space) Weights() Weights {
+func (s *space) Weights() NeighbourWeights {
 	rows := len(s.squares)
-	return Weights{
-		Features: s.features(), Dimensions: s.dimensions(), Rows: rows, Center: s.Center, Scale: s.Scale, Directions: s.directions,
+	return NeighbourWeights{
+		Features: s.features(), Rows: rows, Center: s.Center, Scale: s.Scale,
 		Bank: s.Bank, Neighbours: min(neighbours, rows), MaxStandard: maxStandard,
+	}
+}
+
+// SubspaceWeights are the numbers that describe features, for programs that compute the Mahalanobis
+// distances of a subspace elsewhere. With r = sign(x) sqrt(min(|x/Scale|, MaxRatio)) and u =
+// r/sqrt(max(r'r, MinSquare)) - Center, the coordinates are z = Axes u, and the squared distance is
+// the sum of z^2/Variances plus (u'u - z'z)/Residual.
+type SubspaceWeights struct {
+	Features, Dimensions int
+	Scale, Center        []float32 // [Features]
+	Axes                 []float32 // [Dimensions Features]
+	Variances            []float32 // [Dimensions]
+	Residual             float32
+	MaxRatio, MinSquare  float64
+}
+
+// Weights returns the numbers of a subspace.
+func (s *subspace) Weights() SubspaceWeights {
+	return SubspaceWeights{
+		Features: s.features(), Dimensions: s.dimensions(), Scale: s.Scale, Center: s.Center, Axes: s.Axes,
+		Variances: s.Variances, Residual: s.Residual, MaxRatio: maxRatio, MinSquare: minSquare,
 	}
 }
 
