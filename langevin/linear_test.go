@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 )
@@ -198,6 +199,7 @@ func TestMomentumTheory(t *testing.T) {
 // TestMomentumShapes compares averages on correlated and ill-conditioned Gaussians with the
 // discretised chain's, and on a skewed target with the target's own.
 func TestMomentumShapes(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	for _, row := range rows() {
 		if row.sampling == nil || row.euler {
 			continue

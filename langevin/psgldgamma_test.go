@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
@@ -184,6 +185,7 @@ func (r gammaRun) z(t *testing.T, sampler langevin.Sampler, chains int) float64 
 // TestGamma: with Gamma the averages go to the target's as the step size goes to 0, and without it,
 // or with a Gamma that is off by a factor, they do not.
 func TestGamma(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	alphas, runs := []float64{0, 0.5}, []gammaRun{
 		{field: bent{Skew: 1}, group: 1, temperature: 1, step: 0.1 / shapeDataSize},
 		{field: bent{Skew: 0.5, Coupling: 0.5}, group: 2, temperature: 0.7, step: 0.1 / shapeDataSize},

@@ -81,6 +81,7 @@ func rowsOf(table string) map[string][]float64 {
 
 // Samples of cycles are averaged with the step sizes at which they were drawn as weights.
 func TestSamplesAreWeighted(t *testing.T) {
+	testenv.NeedsAll(t, "long chains")
 	s, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -114,6 +115,7 @@ func TestTiedMeans(t *testing.T) {
 // Many chains of every sampler find both modes in the right proportions, and nearly all cross. With
 // the test's number of chains the standard errors are four times those of the program.
 func TestManyChains(t *testing.T) {
+	testenv.NeedsAll(t, "many chains")
 	data, _ := published(t)
 	want, _ := exact(data)
 	for _, m := range manyChains(data, 1, 256) {

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // A convolutional network at temperature 1 on batches of all the data: in equilibrium velocities
@@ -25,7 +26,7 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, method := range []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"} {
+	for _, method := range testenv.Some(t, 1, []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"}) {
 		long, short := observe(t, method, "400", "150", data), observe(t, method, "10", "0", data)
 		if len(long.Temperatures) != 5 || isNaN(long.Temperatures[0].Kinetic) {
 			t.Fatalf("%s: temperatures %+v, want kinetic ones of all and of 4 layers", method, long.Temperatures)

@@ -125,10 +125,15 @@ func readJSON(dir, name string, value any) error {
 // none, and the error is DamagedError if it was changed, or is missing although the index lists it.
 func ReadFile(dir, name string, value any) error {
 	err := readJSON(dir, name, value)
-	if os.IsNotExist(errors.Cause(err)) {
-		if x, reading := ReadIndex(dir); reading == nil && x.Lines[name].Sum != "" {
-			return damaged(filepath.Join(dir, name), errors.New("the file is missing, but "+index.File+" lists it"))
-		}
+	if !os.IsNotExist(errors.Cause(err)) {
+		return err
+	}
+	if x, reading := ReadIndex(dir); reading != nil || x.Lines[name].Sum == "" {
+		return err
+	}
+	// A process that writes the run may have added the file and its line between the two reads.
+	if err = readJSON(dir, name, value); os.IsNotExist(errors.Cause(err)) {
+		return damaged(filepath.Join(dir, name), errors.New("the file is missing, but "+index.File+" lists it"))
 	}
 	return err
 }

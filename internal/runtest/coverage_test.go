@@ -9,12 +9,14 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // On real digits: prediction sets hold the labels of fresh digits as often as their level says, and
 // the fraction of these classified as in distribution is the requested one, within what chance
 // allows; letters are familiar less often.
 func TestCoverageOfFreshDigits(t *testing.T) {
+	testenv.NeedsAll(t, "13 000 digits")
 	const heldOut, fresh = 3000, 10000
 	all, err := datasets.Open("mnist", datasets.Options{Offline: true})
 	must(t, err)

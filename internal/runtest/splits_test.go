@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -168,6 +169,7 @@ func tracks(t *testing.T, name string, seed uint64, count, frames int) *datasets
 // Prediction sets cover new tracks as promised if the calibration images are drawn by track, and do
 // not if frames of the same tracks are trained on.
 func TestCoverageByGroup(t *testing.T) {
+	testenv.NeedsAll(t, "24 trainings")
 	const level, repetitions = 0.95, 12
 	covered := func(all, fresh *datasets.Dataset) float64 {
 		train, validation, err := all.Stratified(0.4, 1)

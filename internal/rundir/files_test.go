@@ -1,0 +1,57 @@
+package rundir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A file that another process adds is missing or there, never damaged.
+func TestReadFileWhileItIsAdded(t *testing.T) {
+	place := t.TempDir()
+	for range 60 {
+		dir, err := os.MkdirTemp(place, "run")
+		if err == nil {
+			err = WriteGathered(dir, map[string]int{"format": Format})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		added := make(chan error, 1)
+		go func() {
+			added <- AddFile(dir, CalibrationFile, map[string]int{"a": 1}, func(text string) { t.Error(text) })
+		}()
+		var value map[string]any
+		for {
+			err = ReadFile(dir, CalibrationFile, &value)
+			if !errors.Is(err, os.ErrNotExist) {
+				break
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := <-added; err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(place, "other")
+	err := os.Mkdir(dir, 0o755)
+	if err == nil {
+		err = WriteGathered(dir, map[string]int{"format": Format})
+	}
+	if err == nil {
+		err = AddFile(dir, CalibrationFile, map[string]int{"a": 1}, func(string) {})
+	}
+	if err == nil {
+		err = os.Remove(filepath.Join(dir, CalibrationFile))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value map[string]any
+	if err := ReadFile(dir, CalibrationFile, &value); !errors.As(err, new(*DamagedError)) {
+		t.Errorf("a file that the index lists is gone: %v, want a DamagedError", err)
+	}
+}
