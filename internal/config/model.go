@@ -1,33 +1,65 @@
 package config
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // maxNetworkFile is the largest size of a network file in bytes, as of layers.Parse.
 const maxNetworkFile = 1 << 17
 
-// modelText returns the content of a network file, or the name of a network. A file is a list of
-// layers: one that is empty, or has only a word, must not become a network of that name.
-func modelText(name string) (string, error) {
+// modelText returns the content of a network file, or the name of a network or of an ONNX file, for
+// the flag --model or --head. A network file is a list of layers: one that is empty, or has only a
+// word, must not become a network of that name.
+func modelText(flag, name string) (string, error) {
 	if extension := filepath.Ext(name); extension != ".yaml" && extension != ".yml" {
-		return name, nil
+		return name, checkName(flag, name)
 	}
 	// Before the file is read: a large one is no network.
 	if info, err := os.Stat(name); err == nil && info.Size() > maxNetworkFile {
-		return "", Usagef("pollen: model %s: a network file must have at most %d bytes, got %d", name, maxNetworkFile, info.Size())
+		return "", Usagef("pollen: %s %s: a network file must have at most %d bytes, got %d", flag, name, maxNetworkFile, info.Size())
 	}
-	text, err := networkText(name)
+	text, err := file.Read(name, maxFile)
+	if os.IsNotExist(errors.Cause(err)) {
+		return "", noFile(flag, name)
+	}
 	if err != nil {
-		return "", err
+		return "", errors.Wrapf(err, "pollen: %s", flag)
 	}
-	if strings.TrimSpace(text) == "" {
-		return "", Usagef("pollen: model %s: the network file is empty, must be a list of layers", name)
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "", Usagef("pollen: %s %s: the network file is empty, must be a list of layers", flag, name)
 	}
-	if !strings.ContainsAny(text, "\n{[:") {
-		text += "\n" // which distinguishes it from a name
+	if !bytes.ContainsAny(text, "\n{[:") {
+		text = append(text, '\n') // which distinguishes it from a name
 	}
-	return text, nil
+	return string(text), nil
 }
+
+// checkName refuses the names of files that are neither network files nor ONNX files. Whether there
+// is a network of a name is not known here.
+func checkName(flag, name string) error {
+	if strings.ContainsAny(name, "\n{[:") {
+		return nil // the content of a network file, which a manifest has, or a head with attributes
+	}
+	extension := filepath.Ext(name)
+	if strings.EqualFold(extension, ".onnx") {
+		if _, err := os.Stat(name); os.IsNotExist(err) {
+			return noFile(flag, name)
+		}
+		return nil
+	}
+	_, notDigits := strconv.Atoi(strings.TrimPrefix(extension, ".")) // resnet20-frn-x0.5 has no extension
+	if extension != "" && notDigits != nil {
+		return Usagef("pollen: %s must be the name of a network, a network file FILE.yaml or an ONNX file FILE.onnx, got %s", flag, name)
+	}
+	return nil
+}
+
+func noFile(flag, name string) error { return Usagef("pollen: %s: there is no file %s", flag, name) }

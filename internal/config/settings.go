@@ -107,7 +107,7 @@ func (s *Settings) Spec() (spec bayes.Spec, err error) {
 			continue
 		}
 		if setting.Name == "model" || setting.Name == "head" {
-			if text, err = modelText(text); err != nil {
+			if text, err = modelText(setting.Name, text); err != nil {
 				return spec, err
 			}
 		}
@@ -121,16 +121,6 @@ func (s *Settings) Spec() (spec bayes.Spec, err error) {
 
 // maxFile is the largest size of a configuration or network file, in bytes.
 const maxFile = file.MaxJSON
-
-// networkText returns the content of a network file, or the name of a network.
-func networkText(name string) (string, error) {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml":
-		content, err := file.Read(name, maxFile)
-		return string(content), errors.Wrap(err, "pollen: model")
-	}
-	return name, nil
-}
 
 // read sets the flags from a YAML file, which may have a grid, or from a manifest.
 func (s *Settings) read(path string) error {
