@@ -60,7 +60,7 @@ func ExampleOpen() {
 	fmt.Println(paints.Test.Labels[0], paints.Test.Image(0)[0], paints.Test.Image(0)[64], paints.Test.Image(0)[128])
 	// Output:
 	// [blue red] 3 8 8
-	// [7 7] [1 1] [2 2]
+	// [6 6] [2 2] [2 2]
 	// 0 10 20 200
 }
 

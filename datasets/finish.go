@@ -11,10 +11,7 @@ import (
 
 // finish applies the options to splits as they were read.
 func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) {
-	test, validation := options.Test, options.Validation
-	if splits.Test == nil && splits.Validation == nil {
-		test, validation = defaultShare(test, 0.2), defaultShare(validation, 0.1)
-	}
+	undivided := splits.Test == nil && splits.Validation == nil
 	for _, part := range []**Dataset{&splits.Train, &splits.Validation, &splits.Test} {
 		if err := options.apply(part); err != nil {
 			return nil, err
@@ -23,30 +20,8 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	if err := options.groups(splits); err != nil {
 		return nil, err
 	}
-	before := ""
-	// The second draw needs another seed: with the same order it would take the images next to the
-	// first.
-	for seed, draw := range []struct {
-		part  **Dataset
-		share float64
-		name  string
-	}{{&splits.Test, test, "Test"}, {&splits.Validation, validation, "Validation"}} {
-		if *draw.part != nil && draw.share != 0 {
-			options.remark("%s has its own %s images: the requested fraction is ignored",
-				(*draw.part).Name, strings.ToLower(draw.name))
-		}
-		if *draw.part != nil || draw.share <= 0 || splits.Train == nil {
-			continue
-		}
-		rest, part, err := splits.Train.Stratified(draw.share, options.Seed+uint64(seed))
-		if err != nil {
-			return nil, invalid(draw.name, "%v%s", err, before)
-		}
-		splits.Train, *draw.part = rest, part
-		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(draw.name))
-	}
-	if before != "" && options.Group == "" {
-		remarkSequences(splits, options)
+	if err := options.draw(splits, undivided); err != nil {
+		return nil, err
 	}
 	if err := options.checkDuplicates(splits); err != nil {
 		return nil, err
@@ -75,12 +50,55 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	return splits, nil
 }
 
-func defaultShare(share, standard float64) float64 {
-	if share == 0 {
-		return standard
+// draw draws the test split and then the validation split from the training images, unless the data
+// have them. Data that are undivided, which have neither, are drawn from by default.
+func (o Options) draw(splits *Splits, undivided bool) error {
+	before := ""
+	// The second draw needs another seed: with the same order it would take the images next to the
+	// first.
+	for seed, split := range []struct {
+		part     **Dataset
+		share    float64
+		standard func(images int) float64
+		name     string
+	}{
+		{&splits.Test, o.Test, testShare, "Test"},
+		{&splits.Validation, o.Validation, validationShare, "Validation"},
+	} {
+		if *split.part != nil && split.share != 0 {
+			o.remark("%s has its own %s images: the requested fraction is ignored",
+				(*split.part).Name, strings.ToLower(split.name))
+		}
+		if *split.part != nil || splits.Train == nil {
+			continue
+		}
+		share := split.share
+		if share == 0 && undivided {
+			share = split.standard(splits.Train.Len())
+		}
+		if share <= 0 {
+			continue
+		}
+		rest, part, err := splits.Train.Stratified(share, o.Seed+uint64(seed))
+		if err != nil {
+			return invalid(split.name, "%v%s", err, before)
+		}
+		splits.Train, *split.part = rest, part
+		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(split.name))
 	}
-	return share
+	if before != "" && o.Group == "" {
+		remarkSequences(splits, o)
+	}
+	return nil
 }
+
+// testShare returns the default fraction of images for the test split.
+func testShare(int) float64 { return 0.2 }
+
+// validationShare returns the default fraction of training images for the validation split: a
+// tenth, but up to a fifth of few images, so that 100 are held out. A decision that is to accept
+// 95 % of 36 images has to accept all of them, and is then up to the oddest one.
+func validationShare(images int) float64 { return min(0.2, max(0.1, 100/float64(images))) }
 
 // apply selects the options' classes of a split and gives it the options' shape.
 func (o Options) apply(part **Dataset) (err error) {

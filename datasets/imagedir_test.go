@@ -122,7 +122,7 @@ func TestFolderWithoutSplits(t *testing.T) {
 	for _, part := range []struct {
 		d    *Dataset
 		want []int
-	}{{splits.Train, []int{14, 14, 14}}, {splits.Validation, []int{2, 2, 2}}, {splits.Test, []int{4, 4, 4}}} {
+	}{{splits.Train, []int{13, 13, 13}}, {splits.Validation, []int{3, 3, 3}}, {splits.Test, []int{4, 4, 4}}} {
 		if diff := cmp.Diff(part.want, part.d.Counts()); diff != "" {
 			t.Error(diff)
 		}
@@ -412,4 +412,12 @@ func TestReadImagesWithFailures(t *testing.T) {
 	wantError(t, err, "at most 5 % of the files may be skipped, got 3 of 4")
 	_, err = ReadImages([]string{empty}, Options{MaxSkipped: 1})
 	wantError(t, err, empty+": must have images")
+}
+
+func TestValidationShare(t *testing.T) {
+	for images, want := range map[int]float64{2: 0.2, 500: 0.2, 800: 0.125, 1000: 0.1, 60000: 0.1} {
+		if got := validationShare(images); got != want {
+			t.Errorf("of %d images %v, want %v", images, got, want)
+		}
+	}
 }

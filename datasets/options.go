@@ -77,8 +77,10 @@ type Options struct {
 	Crop bool
 
 	// Validation is the fraction of the training images to draw for the validation split, Test the
-	// fraction of all images to draw for the test split, if the data have no such split. 0 means
-	// 0.1 and 0.2 for data without any split, and none for others; negative means none.
+	// fraction of all images to draw for the test split, if the data have no such split. Negative
+	// means none. 0 means none, too, for data that have one of these splits. For others it means
+	// 0.2 for the test split, and for the validation split 0.1 or, of fewer than 1000 images, up to
+	// 0.2, so that 100 are drawn.
 	Validation, Test float64
 
 	// Seed determines which images are drawn for the splits.

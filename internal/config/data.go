@@ -72,7 +72,7 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 		"the middle (default "+Stretch+"; "+Crop+" for an ONNX file)")
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
 	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
-		"split; 0 for none (default 0.1 if the data have no splits, else 0)")
+		"split; 0 for none (default 0.1 if the data have no splits, up to 0.2 of few images; else 0)")
 	f.Var(&d.Test, "test", "fraction of all images to hold out for scores, if the data have no test split; 0 for none\n"+
 		"(default 0.2 if the data have no splits, else 0)")
 	f.StringVar(&d.Group, "group", "", "keep images of a patient, video or track in the same split: parent for the directory that a file is in,\n"+
