@@ -33,7 +33,7 @@ type Answer struct {
 	Entropy float64 `json:"entropy"`
 	// MutualInformation is the mutual information between class and weights, in nats: the part of
 	// Entropy that comes from samples that disagree (epistemic uncertainty). The rest is the mean
-	// entropy of the samples (aleatoric uncertainty). It is 0 for one sample, except that of a
+	// entropy of the samples (aleatoric uncertainty). It is 0 for one sample, except for that of a
 	// distilled run, which predicts a Dirichlet distribution.
 	MutualInformation float64 `json:"mutualInformation"`
 	// Probabilities are the posterior predictive probabilities, by class.
@@ -50,7 +50,7 @@ type Answer struct {
 	// rules.
 	MarginalClasses []string `json:"marginalClasses,omitzero"`
 	// Refer reports whether the image is to be referred to a person, because Confidence is below
-	// the threshold from which on the error rate is certified to be at most that of WithRisk. It is
+	// the threshold from which on the error rate is certified to be at most WithRisk's. It is
 	// true for all images if no threshold can be certified, and nil without WithRisk.
 	Refer *bool `json:"refer,omitzero"`
 	// InDistribution reports whether the image is like those trained on. It is true for a fraction
@@ -102,7 +102,7 @@ func (a Answer) String() string {
 
 // WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
 //
-// If any answer has an ID, a column id follows that of the file.
+// If any answer has an ID, a column id follows the file's.
 //
 // prediction_set has the classes of the set, joined by semicolons and quoted as in CSV where a name
 // has a semicolon or a quote. set_size is their number: 0 for an empty set, and blank if there is

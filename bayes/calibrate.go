@@ -158,7 +158,7 @@ func (e environment) decisionsBy(c *evaluate.Calibration) (d *decisions, err err
 	return d, err
 }
 
-// answers returns the answers for predictions. names are those of the classes.
+// answers returns the answers for predictions. names are the names of the classes.
 func (d *decisions) answers(p *evaluate.Predictions, names []string) ([]Answer, error) {
 	// Quantiles that were calibrated with one number of samples do not hold for the average over
 	// another.

@@ -40,7 +40,7 @@ func (t *training) saveNow() error {
 }
 
 // checkpoint returns the state of all chains, and what was measured of them. Both belong to the
-// same step: measurements after a resume are those of an uninterrupted run, too. It copies, so that
+// same step: measurements after a resume equal an uninterrupted run's, too. It copies, so that
 // the session can continue while the checkpoint is written.
 func (t *training) checkpoint() (rundir.Checkpoint, error) {
 	s := t.session

@@ -24,7 +24,7 @@ const (
 	risingSteps = 50
 )
 
-// customaryPrior is the default prior, and that of weights which start at random where others have
+// customaryPrior is the default prior, also for weights that start at random where others have
 // a prior around their starting values.
 var customaryPrior = langevin.Gaussian(0.316)
 

@@ -68,7 +68,7 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	}
 	n := min(detectorSamples, len(files))
 	if s := r.manifest.Spec; s.Frozen() && s.Head == headLinear {
-		n = 1 // all samples have the same features, those of the frozen network
+		n = 1 // all samples have the features of the frozen network
 	}
 	// Evenly spaced, and the last one among them. Files are sorted by chain, so that each chain has
 	// its share.
@@ -478,7 +478,7 @@ func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n i
 		probabilities []float32
 		weight        float64
 	}
-	// With two ensembles, predictions arrive in another order than that of the run. They wait here,
+	// With two ensembles, predictions arrive in another order than the run's. They wait here,
 	// by position, until all of them can be added in that order.
 	var waiting []prediction
 	if len(e.all) > 1 {

@@ -50,7 +50,7 @@ type Diagnostics struct {
 	Predicted *Mixing `json:"predicted,omitempty"`
 
 	// WeightRHat is split R-hat of the watched weight in the sampling phase, near 1 if the chains
-	// agree. LossRHat is that of the loss, which on minibatches is mostly their noise, and so near
+	// agree. LossRHat is the loss's, which on minibatches is mostly their noise, and so near
 	// 1 even for chains that do not agree.
 	WeightRHat Number `json:"weightRHat"`
 	LossRHat   Number `json:"lossRHat"`
@@ -60,7 +60,7 @@ type Diagnostics struct {
 	Weights [][]float64 `json:"weights,omitempty"`
 	Losses  [][]float64 `json:"losses,omitempty"`
 
-	// Temperatures are those of all weights, then by layer.
+	// Temperatures are of all weights, then of each layer.
 	Temperatures []Temperature `json:"temperatures,omitempty"`
 	// Predictions is the temperature of what predictions depend on, with the directions of weight
 	// space weighted by their curvature lambda: an alarm, which the steepest few directions decide.

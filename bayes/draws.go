@@ -59,7 +59,7 @@ func (d *Draws) Passes() (int, error) {
 	return kind.passes(&d.run.manifest.Spec), nil
 }
 
-// Chain returns the number of a sample's chain among those of all parts, from 0.
+// Chain returns the number of a sample's chain among all parts' chains, from 0.
 func (d *Draws) Chain(i int) int { return d.chains[i] }
 
 // Step returns the number of steps that a sample's chain had made.

@@ -104,10 +104,10 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 }
 
 // Resume continues the run in dir, which was stopped or whose process was killed, on the data that
-// it began with. The samples are those of a run that was never interrupted, bit for bit. If the run
+// it began with. The samples equal those of an uninterrupted run, bit for bit. If the run
 // is finished, Resume only opens it.
 //
-// The errors are those of Open and Fit, and LockedError if another process writes to dir.
+// The errors are as for Open and Fit, and LockedError if another process writes to dir.
 func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...Option) (*Run, error) {
 	if err := checkContext(ctx, "resume"); err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 }
 
 // finish makes the run on the environment's device, and records how that ended. open makes the
-// run's directory (Fit) or prepares that of an interrupted run (Resume); it is called after the
+// run's directory (Fit) or prepares an interrupted run's (Resume); it is called after the
 // program is loaded, so that a network that does not compile leaves no directory behind.
 //
 // The order of the deferred calls matters: held-out predictor, then writer, which waits for a

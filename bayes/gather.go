@@ -168,8 +168,8 @@ type Progress struct {
 	Process int
 	// Made is the number of steps made, of Steps.
 	Made, Steps int
-	// Samples is the number of samples on disk, of all chains, and Expected that of the finished
-	// run.
+	// Samples is the number of samples on disk, of all chains, and Expected the number in the
+	// finished run.
 	Samples, Expected int
 	// Updated is when it last wrote metrics.
 	Updated time.Time

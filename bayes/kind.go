@@ -209,7 +209,7 @@ func (t *job) watched(b *graph.Builder) *graph.Node {
 	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
-// The metrics of a run: those of the minibatch, and the weight whose trace is recorded. With a
+// The metrics of a run: the minibatch's, and the weight whose trace is recorded. With a
 // Metropolis test they are quantities of the draws, since a proposal, which is then rejected, may
 // be so far off that they are not finite.
 const (

@@ -23,7 +23,7 @@ import (
 // sample is the file name of a sample, such as "chain-0000-step-00004800.safetensors"; "" is the
 // last one of the first chain. Options.Observe is not used: progress goes to the run's observer.
 //
-// The errors are those of Open, InvalidError for options, data and samples that do not fit, and
+// The errors are as for Open, InvalidError for options, data and samples that do not fit, and
 // MemoryError.
 func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, sample string, o llc.Options) (*llc.Estimation, error) {
 	if err := checkContext(ctx, "llc"); err != nil {

@@ -73,7 +73,7 @@ type Data struct {
 	Content string `json:"content,omitempty"`
 	// Hashes are those of the files that the data came from, for the record.
 	Hashes map[string]string `json:"hashes,omitempty"`
-	// Remarks are those of the data set, see datasets.Dataset.
+	// Remarks are the data set's, see datasets.Dataset.
 	Remarks []string `json:"remarks,omitempty"`
 }
 
@@ -110,7 +110,7 @@ type Teacher struct {
 	Digest string `json:"digest"`
 	// Samples is the number of predictions that it averages.
 	Samples int `json:"samples"`
-	// Method and Network are those of its Spec.
+	// Method and Network are as in its Spec.
 	Method  string `json:"method"`
 	Network string `json:"network"`
 	// Unlabelled is the SHA-256 of the images of WithUnlabelled, and UnlabelledImages their number.

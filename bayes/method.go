@@ -24,7 +24,7 @@ type Method interface {
 }
 
 // registry is all methods by name, filled in registry.go. It is a slice rather than a map because
-// the order is that of the help and of error messages.
+// help and error messages have this order.
 var registry []known
 
 // known is a row of the registry.

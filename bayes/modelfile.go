@@ -94,7 +94,7 @@ func (f *networkFile) read() error {
 
 // ModelFile describes the ONNX file of a run, of which its directory has a copy.
 type ModelFile struct {
-	// Files are the names of the files in the directory rundir.ModelDir: that of the model, and
+	// Files are the names of the files in the directory rundir.ModelDir: the model's, and
 	// those of weights that it keeps elsewhere.
 	Files []string `json:"files"`
 	// Digest is the SHA-256 of their contents, one after the other, in hexadecimal digits.

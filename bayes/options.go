@@ -195,7 +195,7 @@ type DeviceOptions struct {
 	Name string
 	// Threads is the number of the CPU's threads; 0 is all. Results do not depend on it.
 	Threads int
-	// Precision is one of Precisions, that of the operands of matrix products on GPUs; "" is fp32.
+	// Precision is one of Precisions, for the operands of matrix products on GPUs; "" is fp32.
 	// Others are faster and less exact.
 	Precision string
 }

@@ -110,7 +110,7 @@ type Predictor struct {
 // images at once: a large batch takes less time for many images, a small one for a single image.
 // Memory holds all samples, a batch's activations in each thread, and Room images.
 //
-// On the host, results are bit for bit those of Predict on as many images as a batch has, and do
+// On the host, results equal Predict's on a batch of images, bit for bit, and do
 // not depend on the other images, except with Monte Carlo dropout, whose passes are random.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
@@ -217,7 +217,7 @@ func (p *Predictor) Samples() int { return p.samples }
 func (p *Predictor) Digest() string { return p.digest }
 
 // Current reports whether a run still has the samples, the calibration and the options with which
-// the predictor was loaded. The error is that of Run.Digest.
+// the predictor was loaded. Errors are as for Run.Digest.
 func (p *Predictor) Current(run *Run) (bool, error) {
 	digest, err := run.Digest()
 	a, b := run.environment, p.options

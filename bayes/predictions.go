@@ -16,7 +16,7 @@ import (
 //	p(y | x) = sum_s w_s p(y | x, theta_s) / sum_s w_s.
 //
 // visit, if not nil, is called with the probabilities [N K] and the weight of each sample; the
-// slice is reused for the next sample. The errors are those of Predict.
+// slice is reused for the next sample. The errors are as for Predict.
 func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
 ) (*evaluate.Predictions, error) {
 	return r.predictions(ctx, data, visit, nil)
@@ -109,7 +109,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
-	// Scores are comparable with those of the calibration only if they are of the same samples.
+	// Scores are comparable with the calibration's only if they are of the same samples.
 	predictions := average.Predictions(data.Name, data.Labels)
 	if strange != nil && average.Samples() == len(files)*passes { // none was left out
 		predictions.Strangeness, err = strange.scores()

@@ -13,8 +13,8 @@ import (
 
 // A new method has one row here: samplers on minibatches, samplers on all data, approximations,
 // optimizers. A row has the name for flags and manifests, the method with its customary attributes,
-// and its customary schedule. Names are part of the format of manifests and must not change; the
-// order is that of the help.
+// and its customary schedule. Manifests have the names, so they must not change. The help lists the
+// methods in this order.
 func init() {
 	registry = []known{
 		{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},

@@ -237,7 +237,7 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
 }
 
-// eachOf is each, with a text that identifies the sample's chain among those of all parts.
+// eachOf is each, with a text that identifies the sample's chain among all parts' chains.
 func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {

@@ -23,7 +23,7 @@ func (r *Run) Network() (layers.Sequential, error) {
 	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
-// parts returns the network in the stages in which it predicts. The errors are those of Network.
+// parts returns the network in the stages in which it predicts. The errors are as for Network.
 func (r *Run) parts() (parts, error) {
 	p, err := r.manifest.Spec.parts(r.shape(), r.manifest.Data.Classes())
 	if err != nil {

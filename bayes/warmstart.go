@@ -68,7 +68,7 @@ func parseWarmStart(text string) (optimizers.Optimizer, error) {
 	return m.(optimizers.Optimizer), nil
 }
 
-// fillWarmStart sets the defaults of a warm start on a number of examples, after that of Batch. A
+// fillWarmStart sets the defaults of a warm start on a number of examples, after Batch's. A
 // sampler on all data has a batch of all of them; the optimizer has minibatches.
 func (s *Spec) fillWarmStart(examples int) {
 	if s.WarmStart == nil {
@@ -85,7 +85,7 @@ func (s *Spec) fillWarmStart(examples int) {
 	}
 }
 
-// warmBatch returns the batch of a warm start: that of the run, or fewer.
+// warmBatch returns the batch of a warm start: the run's, or fewer.
 func (s Spec) warmBatch(examples int) int {
 	batch := customaryBatch(examples)
 	if s.Batch > 0 {

@@ -93,7 +93,7 @@ func (w *warmUp) guessing() float64 {
 }
 
 // abandon gives the initial values to chains that learned nothing: their lowest loss on the images
-// held out is not below that of guessing. Such a network may have weights that exploded, from which
+// held out is not below guessing's. Such a network may have weights that exploded, from which
 // nothing should be sampled. The chains of t's session still have their initial values. It returns
 // the number of these chains.
 func (w *warmUp) abandon(t *training) (failed int, err error) {

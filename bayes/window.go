@@ -311,7 +311,7 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 	})
 }
 
-// A chain has diverged if, in the sampling phase, its loss is that of guessing or worse for
+// A chain has diverged if, in the sampling phase, its loss is no better than guessing's for
 // divergedWindows windows in a row. The temperature is far off if, after warmWindows windows, it
 // differs from the requested one by more than the fraction farOff and by more than manyErrors
 // standard errors.

@@ -5,7 +5,7 @@ type Options struct {
 	// GPUs are the driver's numbers of the GPUs. Empty means GPU 0. The chains of a workload are
 	// split over them evenly.
 	GPUs []int
-	// Precision is that of matrix products and convolutions; empty means FP32. Parameters, updates
+	// Precision applies to matrix products and convolutions; empty means FP32. Parameters, updates
 	// and noise stay in the program's type.
 	Precision Precision
 	// Driver is the driver library's file. Empty means $POLLEN_CUDA_DRIVER, and if that is empty,

@@ -31,7 +31,7 @@ const (
 // graph of repetitions of the call, one after the other, divided by repetitions. It includes the
 // launch, and consecutive repetitions overlap as dependent calls of a run do.
 //
-// The predicted times are those of the model m.
+// The times are predicted by the model m.
 //
 // TimeCalls goes through a step, and measures each call on the data that the calls before it made,
 // so Run some steps first. Afterwards the chains are where one more step would leave them, unless

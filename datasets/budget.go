@@ -100,7 +100,7 @@ func (b *budget) acquire(ctx context.Context, s *semaphore.Weighted, task string
 // decode reads and decodes an image file into to, and returns the hash of its content.
 func (b *budget) decode(ctx context.Context, r *imageReader, path string, to []byte, s shape) (hash [sha256.Size]byte, err error) {
 	size := int64(overhead)
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // other errors are those of reading
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { // reading finds other errors
 		if info.Size() > maxFile {
 			return hash, errors.Errorf("an image must have at most %d bytes", maxFile)
 		}

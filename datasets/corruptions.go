@@ -30,7 +30,7 @@ type pixelBuffer struct {
 	random                  *rand.Rand
 }
 
-// corruptions are those of CIFAR-10-C, except the ones that need images of frost or a random
+// corruptions are CIFAR-10-C's, except the ones that need images of frost or a random
 // landscape.
 var corruptions = []corruption{
 	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *pixelBuffer, std float64) error {

@@ -72,7 +72,7 @@ func isCSVDir(path string) bool {
 	if r.start() == nil {
 		return r.pixels >= minPixels
 	}
-	// Other columns next to those of pixels are an error of reading them.
+	// Other columns next to pixels are an error of reading them.
 	return r.mostlyPixels() && column(r.names, fileHeadings) < 0
 }
 

@@ -80,7 +80,7 @@ func (r *csvReader) checkRoom(values, limit int64, available memory.Limit) error
 	})
 }
 
-// shapeOf returns the shape of an image of some values, the requested one or that of a square, and
+// shapeOf returns the shape of an image of some values, the requested one or a square's, and
 // whether it has one.
 func (r *csvReader) shapeOf(values int) (of shape, fits bool) {
 	if values == r.want.size() {

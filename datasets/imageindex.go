@@ -21,7 +21,7 @@ type imageIndex struct {
 type match struct {
 	image imageFile
 	count int
-	// asIs is false if the image's extension is another than that of the name.
+	// asIs is false if the image's extension differs from the name's.
 	asIs bool
 }
 

@@ -125,7 +125,7 @@ type Options struct {
 	remarks *[]string   // for Dataset.Remarks; set by recording
 }
 
-// limit returns the largest number of bytes of values to read: at most that of the format and of
+// limit returns the largest number of bytes of values to read: at most the limits of the format and
 // the options.
 func (o Options) limit(most int64) int64 {
 	if o.limits.Bytes > 0 {

@@ -26,7 +26,7 @@ type ClassScores struct {
 
 // ByClass returns the scores of each class that occurs, in the order of the classes, and nil
 // without labels. Prediction sets have their coverage on average over all images, and a class may
-// have much less, unless Case.Sets has PerClass. The errors are those of Assess.
+// have much less, unless Case.Sets has PerClass. The errors are as for Assess.
 func ByClass(c Case) ([]ClassScores, error) {
 	if err := c.check(); err != nil || c.In.Labels == nil {
 		return nil, err

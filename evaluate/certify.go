@@ -160,7 +160,7 @@ type Selected struct {
 }
 
 // Select certifies the risks of a case with its calibration, and applies the certificates to its
-// in-distribution predictions. It returns nil without a calibration. The errors are those of Assess
+// in-distribution predictions. It returns nil without a calibration. The errors are as for Assess
 // and Certify.
 func Select(c Case) ([]Selected, error) {
 	if err := c.check(); err != nil || c.Calibration == nil {

@@ -3,7 +3,7 @@ package evaluate
 import "math"
 
 // FractionInterval returns the 95 % interval of a fraction that was measured on n examples, at
-// least 1. Unlike that of the normal distribution, it does not vanish at 0 and 1. Source: Wilson,
+// least 1. Unlike the normal distribution's, it does not vanish at 0 and 1. Source: Wilson,
 // Probable inference, the law of succession, and statistical inference (1927).
 func FractionInterval(fraction float64, n int) (low, high float64) {
 	const z = 1.959964

@@ -49,7 +49,7 @@ type SetRule struct {
 	// is then the level and not more, as few scores tie. u is a function of the probabilities, so
 	// that an image has the same set each time.
 	Randomized bool `json:"randomized,omitempty"`
-	// Lambda and KReg are those of RegularizedSets; 0 and 0 are the defaults, see DefaultLambda.
+	// Lambda and KReg are as in RegularizedSets; 0 and 0 are the defaults, see DefaultLambda.
 	Lambda float64 `json:"lambda,omitempty"`
 	KReg   int     `json:"kReg,omitempty"`
 	// PerClass makes sets class-conditional (Mondrian conformal prediction, Vovk 2013): each class
@@ -162,7 +162,7 @@ type Sets struct {
 	Rule  SetRule // with defaults filled in
 	// Marginal is the highest nonconformity score that is in a set, of all classes.
 	Marginal float64
-	// Thresholds are those of each class for a class-conditional rule, and nil otherwise.
+	// Thresholds has each class's for a class-conditional rule, and nil otherwise.
 	Thresholds []ClassThreshold
 }
 
@@ -302,7 +302,7 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 
 // CoverageByLevel returns the fraction of a case's examples whose set contains the label, for the
 // levels .50, .51, ... .99 that the calibration supports. Sets may be empty, so that the coverage
-// should be the level, and not at least the accuracy. The errors are those of Assess; there must be
+// should be the level, and not at least the accuracy. The errors are as for Assess; there must be
 // labels and a calibration.
 func CoverageByLevel(c Case) (levels, coverage []float64, err error) {
 	if err := c.check(); err != nil {

@@ -48,7 +48,7 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 // AddDirichlet adds Dirichlet distributions over probabilities, one for each example, with a
 // weight: logits [N K] are the logarithms of their concentrations, and probabilities [N K] their
 // means, which are the softmax of the logits. The expected entropy, and with it the mutual
-// information, is then that of the distributions, and not 0 for a single one. The errors are those
+// information, is then the distributions', and not 0 for a single one. The errors are those
 // of Add; a logit that is not finite is one, too.
 func (p *Predictive) AddDirichlet(probabilities, logits []float32, weight float64) error {
 	if len(logits) != p.examples*p.classes {

@@ -20,7 +20,7 @@ func MeanAndError(values []float64) (average, standardError float64) {
 	return average, math.Sqrt(squares / (n - 1) / n)
 }
 
-// Over formats the mean of the score over assessments, such as those of runs that differ in their
+// Over formats the mean of the score over assessments, such as of runs that differ in their
 // seed, with its standard error: "0.9912 ± 0.0004". A single assessment has no error. Over returns
 // "-" if the score does not apply to all assessments.
 func (s Score) Over(assessments []*Assessment) string {

@@ -23,7 +23,7 @@ import (
 //	classes, files       strings [K] and [N]; files if they are known
 //	labels               int64 [N], if they are known
 //
-// The levels of the last two decisions are those of the run's options.
+// The last two decisions have the levels of the run's options.
 func NPZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, path string) error {
 	p, err := predict(ctx, run, images)
 	if err != nil {

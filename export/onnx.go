@@ -23,7 +23,7 @@ import (
 
 // ONNXOptions say what an ONNX file has.
 type ONNXOptions struct {
-	// Samples is the number of samples in the file, evenly spaced among those of the run. 0 is all.
+	// Samples is the number of samples in the file, evenly spaced among the run's. 0 is all.
 	Samples int
 	// Float makes the input float32 in [0, 1] rather than bytes.
 	Float bool

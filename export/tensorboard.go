@@ -24,9 +24,9 @@ import (
 
 // TensorBoard writes a run to a new directory as an event file that TensorBoard reads: the scalars
 // loss, accuracy, learning_rate and temperature by step, a histogram of each parameter for each
-// sample, and the figures in the run's directory, such as those of its report. Those of a gathered
-// run's parts and of several chains have the number of the part or the chain in their tags. at is
-// the time that all events get, since runs do not record times.
+// sample, and the figures in the run's directory. If a gathered run has several parts, or a run
+// several chains, tags have the number of the part or the chain. at is the time that all events
+// get, since runs do not record times.
 func TensorBoard(run *bayes.Run, dir string, at time.Time) error {
 	return intoNew(dir, func(dir string) error {
 		to, err := os.Create(filepath.Join(dir, eventFile(at)))

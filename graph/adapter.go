@@ -31,7 +31,7 @@ type application struct {
 
 var _ gorgonia.SDOp = (*application)(nil)
 
-// checkTypes compares the inputs' types with those of a Mixed op. The inputs of other ops must be
+// checkTypes compares the inputs' types with a Mixed op's. The inputs of other ops must be
 // of the float in which the op computes, or the header.
 func (a *application) checkTypes() error {
 	mixed, isMixed := a.Op.(Mixed)

@@ -103,7 +103,7 @@ func New(dtype tensor.DType) *Builder {
 	return b
 }
 
-// DType returns the float in which new nodes compute: New's, or that of the innermost Within.
+// DType returns the float in which new nodes compute: New's, or the innermost Within's.
 func (b *Builder) DType() tensor.DType { return b.float }
 
 // Err returns the first error, or nil.
@@ -309,7 +309,7 @@ type Application struct {
 	Output *Node
 }
 
-// Applications returns the ops applied so far, in order, those of gradients included.
+// Applications returns the ops applied so far, in order, gradients included.
 func (b *Builder) Applications() []Application { return slices.Clip(b.applications) }
 
 // add puts an application into Gorgonia's graph. Gorgonia distinguishes nodes by a hash of 32 bits,

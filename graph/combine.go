@@ -16,7 +16,7 @@ type Combiner interface {
 }
 
 // Combination is an op that computes several values. Op writes the value of the Combiner to its
-// output, and those of Parts to its further outputs, see Lowering.Part.
+// output, and to Parts' nodes its further outputs, see Lowering.Part.
 type Combination struct {
 	Op     Op
 	Inputs []Site

@@ -43,7 +43,7 @@ type NotFinite struct {
 	// Step and Chain are numbers in the run.
 	Step  uint64
 	Chain int
-	// Kernel and Label are those of the launch, such as "conv2d_fwd_f32" and "conv1: conv2d".
+	// Kernel and Label are the launch's, such as "conv2d_fwd_f32" and "conv1: conv2d".
 	Kernel string
 	Label  string
 	// Buffer is what the launch wrote.

@@ -15,7 +15,7 @@ func Write[T tensor.Element](s *Session, name string, chain, first int, values [
 	return transfer(s, name, chain, first, values, s.runner.Write)
 }
 
-// Read fills values with those of an input or output of a chain, from element first on. T must be
+// Read fills values from an input or output of a chain, from element first on. T must be
 // its type. Outputs have the values of the last step.
 func Read[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Read)
@@ -34,7 +34,7 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }
 
-// ReadFloats fills values with all those of an input or output, converted from either float type.
+// ReadFloats fills values with all of an input or output, converted from either float type.
 func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Read(s, name, chain, 0, values)

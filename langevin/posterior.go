@@ -74,7 +74,7 @@ func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error
 	if err := p.checkNames(names); err != nil {
 		return nil, err
 	}
-	// A layer's fan-in is that of its weights, which have more than one axis; its bias takes the
+	// A layer's fan-in is its weights', which have more than one axis; its bias takes the
 	// same.
 	fanIns := map[string]int{} // of layers
 	for i, name := range names {

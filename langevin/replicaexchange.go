@@ -27,7 +27,7 @@ type ReplicaExchange struct {
 	// costs a step: 1 when the loss is of all data, else at least 2, whose spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
-	// BatchSize is that of the loss's op.Batch. The minibatches of an energy are then the first of
+	// BatchSize is the loss's op.Batch's. The minibatches of an energy are then the first of
 	// an epoch, which reduces s^2 by the fraction of the data that they hold. 0 lets them come from
 	// different epochs.
 	BatchSize int

@@ -10,7 +10,7 @@ type Sampler interface {
 	Name() string
 	// Validate reports attributes that are out of range or have no effect.
 	Validate() error
-	// Update attaches the update of one parameter. gradient is that of the mean loss, without the
+	// Update attaches the update of one parameter. gradient is the mean loss's, without the
 	// prior: the update must add the prior's part, see Gradient. It returns the op's statistics,
 	// theta * g summed by tile, see op.UpdateShape. Errors go to b.Fail.
 	Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node

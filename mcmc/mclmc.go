@@ -66,7 +66,7 @@ func (m MCLMC) Validate() error {
 // Unadjusted samples by MCLMC without a test that removes the bias. A step of the program is a step
 // of MCLMC, with one evaluation of U and its gradient. Draws are in the states
 // "<parameter>.position". At each step the metrics TracePotential, TraceStepSize, TraceEnergyError
-// and "theta.g <name>" are recorded. The builder must be of float64, because energies are those of
+// and "theta.g <name>" are recorded. The builder must be of float64, because energies are sums over
 // all data.
 type Unadjusted struct {
 	Dynamics MCLMC

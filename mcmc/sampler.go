@@ -111,7 +111,7 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	return nil
 }
 
-// traces returns empty traces: those of all samplers, more of this sampler, and the target's
+// traces returns empty traces: all samplers', more of this sampler, and the target's
 // quantities.
 func (t Target) traces(chains int, more ...string) *Traces {
 	traces := &Traces{chains: chains, values: map[string]*trace{}}
@@ -173,7 +173,7 @@ func (t *Traces) extend(name string, chain int) []float64 {
 	return trace.chains[chain][n:]
 }
 
-// Names returns the names of the quantities, those of all samplers first.
+// Names returns the names of the quantities, all samplers' first.
 func (t *Traces) Names() []string { return t.names }
 
 // Draws returns the number of draws of each chain.

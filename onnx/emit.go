@@ -322,7 +322,7 @@ func (e *Emission) perChannel(name string, x, p emitted) (emitted, error) {
 	if len(x.shape) != 2 && len(x.shape) != 4 {
 		return emitted{}, errors.Errorf("values of shape %v have no translation to ONNX, only [B C H W] and [B D]", x.shape)
 	}
-	if len(x.shape) == 4 && x.shape[1] > 1 { // one channel is broadcast over those of the parameter
+	if len(x.shape) == 4 && x.shape[1] > 1 { // one channel is broadcast over the parameter's
 		x = e.stack(x)
 	}
 	constant, err := e.channels(name, p, x)

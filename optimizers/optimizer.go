@@ -14,10 +14,10 @@ type Optimizer interface {
 	Name() string
 	// Validate reports the first hyperparameter that is out of range.
 	Validate() error
-	// Update attaches a parameter's update. Its states are named after name. gradient is that of
-	// the mean loss. rates is a table by step, whose last entry holds for all later steps; it is
-	// nil unless UsesRates. Update returns the statistic theta*g before the step, summed by tile,
-	// see op.UpdateShape.
+	// Update attaches a parameter's update. Its states are named after name. gradient is the
+	// gradient of the mean loss. rates is a table by step, whose last entry holds for all later
+	// steps; it is nil unless UsesRates. Update returns the statistic theta*g before the step,
+	// summed by tile, see op.UpdateShape.
 	Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node
 }
 

@@ -83,7 +83,7 @@ func visibleNames(subjects []Subject) []Subject {
 type numberedName struct{ number, name string }
 
 // numberedNames returns the subjects with names that the figures' font can write: others become
-// numbers, which it lists, except those of images. changed is false if all names can be written.
+// numbers, which it lists, except for images. changed is false if all names can be written.
 func numberedNames(subjects []Subject) (numbered []Subject, names []numberedName, changed bool) {
 	seen := map[numberedName]bool{}
 	as := func(what string, number int, name string) string {

@@ -19,7 +19,7 @@ type endpoint struct {
 	body         []content // alternatives
 	answer       []content // alternatives, with status 200
 	unavailable  any       // a value of the JSON type of status 503, if it is not an error
-	errors       []int     // other statuses, with an errorInfo, except those of all endpoints
+	errors       []int     // other statuses, with an errorInfo, except for all endpoints'
 }
 
 // content is the body of a request or response.

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// infer handles POST /v2/models/{name}/infer and that of a version.
+// infer handles POST /v2/models/{name}/infer, also of a version.
 func (b *backend) infer(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err

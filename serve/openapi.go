@@ -250,7 +250,7 @@ func (d *document) component(t reflect.Type) object {
 	return reference
 }
 
-// fieldsOf returns the fields of a struct, with those of embedded structs in their place, as in
+// fieldsOf returns the fields of a struct, with embedded structs' fields in their place, as in
 // JSON.
 func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 	for i := range t.NumField() {

@@ -115,7 +115,7 @@ func (b *backend) listModels(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// modelReady handles GET /v2/models/{name}/ready and that of a version.
+// modelReady handles GET /v2/models/{name}/ready, also of a version.
 func (b *backend) modelReady(w http.ResponseWriter, r *http.Request) error {
 	m, err := b.models.acquire(r.PathValue("name"), r.PathValue("version"))
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *backend) modelReady(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// modelMetadata handles GET /v2/models/{name} and that of a version.
+// modelMetadata handles GET /v2/models/{name}, also of a version.
 func (b *backend) modelMetadata(w http.ResponseWriter, r *http.Request) error {
 	name, version := r.PathValue("name"), r.PathValue("version")
 	m, err := b.models.acquire(name, version)

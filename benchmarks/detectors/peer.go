@@ -74,7 +74,7 @@ func (s study) peer(ctx context.Context, run *bayes.Run, sets map[string]*datase
 }
 
 // checkProbabilities returns an error unless the peer's probabilities, averaged over some samples,
-// are Pollen's: otherwise its features are those of another network.
+// are Pollen's: otherwise it sees the features of another network.
 func checkProbabilities(ctx context.Context, run *bayes.Run, test *datasets.Dataset, of []int, got []float64) error {
 	want := make([]float64, len(got))
 	sample := 0

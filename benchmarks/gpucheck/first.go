@@ -238,7 +238,7 @@ func (r *runner) benchmark(name string, seconds int, file string, arguments ...s
 // lostStatus is the exit status of command benchmarks after it has lost its GPU.
 const lostStatus = 3
 
-// conformance runs the tests of package cuda, one process each, in parallel with those of the
+// conformance runs the tests of package cuda, one process each, in parallel with the tests of the
 // samplers.
 func (r *runner) conformance() {
 	list := exec.CommandContext(r.ctx, filepath.Join(r.packed, "cuda.test"), "-test.list", ".")

@@ -18,7 +18,7 @@ import (
 
 // translated returns tasks that translate PTX to C++ and compile it: all PTX, or only files that
 // were added. It translates the variant for programmatic dependent launch, whose instructions
-// include those of the plain one.
+// include the plain one's.
 //
 // Texts are cut into units of some 150 KB, since a compiler needs more than linear time for a
 // large file, and units compile in parallel.
@@ -127,7 +127,7 @@ func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, e
 }
 
 // Repeats reports whether the first buffer of each launch has the given contents in the end. It
-// does not run the launches after one whose buffer has others. Errors are those of Run.
+// does not run the launches after one whose buffer has others. Errors are as for Run.
 func (p Program) Repeats(t testing.TB, recording *Recording, contents [][]byte, seconds int) (bool, error) {
 	t.Helper()
 	expected := filepath.Join(t.TempDir(), "expected")

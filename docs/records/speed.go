@@ -76,7 +76,7 @@ func steps(name string) (string, error) {
 	return text(table)
 }
 
-// costs makes a table of the milliseconds of training steps of samplers, and of those of SGD
+// costs makes a table of the milliseconds of training steps of samplers and of SGD
 // measured in the same rounds.
 func costs(name string) (string, error) {
 	entries, networks, err := sides(name)

@@ -138,7 +138,7 @@ func (s states) crossed() float64 {
 	return float64(crossed) / float64(s.chains)
 }
 
-// spread returns the mean squared distance of a coordinate from that of its mode, exactly variance.
+// spread returns the mean squared distance of a coordinate from its mode's, exactly variance.
 func (s states) spread() float64 {
 	total := 0.0
 	for i := range s.x {

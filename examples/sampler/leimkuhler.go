@@ -137,7 +137,7 @@ func (u leimkuhlerUpdate) Lower(l *graph.Lowering) {
 func leimkuhlerTile[T float32 | float64](u leimkuhlerUpdate, a *tensor.Args, lo, hi int) (statistic float64) {
 	header := tensor.Slice[uint64](a, 6)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 4), header), op.Entry(tensor.Slice[T](a, 5), header)
-	h := float64(rate) / float64(u.dataSize)                    // the rate is that of the mean loss, U/N
+	h := float64(rate) / float64(u.dataSize)                    // the rate is for the mean loss, U/N
 	scale := T(langevin.NoiseScale(h, float64(temperature), 1)) // sqrt(2 h T), computed nowhere else
 	w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 	before := tensor.Slice[T](a, 3)[lo:hi]

@@ -15,7 +15,7 @@ import (
 
 // observations returns 100 draws of N(0, 1.6^2)/2 + N(1, 1.6^2)/2, which is a little wider than the
 // model's components and so separates the modes. The second argument of N is the variance. The seed
-// was chosen so that the posterior resembles that of the published points.
+// was chosen so that the posterior resembles the published points'.
 func observations() []float64 {
 	values, component := make([]float64, 100), make([]float64, 100)
 	random.Normals(values, 0, random.Address{Seed: 10})

@@ -131,7 +131,7 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)}, host, append(arguments, high)...)
 		return
 	}
-	// A GPU clips to other bounds than those of ReLU6 in a kernel of its own.
+	// A GPU clips to other bounds than ReLU6's in a kernel of its own.
 	n := l.Shape.Elements()
 	sums := tensor.NewWorkspace(l.DType, n)
 	clip := l.Call("clip_fwd", tensor.Threads(n), l.Out(), tensor.In(sums), tensor.Int(n), tensor.Float(l.DType, 0), high)

@@ -241,7 +241,7 @@ func (Accuracy) Lower(l *graph.Lowering) {
 	l.Emit("accuracy_fwd", tensor.Block(min(batch, 1024)), tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
-// accuracy computes the fraction of rows whose first largest logit is that of the label.
+// accuracy computes the fraction of rows whose first largest logit is the label's.
 func accuracy[T float32 | float64](a *tensor.Args) {
 	logits, labels := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
 	classes, right := len(logits)/len(labels), 0

@@ -64,7 +64,7 @@ func frozen(b *graph.Builder, t *translator) func(string, tensor.Shape, func() [
 }
 
 // initialValue returns the initializer that copies an input's present value. All chains start from
-// the same point, unlike those of Pollen's own layers.
+// the same point, unlike Pollen's own layers.
 func initialValue(n *gorgonia.Node) (graph.Initializer, error) {
 	if givenName(n) == "" {
 		return nil, refusal(n, "it is a parameter without a name, and samples are stored by name", "make it WithName")
@@ -126,7 +126,7 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 		}
 	}
 	// Translate it now, for three batch sizes, so that every error is reported before a run begins,
-	// those of single batch sizes included.
+	// including single batch sizes.
 	for _, batch := range []int{in[0], 1, in[0] + 1} {
 		b := graph.New(tensor.Float32)
 		shape := append(tensor.Shape{batch}, in[1:]...)

@@ -170,7 +170,7 @@ func (a attributes) into() *gorgonia.Value {
 	return (*gorgonia.Value)(a.fields.FieldByName("into").UnsafePointer())
 }
 
-// clearValue removes a node's value, so that a stale one is not taken for that of the last run.
+// clearValue removes a node's value, so that a stale one is not taken for the last run's.
 // Gorgonia has no function for this: it sets the unexported field in place.
 func clearValue(n *gorgonia.Node) {
 	field := reflect.ValueOf(n).Elem().FieldByName("boundTo")

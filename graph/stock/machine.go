@@ -78,9 +78,9 @@ type fetch struct {
 	present  gorgonia.Value // the node's gradient after the last run
 }
 
-// NewMachine makes a machine for a graph, with the options of gorgonia.NewTapeMachine, whose call
-// it replaces. Like that it returns no error: Err returns the error, such as a Refused,
-// immediately, and RunAll returns it. Options that log or watch are errors, too.
+// NewMachine makes a machine for a graph. It replaces gorgonia.NewTapeMachine, takes the same
+// options, and does not return an error either: Err returns it immediately, such as a Refused, and
+// RunAll returns it as well. Options that log or watch are errors.
 func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Machine {
 	m := &Machine{}
 	m.err = m.build(g, o, options)

@@ -29,7 +29,7 @@ type translator struct {
 	evaluating bool
 	// gradients refuses the nodes of Gorgonia's gradients, except those that nodes has already.
 	gradients bool
-	// In a Network, batch is the present batch size, and graphBatch that of the stock graph. Both
+	// In a Network, batch is the present batch size, and graphBatch the stock graph's. Both
 	// are 0 if the graph is run as it is.
 	graphBatch, batch int
 
@@ -144,7 +144,7 @@ func (t *translator) refuseUnknown(m *nodeInfo) *graph.Node {
 	return t.refuse(m, "the op has no translation", "write it with the ops of docs/gorgonia.md")
 }
 
-// checkType refuses a node whose type is not that of the graph: a translation has no conversions.
+// checkType refuses a node whose type is not the graph's: a translation has no conversions.
 // Comparisons may be bool, since Pollen's are numbers, 0 and 1, of the graph's type.
 func (t *translator) checkType(m *nodeInfo) bool {
 	got := m.Dtype()

@@ -195,7 +195,7 @@ func (r *fetch) isDual() bool {
 // writeGradient overwrites the present gradient in place, or adds to it, in whatever order its
 // memory has. v is row-major.
 func writeGradient(present gorgonia.Value, v rawValues, adds bool) error {
-	// The present gradient's memory may have any order, such as that of a transposed matrix.
+	// The present gradient's memory may have any order, such as a transposed matrix's.
 	order := rowMajorOffsets(present)
 	switch data := present.Data().(type) {
 	case []float32:

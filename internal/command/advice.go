@@ -17,7 +17,7 @@ import (
 )
 
 // maxAdviceECE is the largest ECE of a run that is called good enough. One whose R-hat is above
-// bayes.MixedRHat may predict well, but its samples are not those of the posterior. The user
+// bayes.MixedRHat may predict well, but its samples are not the posterior's. The user
 // decides what accuracy is enough.
 const maxAdviceECE = 0.1
 

@@ -167,7 +167,7 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 // printSubmission writes a Kaggle submission: an identifier and a class, or a probability for each
 // class, of each image.
 //
-// The identifiers are those of the input's table. Without them, images of arrays are numbered from
+// The identifiers are from the input's table. Without them, images of arrays are numbered from
 // 1, as in Digit Recognizer, and image files have their names. With a template, the columns and the
 // images are the template's: its identifiers are looked up among those of the table or the names of
 // the files, with or without an extension; the images of arrays are in its order.

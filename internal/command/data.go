@@ -24,7 +24,7 @@ func (c *console) options(ctx context.Context, d config.Data) (datasets.Options,
 	return o, err
 }
 
-// openData opens all splits of data. The other columns are those of datasets.Options.
+// openData opens all splits of data. The other columns are as in datasets.Options.
 func openData(ctx context.Context, d config.Data, c *console, otherColumns ...string) (*datasets.Splits, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {

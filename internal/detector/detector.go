@@ -79,8 +79,8 @@ type Scores struct {
 	Combined []float64
 }
 
-// MaxBank is the maximum number of training images that images are compared with, and MaxReference
-// that of further ones, from which the scales are computed.
+// MaxBank is the maximum number of training images that images are compared with. The scales are
+// computed from the scores of up to MaxReference others.
 const (
 	MaxBank      = 1000
 	MaxReference = 500

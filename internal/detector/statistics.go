@@ -49,7 +49,7 @@ func statistics(all []float32, plane []int32, pixels []byte, channels, height, w
 }
 
 // moments returns the mean and the standard deviation of bytes, as fractions of 255. Sums of
-// integers are exact, and faster than those of floats.
+// integers are exact, and faster than of floats.
 func moments(x []int32) (mean, std float64) {
 	var sum, squares int64
 	for _, v := range x {

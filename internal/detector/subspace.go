@@ -39,7 +39,7 @@ type subspace struct {
 	Residual float32 `json:"residual"`
 }
 
-// features returns the number of features, dimensions that of axes.
+// features returns the number of features, dimensions the number of axes.
 func (s *subspace) features() int   { return len(s.Center) }
 func (s *subspace) dimensions() int { return len(s.Variances) }
 
@@ -63,7 +63,7 @@ func fitSubspace(rows []float32, features int) (*subspace, error) {
 	if !(total < math.MaxFloat32) {
 		return nil, &UnfitError{"the features of the training images are not finite"}
 	}
-	// A feature that is 0 on the training images, such as that of a ReLU that is never positive,
+	// A feature that is 0 on the training images, such as a ReLU's that is never positive,
 	// gets a small scale, so that other values count as far.
 	for j := range s.Scale {
 		s.Scale[j] = max(s.Scale[j], float32(minRMS*total/float64(features)), 1e-6)

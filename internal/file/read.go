@@ -80,7 +80,7 @@ func kind(mode fs.FileMode) string {
 	return "device"
 }
 
-// Read returns the content of a regular file of at most max bytes. Its errors are those of Open.
+// Read returns the content of a regular file of at most max bytes. Its errors are Open's.
 func Read(path string, max int64) ([]byte, error) {
 	opened, err := Open(path, max)
 	if err != nil {

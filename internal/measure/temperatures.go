@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// Temperatures returns the temperatures of all parameters, and then of those of each layer. noise
-// is that of minibatches' gradients by parameter, or nil.
+// Temperatures returns the temperatures of all parameters, and then of each layer. noise
+// is the noise of minibatches' gradients by parameter, or nil.
 func Temperatures(m *diagnostics.Thermometer, parameters []graph.Tensor, requested float64, noise map[string]float64) []diagnostics.Temperature {
 	all := diagnostics.Temperature{
 		Layer: "all", Configurational: diagnostics.Number(m.Temperature()), StandardError: diagnostics.Number(m.TemperatureError()),

@@ -64,7 +64,7 @@ func ReadManifest(dir string, parse func(content []byte) error) error {
 	if err == nil {
 		return nil
 	}
-	// A manifest of another format may have no checksum: its error is then that of the format. A
+	// A manifest of another format may have no checksum: its error is then about the format. A
 	// manifest that was changed is reported as such, whatever else is wrong with it then.
 	if _, changed := checksum.Check(content, len(content)); changed != nil && errors.Cause(changed) != checksum.ErrNone {
 		err = changed

@@ -22,7 +22,7 @@ type Verification struct {
 	// Made is the number of steps made by the newest whole checkpoint, and Steps the number to be
 	// made, 0 without a whole manifest.
 	Made, Steps int
-	// Samples is the number of whole samples, and Expected that of the finished run.
+	// Samples is the number of whole samples, and Expected the number in the finished run.
 	Samples, Expected int
 	// Checked is the number of files that are as they were written.
 	Checked int
@@ -72,7 +72,7 @@ type Description struct {
 	Steps, Expected int
 	// Parts are the directories of a gathered run's parts; none otherwise.
 	Parts []string
-	// Notes are added to those of the Verification.
+	// Notes are added to the Verification's.
 	Notes []string
 	// Others are the results of checking files that Verify does not know: a DamagedError, or nil.
 	Others []error

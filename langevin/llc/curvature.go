@@ -23,7 +23,7 @@ const (
 )
 
 // curvature returns the largest eigenvalue, by its absolute value, of the Hessian of the mean loss
-// at the centre. That of a minibatch tends to be larger than that of all data, which errs towards
+// at the centre. A minibatch's tends to be larger than that of all data, which errs towards
 // smaller steps.
 func (m Model) curvature(device tensor.Device, seed uint64) (float64, error) {
 	b := graph.New(tensor.Float32)

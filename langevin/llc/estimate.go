@@ -47,7 +47,7 @@ type Row struct {
 	Diverged bool `json:"diverged,omitempty"`
 	// Lambda is the estimate: Raw without Added, if that is measured.
 	Lambda diagnostics.Measured `json:"lambda"`
-	// Raw is N beta (E[L(w)] - L(w*)), by the losses of minibatches minus those of the same
+	// Raw is N beta (E[L(w)] - L(w*)), by the losses of minibatches minus the losses of the same
 	// examples at w*.
 	Raw diagnostics.Measured `json:"raw"`
 	// Temperature is the configurational temperature of the chains, in units of the one requested:
@@ -62,7 +62,7 @@ type Row struct {
 	Exponent float64 `json:"exponent,omitempty"`
 	// RHat is split R-hat of the loss, over means of consecutive steps. Below 1.05 chains agree.
 	RHat diagnostics.Number `json:"rHat"`
-	// Trend is Lambda of the second half of the steps after burn-in minus that of the first.
+	// Trend is Lambda of the second half of the steps after burn-in minus the first half's.
 	Trend diagnostics.Measured `json:"trend"`
 	// Localization is the derivative of Lambda by the logarithm of gamma, from the covariance of
 	// loss and distance: Lambda minus this is, to first order, the value without localization.

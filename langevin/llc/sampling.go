@@ -19,7 +19,7 @@ import (
 
 // The metrics of a step.
 const (
-	excessMetric   = "excess loss"   // of the minibatch, over that of the same examples at the centre
+	excessMetric   = "excess loss"   // of the minibatch, over the same examples' at the centre
 	distanceMetric = "distance"      // |w - w*|^2
 	slopeMetric    = "squared slope" // |g|^2 of the minibatch's mean loss
 )

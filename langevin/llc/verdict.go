@@ -23,7 +23,7 @@ type Problem string
 const (
 	None      Problem = "ok"
 	Diverged  Problem = "diverged"  // a chain became infinite
-	Below     Problem = "below w*"  // the loss is below that of w*, which is no minimum
+	Below     Problem = "below w*"  // the loss is below the loss at w*, which is no minimum
 	Hot       Problem = "hot"       // finite steps or minibatches heat what the loss depends on
 	Moving    Problem = "moving"    // chains still move away from w*, or disagree
 	Imprecise Problem = "imprecise" // the interval is too wide
@@ -120,7 +120,7 @@ func (e *Estimation) flatness(i int, problems []Problem) Problem {
 	return None
 }
 
-// Verdict names the row whose estimate to use: that of the largest step size without a problem, if
+// Verdict names the row whose estimate to use: the largest step size's without a problem, if
 // the centre is a minimum of the loss. Otherwise it says why there is none, and what to change.
 func (e *Estimation) Verdict() Verdict {
 	problems := e.Problems()

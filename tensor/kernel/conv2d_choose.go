@@ -15,8 +15,8 @@ func (c Conv2D) Forward() (Routine, error) {
 	return c.flattened().direct(), nil
 }
 
-// flattened returns a pointwise convolution with longer lines, which fill panels better: the least
-// number of lines together that is a multiple of half a panel, or else the whole image.
+// flattened returns a pointwise convolution with longer lines, which fill panels better. It joins
+// lines until their length is a multiple of half a panel, or the whole image is one line.
 func (c Conv2D) flattened() Conv2D {
 	if c.R*c.S > 1 || c.StrideH*c.StrideW > 1 || c.P() != c.H || c.Q() != c.W || c.PadH+c.PadW > 0 || c.W%(panelColumns/2) == 0 {
 		return c

@@ -50,7 +50,7 @@ func poolPlanes[T Float](p *poolPlan, k kind, lo, hi int, o Operands[T]) {
 
 // RunRows computes some rows of the last phase or, for a filter's gradient, of the first. The
 // operands hold only these rows: a multiple of Unit, or fewer at the end of a part. For a filter's
-// gradient, Workspace is the partial sum of the part, to which Add adds. The bits are those of
+// gradient, Workspace is the partial sum of the part, to which Add adds. The bits equal those of
 // [Run].
 func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	if rows < 1 || rows > p.Rows {

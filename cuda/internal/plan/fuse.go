@@ -139,7 +139,7 @@ func (j *rowFusion) schedule() []int {
 	return sequence
 }
 
-// fused returns the calls, with those of each group fused.
+// fused returns the calls, with each group fused into one.
 func (j *rowFusion) fused() (all []Call) {
 	for _, leader := range j.schedule() {
 		var others []Call

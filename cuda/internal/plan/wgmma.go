@@ -124,7 +124,7 @@ func (g *wgmmaProduct) cheapest(p *planner, chains int) (best wgmmaTile, least f
 	return best, least
 }
 
-// beats reports whether these kernels are better than those of packedTile, for one chain and
+// beats reports whether these kernels are better than packedTile's, for one chain and
 // manyChains.
 func (g *wgmmaProduct) beats(p *planner) bool {
 	ours, others := 1.0, 1.0

@@ -161,7 +161,7 @@ func (g wgmmaFilterGrad) choose(p *planner, chains int) (best wgmmaFilterGrad, p
 	return turns, false, cycles
 }
 
-// beats reports whether this kernel is better than that of packedFilterGrad, for one chain and
+// beats reports whether this kernel is better than packedFilterGrad's, for one chain and
 // manyChains.
 func (g *wgmmaFilterGrad) beats(p *planner) bool {
 	f := *g.packedFilterGrad
