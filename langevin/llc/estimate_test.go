@@ -145,7 +145,7 @@ func TestExactValues(t *testing.T) {
 		slow  bool // chains mix so slowly that an estimate may be refused
 	}{
 		{"linear regression, d = 20", known.LinearRegression(2000, 20), llc.Options{Localization: 1, Steps: 8000}, 10, false},
-		{"logistic regression, d = 10", logistic, llc.Options{Localization: 0.1, Steps: 16000}, 5, false},
+		{"logistic regression, d = 10", logistic, llc.Options{Localization: 0.1, Steps: 12000}, 5, false},
 		{"reduced rank 4-3-4 of rank 1", known.DeepLinear(60, 1, 4, 3, 4), singular, deep(1, 4, 3, 4), false},
 		{"reduced rank 3-2-4 of rank 1", known.DeepLinear(60, 1, 3, 2, 4), singular, deep(1, 3, 2, 4), false},
 		{"deep linear 3-3-4-3 of rank 1", known.DeepLinear(60, 1, 3, 3, 4, 3), shorter, deep(1, 3, 3, 4, 3), true},
@@ -166,9 +166,9 @@ func TestExactValues(t *testing.T) {
 }
 
 // singular are options for deep linear networks of 60 examples.
-var singular = llc.Options{Localization: 1, InverseTemperature: 20, Steps: 40000}
+var singular = llc.Options{Localization: 1, InverseTemperature: 20, Steps: 24000}
 
-// shorter takes a quarter of singular's steps.
+// shorter takes fewer steps than singular.
 var shorter = llc.Options{Localization: 1, InverseTemperature: 20, Steps: 10000}
 
 // TestRejected tests that settings at which an estimate is wrong are not accepted, and what the
