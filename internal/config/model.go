@@ -20,7 +20,10 @@ const maxNetworkFile = 1 << 17
 // word, must not become a network of that name.
 func modelText(flag, name string) (string, error) {
 	if extension := filepath.Ext(name); extension != ".yaml" && extension != ".yml" {
-		return name, checkName(flag, name)
+		if flag == "model" {
+			return name, checkName(name)
+		}
+		return name, nil // a head's description, which package bayes checks
 	}
 	// Before the file is read: a large one is no network.
 	if info, err := os.Stat(name); err == nil && info.Size() > maxNetworkFile {
@@ -42,22 +45,22 @@ func modelText(flag, name string) (string, error) {
 	return string(text), nil
 }
 
-// checkName refuses the names of files that are neither network files nor ONNX files. Whether there
+// checkName refuses models that are files, but neither network files nor ONNX files. Whether there
 // is a network of a name is not known here.
-func checkName(flag, name string) error {
+func checkName(name string) error {
 	if strings.ContainsAny(name, "\n{[:") {
-		return nil // the content of a network file, which a manifest has, or a head with attributes
+		return nil // the content of a network file, which a manifest has
 	}
 	extension := filepath.Ext(name)
 	if strings.EqualFold(extension, ".onnx") {
 		if _, err := os.Stat(name); os.IsNotExist(err) {
-			return noFile(flag, name)
+			return noFile("model", name)
 		}
 		return nil
 	}
 	_, notDigits := strconv.Atoi(strings.TrimPrefix(extension, ".")) // resnet20-frn-x0.5 has no extension
 	if extension != "" && notDigits != nil {
-		return Usagef("pollen: %s must be the name of a network, a network file FILE.yaml or an ONNX file FILE.onnx, got %s", flag, name)
+		return Usagef("pollen: model must be the name of a network, a network file FILE.yaml or an ONNX file FILE.onnx, got %s", name)
 	}
 	return nil
 }

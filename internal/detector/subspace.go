@@ -25,8 +25,8 @@ const (
 // A feature is divided by its root mean square on training images, so that all layers count alike,
 // and its root is taken, so that a few channels that respond strongly do not outweigh the others.
 // The vector is then scaled to unit length: how strongly a network responds to an image depends on
-// the contrast, and which channels respond depends on what is in it. Directions vary along the
-// principal axes of those of training images, and by the same variance along all others.
+// the contrast, and which channels respond depends on what is in it. The directions of training
+// images have principal axes; perpendicular to these, the variance is taken to be the same.
 type subspace struct {
 	// Scale is the root mean square of each feature.
 	Scale vector `json:"scale"`
@@ -63,8 +63,8 @@ func fitSubspace(rows []float32, features int) (*subspace, error) {
 	if !(total < math.MaxFloat32) {
 		return nil, &UnfitError{"the features of the training images are not finite"}
 	}
-	// A feature that is 0 on the training images, such as a ReLU's that is never positive,
-	// gets a small scale, so that other values count as far.
+	// A feature that is 0 on the training images, because its ReLU is never positive, gets a small
+	// scale, so that other values count as far.
 	for j := range s.Scale {
 		s.Scale[j] = max(s.Scale[j], float32(minRMS*total/float64(features)), 1e-6)
 	}
@@ -207,8 +207,8 @@ func (s *subspace) project(rows []float32) (projected []float32, rest []float32)
 	return projected, rest
 }
 
-// mahalanobis returns the Mahalanobis distance of projected features from all training images. It
-// is that of probabilistic principal components: Tipping and Bishop (1999).
+// mahalanobis returns the Mahalanobis distance of projected features from all training images.
+// Source: Tipping and Bishop, Probabilistic principal component analysis (1999).
 func (s *subspace) mahalanobis(projected, rest []float32) []float64 {
 	d := s.dimensions()
 	distances := make([]float64, len(rest))
