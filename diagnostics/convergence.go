@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -54,6 +55,35 @@ func split(statistic string, chains [][]float64, minLength int) ([][]float64, er
 		return nil, errors.Errorf("diagnostics: %s: there must be at least one chain", statistic)
 	}
 	return halves, nil
+}
+
+// BFMI returns the Bayesian fraction of missing information of a chain of Hamiltonian Monte Carlo,
+// from the energy of each of its draws: the mean squared difference of consecutive energies over
+// their variance (Betancourt, A conceptual introduction to Hamiltonian Monte Carlo, 2017, section
+// 6.1). It is 2 when energies are independent. Below 0.3, new momenta change the energy too little
+// for the chain to reach the tails of its distribution: a parametrization with lighter tails helps,
+// more steps do not. The draws must be consecutive, since thinned ones look more independent than
+// the chain is. Fewer than two energies, energies that are not finite, and those that are all equal
+// are errors.
+func BFMI(energies []float64) (float64, error) {
+	if len(energies) < 2 {
+		return 0, errors.Errorf("diagnostics: BFMI: there must be at least 2 energies, got %d", len(energies))
+	}
+	changes := 0.0
+	for i, energy := range energies {
+		if energy-energy != 0 {
+			return 0, errors.Errorf("diagnostics: BFMI: energies must be finite, got %v at draw %d", energy, i)
+		}
+		if i > 0 {
+			change := energy - energies[i-1]
+			changes += change * change
+		}
+	}
+	variance := stat.Variance(energies, nil)
+	if variance == 0 {
+		return 0, errors.Errorf("diagnostics: BFMI: energies must differ, got only %v", energies[0])
+	}
+	return changes / float64(len(energies)-1) / variance, nil
 }
 
 func median(chains [][]float64) float64 {

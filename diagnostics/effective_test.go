@@ -282,3 +282,28 @@ func TestEffectiveSampleSizeRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The expected value is by hand: changes of 1 and 2, whose mean square is 2.5, and a variance of
+// 7/3 around the mean of 7/3. Independent energies have 2, those that follow each other less.
+func TestBFMI(t *testing.T) {
+	got, err := diagnostics.BFMI([]float64{1, 2, 4})
+	if err != nil || math.Abs(got-2.5*3/7) > 1e-12 {
+		t.Errorf("BFMI is %v (%v), want %v", got, err, 2.5*3/7)
+	}
+	for name, c := range map[string]struct {
+		energies []float64
+		want     float64
+	}{
+		"independent":    {lehmer(4000, 1, 1)[0], 2},
+		"autoregression": {lehmerAutoregression(4000, 1, 2, 0.9)[0], 0.2}, // 2 (1 - correlation)
+	} {
+		if got, err := diagnostics.BFMI(c.energies); err != nil || math.Abs(got/c.want-1) > 0.1 {
+			t.Errorf("%s: BFMI is %v (%v), want about %v", name, got, err, c.want)
+		}
+	}
+	for name, energies := range map[string][]float64{"one": {1}, "equal": {2, 2, 2}, "NaN": {1, math.NaN(), 2}, "infinite": {1, math.Inf(1), 2}} {
+		if got, err := diagnostics.BFMI(energies); err == nil {
+			t.Errorf("%s: BFMI is %v, want an error", name, got)
+		}
+	}
+}

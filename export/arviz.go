@@ -38,7 +38,8 @@ const (
 //	sample_stats          step, step_size and, of the steps before the draw, loss, accuracy,
 //	                      learning_rate and temperature [chain draw]; the latter four are
 //	                      means over the chains of a run, NaN where they were not recorded; of
-//	                      samplers on all data also lp, acceptance_rate, n_steps and diverging
+//	                      samplers on all data also lp, acceptance_rate, n_steps, diverging
+//	                      and energy
 //	posterior_predictive  probabilities [chain draw image class]
 //	log_likelihood        label [chain draw image]
 //	observed_data         label [image]
@@ -255,6 +256,7 @@ const stepSizeArray = "step_size"
 var drawArrays = map[string]string{
 	rundir.DrawPotential: "lp", rundir.DrawAcceptance: "acceptance_rate", rundir.DrawStepSize: stepSizeArray,
 	rundir.DrawLeapfrogSteps: "n_steps", rundir.DrawDiverged: "diverging", rundir.DrawEnergyError: "energy_error",
+	rundir.DrawEnergy: "energy",
 }
 
 // drawStats adds the statistics of a draw of a chain, whose number is that within its run.

@@ -106,11 +106,11 @@ func TestArviZ(t *testing.T) {
 }
 
 // Runs of samplers on all data have statistics of each draw, for each chain its own: the
-// acceptance and the step size of its proposal, and whether the trajectory diverged.
+// acceptance and the step size of its proposal, its energy, and whether the trajectory diverged.
 func TestArviZDraws(t *testing.T) {
 	data := &datasets.Splits{Train: patterns(t, 30, 1, 1), Test: patterns(t, 6, 1, 3)}
 	for text, want := range map[string][]string{
-		"nuts": {"acceptance_rate", "diverging", "lp", "n_steps"}, "hmc": {"acceptance_rate", "lp"}, "mclmc": {"energy_error", "lp"},
+		"nuts": {"acceptance_rate", "diverging", "energy", "lp", "n_steps"}, "hmc": {"acceptance_rate", "energy", "lp"}, "mclmc": {"energy_error", "lp"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			method, err := bayes.ParseMethod(text)
@@ -148,9 +148,20 @@ func TestArviZDraws(t *testing.T) {
 					t.Errorf("lp of draw %d is %v, want %v", i, lp[i], want)
 				}
 			}
-			if text == "nuts" {
-				python(t, "arviz_draws_check.py", dir)
+			if text == "mclmc" {
+				return
 			}
+			energies, fractions := statistic(t, dir, "energy"), make([]float64, 2)
+			for chain := range fractions {
+				if fractions[chain], err = diagnostics.BFMI(energies[5*chain : 5*chain+5]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			expected, err := json.Marshal(map[string]any{"bfmi": fractions})
+			if err != nil {
+				t.Fatal(err)
+			}
+			python(t, "arviz_draws_check.py", dir, string(expected))
 		})
 	}
 }

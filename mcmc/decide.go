@@ -22,11 +22,9 @@ const (
 	wordLogStep            // of dualAveraging
 	wordLogAverage
 	wordDeficit
+	wordEnergy // of TraceEnergy
 	chainWords
 )
-
-// tracedWords are the words that are recorded and traced.
-var tracedWords = []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
 
 // proposalCycle counts the steps of proposals. A proposal takes as many steps as it evaluates U,
 // counted from its start. The step that evaluates U at a proposal decides on it and starts the next
@@ -74,10 +72,11 @@ func (r proposalCycle) stepsFor(proposals int) uint64 {
 }
 
 // decide is the Metropolis test of a chain, one for all parameters, and the adaptation of its step
-// size. Inputs: U scalar, the chain's words, header, and for each parameter its part of log
-// q(theta|theta')/q(theta'|theta), by tile. Output: the words after the step, which also overwrite
-// the input. A proposal whose potential or log ratio is NaN is rejected.
+// size. Inputs: U scalar, the chain's words, header, log ratios, and kinetic energies. Of both
+// there are as many as parameters, or none, see proposalNodes. Output: the words after the step,
+// which also overwrite the input. A proposal whose potential or log ratio is NaN is rejected.
 type decide struct {
+	logRatios   int // inputs
 	cycle       proposalCycle
 	temperature float64
 	jitter      float64
@@ -99,40 +98,48 @@ func (decide) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 func (d decide) Lower(l *graph.Lowering) {
-	logRatios := len(l.Shapes) - 3
+	parts := l.Shapes[3:]
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2)}
-	for i := range logRatios {
+	for i := range parts {
 		arguments = append(arguments, l.In(3+i))
 	}
 	arguments = append(append(arguments, d.cycle.arguments()...), tensor.Float(l.DType, d.temperature),
 		tensor.Float(l.DType, d.jitter), tensor.Int(d.warmup), tensor.Float(l.DType, d.rate), tensor.Float(l.DType, d.anchor), tensor.Uint(uint32(d.stream)))
 	calls := d.calls(l, arguments)
-	for i := range logRatios {
-		arguments = append(arguments, tensor.Int(l.Shapes[3+i].Elements()))
+	for _, part := range parts {
+		arguments = append(arguments, tensor.Int(part.Elements()))
 	}
-	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, logRatios) }), arguments...)
+	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, len(parts)) }), arguments...)
 }
 
-// calls adds up the log ratios, parameter by parameter, before the test. arguments are the buffers,
-// with the log ratios last, and the attributes.
+// calls adds up the log ratios and the kinetic energies, parameter by parameter, before the test.
+// arguments are the buffers, with those two last, and the attributes.
 func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.Call {
 	const buffers = 4
+	parts := len(l.Shapes) - 3
+	logRatios, calls := d.sum(l, 3, d.logRatios, arguments[buffers:])
+	kinetic, more := d.sum(l, 3+d.logRatios, parts-d.logRatios, arguments[buffers+d.logRatios:])
+	return append(append(calls, more...), l.Call("metropolis_decide", tensor.Block(1),
+		slices.Concat(arguments[:buffers], []tensor.Argument{tensor.In(logRatios), tensor.In(kinetic)}, arguments[buffers+parts:])...))
+}
+
+// sum returns the sum over n inputs, from input first on, and the calls that compute it. It is 0
+// for n = 0.
+func (decide) sum(l *graph.Lowering, first, n int, arguments []tensor.Argument) (*tensor.Buffer, []tensor.Call) {
 	total := tensor.NewWorkspace(tensor.Float64, 1)
+	if n == 0 {
+		return total, []tensor.Call{l.Call("metropolis_no_shares", tensor.Block(1), tensor.Out(total))}
+	}
 	var calls []tensor.Call
-	for i, shape := range l.Shapes[3:] {
-		n, begins := shape.Elements(), 0
+	for i := range n {
+		elements, begins := l.Shapes[first+i].Elements(), 0
 		if i == 0 {
 			begins = 1
 		}
-		calls = append(calls, l.Call("metropolis_shares", tensor.Block(min(n, op.SumThreads)),
-			tensor.InOut(total), arguments[buffers+i], tensor.Int(n), tensor.Int(begins)))
+		calls = append(calls, l.Call("metropolis_shares", tensor.Block(min(elements, op.SumThreads)),
+			tensor.InOut(total), arguments[i], tensor.Int(elements), tensor.Int(begins)))
 	}
-	if calls == nil {
-		calls = append(calls, l.Call("metropolis_no_shares", tensor.Block(1), tensor.Out(total)))
-	}
-	attributes := arguments[buffers+len(l.Shapes)-3:]
-	return append(calls, l.Call("metropolis_decide", tensor.Block(1),
-		slices.Concat(arguments[:buffers], []tensor.Argument{tensor.In(total)}, attributes)...))
+	return total, calls
 }
 
 // run decides about a proposal when its trajectory has ended, and draws the step size of the next
@@ -141,8 +148,9 @@ func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.C
 //	min(1, exp((U(old) - U(new))/T + sum of the log ratios of proposal densities)),
 //
 // which the log ratios' buffers have in parts. NaN, as of a trajectory that diverged, is a
-// rejection.
-func (d decide) run(a *tensor.Args, logRatios int) {
+// rejection. The energy is U/T plus the kinetic energy over T where the trajectory of the new draw
+// has it: at its start if it is rejected, and lower by the logarithm above at its end.
+func (d decide) run(a *tensor.Args, parts int) {
 	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
 	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]
 	var draws [2]float64 // uniform: for the test, and for the jitter
@@ -150,9 +158,14 @@ func (d decide) run(a *tensor.Args, logRatios int) {
 	switch {
 	case d.cycle.decides(step):
 		logarithm := (words[wordPotential] - potential) / d.temperature
-		for i := range logRatios {
-			for _, logRatio := range tensor.Slice[float64](a, 4+i) {
-				logarithm += logRatio
+		energy := words[wordPotential] / d.temperature
+		for i := range parts {
+			for _, part := range tensor.Slice[float64](a, 4+i) {
+				if i < d.logRatios {
+					logarithm += part
+				} else {
+					energy += part
+				}
 			}
 		}
 		probability := min(1, math.Exp(logarithm))
@@ -162,7 +175,9 @@ func (d decide) run(a *tensor.Args, logRatios int) {
 		words[wordProbability], words[wordAccepted] = probability, 0
 		if draws[0] < probability {
 			words[wordAccepted], words[wordPotential] = 1, potential
+			energy -= logarithm
 		}
+		words[wordEnergy] = energy
 		d.adapt(words, d.cycle.proposalsDecided(step))
 	case d.cycle.starts(step):
 		words[wordAccepted], words[wordPotential] = 1, potential

@@ -81,7 +81,7 @@ func (h HMC) check(parameters []*graph.Node) error {
 
 // attach adds the states of a trajectory for one parameter: where it started and the slope there,
 // to which a rejected proposal returns, and the momentum.
-func (h HMC) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
+func (h HMC) attach(b *graph.Builder, p proposed) proposalNodes {
 	shape := graph.ShapeOf(p.parameter)
 	position := b.State(p.name+positionSuffix, nil, shape...)
 	slope := b.State(p.name+".slope", nil, shape...)
@@ -94,9 +94,12 @@ func (h HMC) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move fu
 	with := func(last *graph.Node, nodes ...*graph.Node) []*graph.Node {
 		return append(append(append(nodes, last), masses...), b.Header())
 	}
-	logRatio = b.Apply(hmcLogRatio{t}, with(p.chain, momentum, p.gradient)...)
-	return logRatio, func(decision *graph.Node) *graph.Node {
-		return b.Apply(hmcMove{t}, with(decision, p.parameter, p.gradient, position, slope, momentum)...)
+	return proposalNodes{
+		logRatio: b.Apply(hmcLogRatio{t}, with(p.chain, momentum, p.gradient)...),
+		kinetic:  b.Apply(hmcKinetic{t, shape.Elements()}, b.Header()),
+		move: func(decision *graph.Node) *graph.Node {
+			return b.Apply(hmcMove{t}, with(decision, p.parameter, p.gradient, position, slope, momentum)...)
+		},
 	}
 }
 
@@ -194,6 +197,46 @@ func (s hmcLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 		}
 	}
 	return (start - end/t.temperature) / 2
+}
+
+// hmcKinetic is K(p)/T at the trajectory's start, in the step that ends the trajectory, else 0. It
+// depends neither on T nor on the masses: it is half the sum of the squares of the standard normal
+// numbers that the momenta were made from. Input: header. Output: sums by tile.
+type hmcKinetic struct {
+	trajectory trajectory
+	elements   int // of the parameter
+}
+
+func (hmcKinetic) Name() string               { return "hmc kinetic" }
+func (hmcKinetic) InputType(int) tensor.DType { return tensor.Uint64 }
+
+func (k hmcKinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 1 {
+		return nil, errors.Errorf("must have one input, the header, got %d", len(in))
+	}
+	return tensor.Shape{op.UpdateTiles(k.elements)}, nil
+}
+
+func (k hmcKinetic) Lower(l *graph.Lowering) {
+	l.Emit("hmc_kinetic", op.UpdateGrid(k.elements), op.UpdateHost(l, k.elements, k, nil, hmcKinetic.tile),
+		l.Out(), l.In(0), tensor.Int(k.elements), tensor.Int(k.trajectory.cycle.evaluations), tensor.Uint(uint32(k.trajectory.stream)))
+}
+
+func (k hmcKinetic) tile(a *tensor.Args, lo, hi int) float64 {
+	t, header := k.trajectory, tensor.Slice[uint64](a, 1)
+	if !t.cycle.decides(header[graph.HeaderStep]) {
+		return 0
+	}
+	address := op.AddressOf(header, t.stream)
+	address.Step -= uint64(t.cycle.evaluations)
+	var z [random.BlockSize]float64
+	squares := 0.0
+	for from := lo; from < hi; from += random.BlockSize {
+		z := z[:min(random.BlockSize, hi-from)]
+		random.Normals(z, from, address)
+		squares += kernel.Dot(z, z)
+	}
+	return squares / 2
 }
 
 // hmcMove makes a leapfrog step. Where a trajectory ends, it first applies the decision and then

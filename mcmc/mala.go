@@ -72,14 +72,16 @@ func (MALA) jitter() float64           { return 0 }
 func (MALA) gradients() bool           { return true }
 func (MALA) check([]*graph.Node) error { return nil }
 
-func (m MALA) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
+func (m MALA) attach(b *graph.Builder, p proposed) proposalNodes {
 	shape := graph.ShapeOf(p.parameter)
 	position := b.State(p.name+positionSuffix, nil, shape...)
 	slope := b.State(p.name+".slope", nil, shape...)
 	update := malaMove{m.cycle(), p.temperature, b.Stream()}
-	logRatio = b.Apply(malaLogRatio{m.cycle(), p.temperature}, p.parameter, p.gradient, position, slope, p.chain, b.Header())
-	return logRatio, func(decision *graph.Node) *graph.Node {
-		return b.Apply(update, p.parameter, p.gradient, position, slope, decision, b.Header())
+	return proposalNodes{
+		logRatio: b.Apply(malaLogRatio{m.cycle(), p.temperature}, p.parameter, p.gradient, position, slope, p.chain, b.Header()),
+		move: func(decision *graph.Node) *graph.Node {
+			return b.Apply(update, p.parameter, p.gradient, position, slope, decision, b.Header())
+		},
 	}
 }
 

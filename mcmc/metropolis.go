@@ -2,6 +2,7 @@ package mcmc
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -50,10 +51,15 @@ type Proposal interface {
 	gradients() bool
 	// check reports attributes that do not fit the parameters.
 	check(parameters []*graph.Node) error
-	// attach builds the proposal of one parameter. logRatio is its part of log
-	// q(theta|theta')/q(theta'|theta), by tile, nil for 0. move attaches the update, given the node
-	// that decides.
-	attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node)
+	// attach builds the proposal of one parameter.
+	attach(b *graph.Builder, p proposed) proposalNodes
+}
+
+// proposalNodes are what a proposal adds to the graph for one parameter.
+type proposalNodes struct {
+	logRatio *graph.Node                            // its part of log q(theta|theta')/q(theta'|theta), by tile; nil for 0
+	kinetic  *graph.Node                            // its kinetic energy over T where the trajectory started, by tile; nil without momenta
+	move     func(decision *graph.Node) *graph.Node // attaches the update, given the node that decides
 }
 
 // proposed is a parameter and what its proposals are made from.
@@ -95,7 +101,7 @@ const chainState = "metropolis"
 // Attach implements Sampler.
 func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	b.Fail(m.Validate())
-	b.Fail(target.validate(b))
+	b.Fail(target.validate(b, TraceEnergy))
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
@@ -110,16 +116,20 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	}
 	chain := b.State(chainState, m.start, chainWords)
 	decide := m.decide(target.Temperature, b.Stream())
-	inputs := []*graph.Node{target.Potential, chain, b.Header()}
+	var logRatios, kinetics []*graph.Node
 	moves := make([]func(decision *graph.Node) *graph.Node, len(parameters))
 	for i, parameter := range parameters {
-		p := proposed{parameter.Name(), parameter, gradients[i], chain, target.Temperature}
-		var logRatio *graph.Node
-		if logRatio, moves[i] = m.Proposal.attach(b, p); logRatio != nil {
-			inputs = append(inputs, logRatio)
+		nodes := m.Proposal.attach(b, proposed{parameter.Name(), parameter, gradients[i], chain, target.Temperature})
+		moves[i] = nodes.move
+		if nodes.logRatio != nil {
+			logRatios = append(logRatios, nodes.logRatio)
+		}
+		if nodes.kinetic != nil {
+			kinetics = append(kinetics, nodes.kinetic)
 		}
 	}
-	decision := b.Apply(decide, inputs...)
+	decide.logRatios = len(logRatios)
+	decision := b.Apply(decide, slices.Concat([]*graph.Node{target.Potential, chain, b.Header()}, logRatios, kinetics)...)
 	for i, parameter := range parameters {
 		statistic := moves[i](decision)
 		if m.Proposal.gradients() {
@@ -129,11 +139,20 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	for _, q := range target.Quantities {
 		b.Apply(keepDraw{decide.cycle}, q.Node, b.State(q.Name+drawSuffix, nil, graph.ShapeOf(q.Node)...), decision, b.Header())
 	}
-	record(b, tracedWords, decision)
+	record(b, m.traced(), decision)
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
 	return m.chains(target, decide.cycle), nil
+}
+
+// traced returns the words that are recorded and traced.
+func (m Metropolis) traced() []tracedWord {
+	traced := []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
+	if _, ok := m.Proposal.(HMC); ok {
+		traced = append(traced, tracedWord{TraceEnergy, wordEnergy})
+	}
+	return traced
 }
 
 // start fills in the chain's words before the first step.
@@ -155,7 +174,7 @@ func (m Metropolis) decide(temperature float64, stream uint16) decide {
 // chains returns the Chains of Metropolis. A proposal's draw is read at the step that starts the
 // next one.
 func (m Metropolis) chains(target Target, r proposalCycle) Chains {
-	return &evaluationChains{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: tracedWords,
+	return &evaluationChains{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: m.traced(),
 		end: func(from uint64, thinning, draw int) uint64 {
 			first := m.Warmup + thinning // in proposals
 			if from > 0 {

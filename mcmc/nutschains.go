@@ -30,7 +30,7 @@ func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinni
 	if draws < 1 || thinning < 1 {
 		return nil, errors.Errorf("mcmc: nuts: draws and thinning must be at least 1, got %d and %d", draws, thinning)
 	}
-	traces := w.target.traces(s.Chains(), TraceLeapfrogSteps, TraceDiverged)
+	traces := w.target.traces(s.Chains(), nutsTraced...)
 	first := max(int(s.Steps()), w.nuts.Warmup)
 	for made := int(s.Steps()); made < first+draws*thinning; {
 		if err := w.OnStep(ctx, s); err != nil {

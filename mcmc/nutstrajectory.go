@@ -51,6 +51,7 @@ type nutsChain struct {
 	length        float64 // of a leapfrog step
 	probability   float64 // the mean over its leapfrog steps of min(1, exp(-(H - energy)))
 	diverged      float64 // 1 when it did
+	drawEnergy    float64 // H at the draw from it
 }
 
 // newNUTSChain returns a chain that has no position and has not adapted.
@@ -62,13 +63,13 @@ func newNUTSChain(w *nutsChains) *nutsChain {
 }
 
 // nutsTraced are the traces that a chain's first words hold.
-var nutsTraced = []string{TraceAcceptance, TraceStepSize, TraceLeapfrogSteps, TraceDiverged}
+var nutsTraced = []string{TraceAcceptance, TraceStepSize, TraceLeapfrogSteps, TraceDiverged, TraceEnergy}
 
 // words returns the numbers that are kept from draw to draw.
 func (c *nutsChain) words() []*float64 {
 	w := &c.warmup
 	return []*float64{
-		&c.probability, &c.length, &c.leapfrogSteps, &c.diverged,
+		&c.probability, &c.length, &c.leapfrogSteps, &c.diverged, &c.drawEnergy,
 		&c.step, &w.average.step, &w.average.average, &w.average.deficit, &w.anchor, &w.observed, &w.seen,
 	}
 }
@@ -190,7 +191,7 @@ func (c *nutsChain) transition() {
 		return
 	}
 	c.probability /= c.leapfrogSteps
-	c.current = tree.draw
+	c.current, c.drawEnergy = tree.draw, c.energyOf(tree.draw)
 }
 
 // buildTree makes 2^depth further points at an end of a tree. It returns nil when these diverge or

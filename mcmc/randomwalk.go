@@ -26,12 +26,12 @@ func (RandomWalk) jitter() float64           { return 0 }
 func (RandomWalk) gradients() bool           { return false }
 func (RandomWalk) check([]*graph.Node) error { return nil }
 
-func (RandomWalk) attach(b *graph.Builder, p proposed) (logRatio *graph.Node, move func(decision *graph.Node) *graph.Node) {
+func (RandomWalk) attach(b *graph.Builder, p proposed) proposalNodes {
 	position := b.State(p.name+positionSuffix, nil, graph.ShapeOf(p.parameter)...)
 	update := randomWalkMove{b.Stream()}
-	return nil, func(decision *graph.Node) *graph.Node {
+	return proposalNodes{move: func(decision *graph.Node) *graph.Node {
 		return b.Apply(update, p.parameter, position, decision, b.Header())
-	}
+	}}
 }
 
 // randomWalkMove applies the decision to a parameter and proposes from its position: w and the

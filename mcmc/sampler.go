@@ -71,6 +71,10 @@ const (
 	TraceStepSize   = "step size"  // of that proposal
 )
 
+// TraceEnergy is a trace of HMC and NUTS: H = U/T + K/T at the draw, where K is the kinetic energy
+// of the momenta that the trajectory has there. diagnostics.BFMI judges it.
+const TraceEnergy = "energy"
+
 // drawSuffix ends the names of the states and outputs from which quantities are read.
 const drawSuffix = ".draw"
 

@@ -50,6 +50,25 @@ INLINE void kineticLogRatio(Out<double> logRatios, In<double> p, In<double> dw, 
   });
 }
 
+// kineticEnergy writes each tile's part of K/T at the trajectory's start, half the sum of squares of
+// the normals that its momenta are made of, at the step that ends the trajectory.
+INLINE void kineticEnergy(Out<double> energies, Header header, BlockRange n, int evaluations, unsigned stream) {
+  Address noise = addressOf(header, stream);
+  bool decides = ProposalSchedule{evaluations, false}.decides(noise.step);
+  noise.step -= evaluations;
+  tiles(n, [&](int tile) INLINED {
+    double sum = !decides ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
+      Quad<double> z = wide(normals(noise, i / 4));
+      double squares = 0;
+#pragma unroll
+      for (int k = 0; k < 4; k++)
+        if (k < count) squares += z.v[k] * z.v[k];
+      return squares;
+    });
+    storeTile(energies, tile, sum / 2);
+  });
+}
+
 // move makes one leapfrog step. Where a trajectory ends, it first accepts or rejects its end, and
 // then starts the next one.
 template <class M>
@@ -98,6 +117,8 @@ UPDATE(hmc_share_f64, double,
 UPDATE(hmc_share_masses_f64, double,
        (Out<double> logRatios, In<double> p, In<double> dw, In<double> words, In<double> masses, HMC_SCALARS),
        kineticLogRatio(logRatios, p, dw, words, Masses{masses}, header, n, evaluations, temperature, stream))
+UPDATE(hmc_kinetic_f64, double, (Out<double> energies, Header header, BlockRange n, int evaluations, unsigned stream),
+       kineticEnergy(energies, header, n, evaluations, stream))
 UPDATE(hmc_move_f64, double,
        (HMC_STATE, HMC_SCALARS),
        move(statistics, w, dw, position, slope, p, words, NoMasses{}, header, n, evaluations, temperature, stream))

@@ -28,19 +28,23 @@ struct AcceptanceTest {
     if (m == warmup) words[wordLogStep] = words[wordLogAverage];
   }
 
-  INLINE void run(double* words, double potential, double logRatios, const Address& draws) const {
+  INLINE void run(double* words, double potential, double logRatios, double kinetic, const Address& draws) const {
     Quad<unsigned> w = philox(draws, 0);
     bool decides = schedule.decides(draws.step), starts = schedule.starts(draws.step);
     if (decides) {
       // log alpha = (U(old) - U(new))/T + log ratio of the proposals. NaN counts as a rejection.
-      double probability = math::minimum(1.0, math::exp((words[wordPotential] - potential) / temperature + logRatios));
+      double logarithm = (words[wordPotential] - potential) / temperature + logRatios;
+      double energy = words[wordPotential] / temperature + kinetic;
+      double probability = math::minimum(1.0, math::exp(logarithm));
       if (probability != probability) probability = 0;
       words[wordProbability] = probability;
       words[wordAccepted] = 0;
       if (uniform53(w.v[0], w.v[1]) < probability) {
         words[wordAccepted] = 1;
         words[wordPotential] = potential;
+        energy -= logarithm;
       }
+      words[wordEnergy] = energy;
       adapt(words, schedule.decided(draws.step));
     } else if (starts) {
       words[wordAccepted] = 1;
@@ -53,18 +57,18 @@ struct AcceptanceTest {
 };
 
 // metropolis_decide runs as one thread. logRatios holds the sum over parameters and tiles of log
-// q(theta|theta')/q(theta'|theta) and of kinetic energies.
+// q(theta|theta')/q(theta'|theta), kinetic that of kinetic energies where trajectories start.
 KERNEL(metropolis_decide_f64, 32)
-(Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> logRatios, int evaluations, int paired, double temperature,
- double jitter, int warmup, double rate, double anchor, unsigned stream) {
+(Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> logRatios, In<double> kinetic, int evaluations, int paired,
+ double temperature, double jitter, int warmup, double rate, double anchor, unsigned stream) {
   if (first() > 0) return;
   double* words = chain.at();
   AcceptanceTest test = {{evaluations, paired != 0}, temperature, jitter, warmup, rate, anchor};
-  test.run(words, potential.at()[0], logRatios.at()[0], addressOf(header, stream));
+  test.run(words, potential.at()[0], logRatios.at()[0], kinetic.at()[0], addressOf(header, stream));
   for (int i = 0; i < chainWords; i++) out.at()[i] = words[i];
 }
 
-// metropolis_shares adds a parameter's log ratios to the total, which the first parameter (begins)
+// metropolis_shares adds a parameter's log ratios or kinetic energies to the total, which the first parameter (begins)
 // initialises. It runs as one block.
 KERNEL(metropolis_shares_f64, 256)(InOut<double> total, In<double> logRatios, int n, int begins) {
   double sum = 0;

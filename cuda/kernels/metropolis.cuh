@@ -5,7 +5,7 @@
 
 namespace pollen {
 
-enum ChainWord { wordStep, wordPotential, wordAccepted, wordProbability, wordLogStep, wordLogAverage, wordDeficit, chainWords };
+enum ChainWord { wordStep, wordPotential, wordAccepted, wordProbability, wordLogStep, wordLogAverage, wordDeficit, wordEnergy, chainWords };
 
 // ProposalSchedule determines at which steps a proposal starts, and at which it is accepted or
 // rejected. A proposal takes evaluations steps, each of which evaluates the gradient; the step that

@@ -1,21 +1,30 @@
-"""Opens the statistics of draws that a sampler on all data records with ArviZ."""
+"""Opens the statistics of draws that HMC or NUTS records with ArviZ, and compares its BFMI with ours."""
 
+import json
 import sys
 import warnings
 
 warnings.simplefilter("ignore")
+import matplotlib
+
+matplotlib.use("Agg")
 import arviz as az
 import xarray as xr
 import zarr
 
-path = sys.argv[1]
+path, expected = sys.argv[1], json.loads(sys.argv[2])
 if int(zarr.__version__.split(".")[0]) < 3:  # the version that from_zarr of ArviZ 0.x is for
     data = az.from_zarr(path)
 else:
     data = az.InferenceData.from_datatree(xr.open_datatree(path, engine="zarr"))
 stats = data.sample_stats
-assert stats["diverging"].dtype == bool and stats["diverging"].shape == stats["lp"].shape, stats
+if "diverging" in stats:
+    assert stats["diverging"].dtype == bool and stats["diverging"].shape == stats["lp"].shape, stats
+    assert (stats["n_steps"] >= 1).all(), stats["n_steps"]
 assert ((stats["acceptance_rate"] >= 0) & (stats["acceptance_rate"] <= 1)).all(), stats["acceptance_rate"]
-assert (stats["n_steps"] >= 1).all(), stats["n_steps"]
+assert (stats["energy"] > -stats["lp"]).all(), stats
+for ours, theirs in zip(expected["bfmi"], az.bfmi(data)):
+    assert abs(ours / theirs - 1) < 1e-6, (ours, theirs)
+az.plot_energy(data)
 az.summary(data, var_names=["linear2.bias"])
-print("acceptance", float(stats["acceptance_rate"].mean()))
+print("acceptance", float(stats["acceptance_rate"].mean()), "BFMI", az.bfmi(data))

@@ -47,6 +47,7 @@ const (
 	DrawLeapfrogSteps = "leapfrogSteps"
 	DrawDiverged      = "diverged"
 	DrawEnergyError   = "energyError"
+	DrawEnergy        = "energy"
 )
 
 // endsEarly is the error of a journal of metrics without the lines up to the checkpoint, which are
