@@ -122,17 +122,26 @@ func (s Spec) headNetwork(classes int) (layers.Sequential, error) {
 	case s.Head == headLinear:
 		return layers.Sequential{layers.Linear{Name: "head", Outputs: classes}}, nil
 	case !isMLP:
-		return namedNetwork(s.Head, classes)
+		head, err := namedNetwork(s.Head, classes)
+		if err != nil && !isNetworkFile(s.Head) {
+			return nil, s.badHead()
+		}
+		return head, err
 	}
 	var head layers.Sequential
 	for i, text := range strings.Split(sizes, "-") {
 		width, err := strconv.Atoi(text)
 		if err != nil || width < 1 {
-			return nil, invalid("head must be %s, %sWIDTH with a width of at least 1, such as %s64, or a network, got %q", headLinear, headMLP, headMLP, s.Head)
+			return nil, s.badHead()
 		}
 		head = append(head, layers.Linear{Name: fmt.Sprint("hidden", i+1), Outputs: width}, layers.ReLU{})
 	}
 	return append(head, layers.Linear{Name: "head", Outputs: classes}), nil
+}
+
+func (s Spec) badHead() error {
+	return invalid("head must be %s, %sWIDTH with a width of at least 1, such as %s64, the name of a network or a network file FILE.yaml, got %q",
+		headLinear, headMLP, headMLP, s.Head)
 }
 
 // stem returns the part before the cut. The network is read twice: the names of its weights, by

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -98,15 +99,15 @@ func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 		if calibration.Supports(missing.level) || missing.flag == "in-distribution-rate" && calibration.Nonconformity == nil {
 			continue
 		}
-		required := float64(evaluate.NeededExamples(missing.level))
+		required := evaluate.NeededExamples(missing.level)
 		how := "or calibrate with more images"
-		if share := math.Ceil(20*required/float64(m.Data.Size+n)) / 20; share < 0.5 {
+		if share := shareFor(required, m.Data.Size+n, config.DataOf(m).Group != ""); share < 0.5 {
 			how += fmt.Sprintf(", such as %s fit --validation %g", train, share)
 		}
 		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
 			how = fmt.Sprintf("--%s %g, ", missing.flag, best) + how
 		}
-		c.remark("%s has no %s: --%s %g needs %.0f held-out images, got %d; use %s",
+		c.remark("%s has no %s: --%s %g needs %d held-out images, got %d; use %s",
 			run.Dir(), missing.what, missing.flag, missing.level, required, n, how)
 	}
 	if reason := calibration.AllClasses(g.level); reason != "" {
@@ -120,6 +121,16 @@ func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 		c.remark("%s: %s", run.Dir(), sentence)
 	}
 	return err
+}
+
+// shareFor returns the fraction of images, a multiple of 0.05, with which at least the required
+// number is held out. Of grouped images whole groups are, which may be somewhat fewer images.
+func shareFor(required, images int, grouped bool) float64 {
+	steps := math.Ceil(20 * float64(required) / float64(images))
+	if grouped {
+		steps++
+	}
+	return steps / 20
 }
 
 // sentences describes the guarantees of --per-class and --risk: which classes have no threshold of

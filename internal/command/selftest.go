@@ -26,7 +26,8 @@ func printSelfTest(run *bayes.Run, c *console) error {
 	case calibration.Nonconformity == nil:
 		fmt.Fprintf(c.out, "The run has no detector of strange images, and makes no in-distribution decisions.\n\n")
 	case !calibration.Supports(evaluate.Level):
-		fmt.Fprintf(c.out, "In-distribution decisions at a rate of %g need at least 19 held-out images, got %d.\n\n", evaluate.Level, calibration.Examples)
+		fmt.Fprintf(c.out, "In-distribution decisions at a rate of %g need at least %d held-out images, got %d: hold out more with --validation.\n\n",
+			evaluate.Level, evaluate.NeededExamples(evaluate.Level), calibration.Examples)
 	}
 	return nil
 }

@@ -271,6 +271,7 @@ func TestPretrainedErrors(t *testing.T) {
 		"unknown operator": {network: onnxtest.Backbone{Operator: "Wobble"}, want: "Wobble in node act (Wobble)"},
 		"a name":           {change: func(s *bayes.Spec) { s.Freeze = "features.1" }, want: `freeze must be all, none or names of weights`},
 		"a head":           {change: func(s *bayes.Spec) { s.Head = "mlp:many" }, want: "head must be linear, mlp:WIDTH"},
+		"a JSON head":      {change: func(s *bayes.Spec) { s.Head = "x.json" }, want: "head must be linear, mlp:WIDTH"},
 		"another head":     {change: func(s *bayes.Spec) { s.Head = "- conv2d: {filters: 3, kernel: 3}" }, want: "input must have shape [B C H W]"},
 		"an input":         {change: func(s *bayes.Spec) { s.Input = "std=0" }, want: "input must be imagenet"},
 		"no ONNX file":     {change: func(s *bayes.Spec) { s.Network, s.Head = "lenet-small", "linear" }, want: "head applies to networks of ONNX files"},
