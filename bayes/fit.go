@@ -321,7 +321,11 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 // Start again.
 func (t *training) start() error {
 	if t.spec.Start == "" {
-		return nil
+		s, err := t.teaching.start()
+		if s == nil || err != nil {
+			return err
+		}
+		return errors.WithMessage(t.startAt(0, *s), "distil: networks")
 	}
 	from, err := Open(t.spec.Start)
 	if errors.As(err, new(*NotARunError)) {

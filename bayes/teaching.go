@@ -107,6 +107,69 @@ func (g *teaching) describe(teacher *Run) (*Teacher, error) {
 	return about, nil
 }
 
+// start returns means of the teacher's samples, where copies of its network start; nil without
+// Distillation.Networks.
+func (g *teaching) start() (*samples.Sample, error) {
+	if g == nil {
+		return nil, nil
+	}
+	n := g.spec.Method.(Distillation).Networks
+	if n == 0 {
+		return nil, nil
+	}
+	draws, err := g.teacher.Draws()
+	if err != nil {
+		return nil, errors.WithMessage(err, "teacher")
+	}
+	groups := g.cycles(draws)
+	if n > len(groups) {
+		return nil, invalid("distil: networks must be at most %d, the chains of %s times their cycles, got %d", len(groups), g.spec.Teacher, n)
+	}
+	all := &samples.Sample{}
+	for i := range n {
+		var mean sampleMean
+		group := groups[(2*i+1)*len(groups)/(2*n)]
+		for at := group.from; at < group.to; at++ {
+			sample, err := draws.Read(at)
+			if err == nil {
+				err = mean.add(sample)
+			}
+			if err != nil {
+				return nil, errors.WithMessage(err, "teacher")
+			}
+		}
+		for _, p := range mean.sample().Parameters {
+			if n > 1 {
+				p.Name = fmt.Sprintf("copy%d.%s", i+1, p.Name) // as in layers.Average
+			}
+			all.Parameters = append(all.Parameters, p)
+		}
+	}
+	return all, nil
+}
+
+// interval is the draws from number from to number to - 1.
+type interval struct{ from, to int }
+
+// cycles returns the teacher's draws by chain and, within each, by cycle.
+func (g *teaching) cycles(draws *Draws) (groups []interval) {
+	each := max(1, g.teacher.manifest.Spec.Cycles)
+	for from := 0; from < draws.Len(); {
+		to := from
+		for to < draws.Len() && draws.Dir(to) == draws.Dir(from) && draws.Chain(to) == draws.Chain(from) {
+			to++
+		}
+		for c := range min(each, to-from) {
+			part := interval{from + c*(to-from)/each, from + (c+1)*(to-from)/each}
+			if part.from < part.to {
+				groups = append(groups, part)
+			}
+		}
+		from = to
+	}
+	return groups
+}
+
 // copyAt returns the number, from 0, of the copy of the images that a step uses.
 func (g *teaching) copyAt(step int) int {
 	return step * g.spec.Batch / g.data.Len() % g.spec.Method.(Distillation).Copies

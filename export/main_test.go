@@ -40,14 +40,18 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 }
 
 // fitted is a small calibrated run with two chains, and its data. The network distilled stands for
-// a run that learns from such a run; frozen and partly frozen are networks of an ONNX file.
+// a run that learns from such a run, distilled networks for one of several networks; frozen and
+// partly frozen are networks of an ONNX file.
 func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *datasets.Splits) {
 	t.Helper()
 	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
 	spec := bayes.Spec{Network: network, Method: langevin.SGLD{}, Batch: 30, Epochs: 8, Chains: 2, Samples: samples}
-	if network == "distilled" {
+	if strings.HasPrefix(network, "distilled") {
 		teacher, _ := fitted(t, "lenet-small", channels, samples)
 		spec = bayes.Spec{Network: "lenet-small", Method: bayes.Distillation{PrecisionWeight: 0.1, Copies: 2}, Teacher: teacher.Dir(), Batch: 30, Epochs: 8}
+		if network == "distilled networks" {
+			spec.Method = bayes.Distillation{PrecisionWeight: 0.1, Copies: 2, Networks: 2}
+		}
 	}
 	if strings.HasSuffix(network, "frozen") {
 		spec.Network = onnxtest.Backbone{Channels: channels, Side: side, Filters: 12}.Write(t)

@@ -43,7 +43,7 @@ func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
 // TestONNXRuntime compares the outputs of onnxruntime with the run's answers for 1000 images.
 func TestONNXRuntime(t *testing.T) {
 	needsPython(t)
-	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "frozen", "partly frozen", "BGR frozen"} {
+	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "distilled networks", "frozen", "partly frozen", "BGR frozen"} {
 		for _, together := range []int{1, 4} {
 			if network == "partly frozen" && together > 1 {
 				continue // which is refused

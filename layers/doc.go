@@ -2,9 +2,9 @@
 // networks by name, and a format of network files.
 //
 // A Layer is a struct of attributes that maps a node to a node and creates its parameters.
-// Sequential and Residual compose layers. New returns a network of the zoo; Parse reads one from a
-// file, and Format writes it. Check reports whether a network fits its images; Summarize lists the
-// layers with their parameters and floating-point operations.
+// Sequential, Residual and Average compose layers. New returns a network of the zoo; Parse reads
+// one from a file, and Format writes it. Check reports whether a network fits its images; Summarize
+// lists the layers with their parameters and floating-point operations.
 //
 // Layers are stateless: a network that is applied to two builders, such as one for training and one
 // for prediction, makes the same parameters with the same names in the same order, so that values

@@ -32,6 +32,7 @@ var layerKinds = []kind{
 	{"groupnorm", GroupNorm{}},
 	{"dropout", Dropout{}},
 	{"residual", Residual{}},
+	{"average", Average{}},
 	{"sequential", Sequential(nil)},
 }
 

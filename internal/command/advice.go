@@ -59,7 +59,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 		j.command = "fit" + dataFlags(m) + into
 		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
 	case m.Teacher != nil:
-		j.command, j.cost = fmt.Sprintf("distil %s --epochs %d%s", shellQuoted(m.Spec.Teacher), 2*m.Spec.Epochs, into), 2
+		j.command, j.cost = fmt.Sprintf("distil %s%s --epochs %d%s", shellQuoted(m.Spec.Teacher), distilOptions(m), 2*m.Spec.Epochs, into), 2
 	case m.Spec.Chains == 1:
 		j.command, j.cost = again+" --chains 4"+into, 4
 	case m.Spec.Cycles == 1: // a longer cycle is sampled at larger steps, and finds no other solutions
@@ -68,6 +68,38 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 		j.command, j.cost = fmt.Sprintf("%s --epochs %d%s", again, 2*m.Spec.Epochs, into), 2
 	}
 	return j
+}
+
+// distilOptions returns the flags of a distilled run, except --epochs.
+func distilOptions(m bayes.Manifest) string {
+	var flags strings.Builder
+	add := func(name string, value any) { fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(fmt.Sprint(value))) }
+	method, usual := m.Spec.Method.(bayes.Distillation), usualDistillation()
+	switch {
+	case method.Networks > 1:
+		add("networks", method.Networks)
+	case method.Networks == 1:
+	case m.Spec.Start != "":
+		add("start", m.Spec.Start)
+	case strings.Contains(m.Spec.Network, "\n"):
+		add("model", "FILE.yaml")
+	case m.Spec.Network != m.Teacher.Network:
+		add("model", m.Spec.Network)
+	default:
+		add("networks", 0)
+	}
+	if method.Copies != usual.Copies {
+		add("copies", method.Copies)
+	}
+	if method.PrecisionWeight != usual.PrecisionWeight {
+		add("precision-weight", method.PrecisionWeight)
+	}
+	for _, of := range []struct{ flag, note string }{{"data", unlabelledNote}, {"out", outNote}, {"data-folder", "data-folder"}} {
+		if place := m.Notes[of.note]; place != "" {
+			add(of.flag, place)
+		}
+	}
+	return flags.String()
 }
 
 // dataFlags returns the flags of a run's data and network, for a run with the default method.

@@ -21,12 +21,7 @@ type distilFlags struct {
 }
 
 func distilCommand(c *console) *cobra.Command {
-	var d distilFlags
-	method, err := bayes.ParseMethod("distil")
-	if err != nil {
-		panic(err) // it is registered
-	}
-	d.method = method.(bayes.Distillation)
+	d := distilFlags{method: usualDistillation()}
 	command := &cobra.Command{
 		Use: "distil RUN", Short: "Train one network that predicts what all samples of a run predict",
 		Long: "Trains one network to predict what a run does by averaging its samples: the probabilities, and how much the samples disagree.\n" +
@@ -46,7 +41,7 @@ func distilCommand(c *console) *cobra.Command {
 			return nil
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return d.run(command.Context(), arguments[0], c)
+			return d.run(command.Context(), arguments[0], command.Flag("networks"), c)
 		},
 	}
 	f := command.Flags()
@@ -57,6 +52,8 @@ func distilCommand(c *console) *cobra.Command {
 	}
 	f.Lookup("model").Usage = "network to train: a name of pollen fit --help or a network file (default: that of the run)"
 	f.IntVar(&d.method.Copies, "copies", d.method.Copies, "copies of the images, of which all but the first are changed; the teacher predicts each once")
+	f.IntVar(&d.method.Networks, "networks", 1, "train the average of N copies of RUN's network, which start at the means of as many of its chains:\n"+
+		"closer to RUN, but N times as slow; 0 is one network that starts at random values, as with --model and --start")
 	f.Float64Var(&d.method.PrecisionWeight, "precision-weight", d.method.PrecisionWeight, "weight of the spread in the loss")
 	f.StringVar(&d.unlabelled, "data", "", "more images to learn from, whose labels are not used: a file or a directory (default: none)")
 	f.StringVar(&d.out, "out", "", "out-of-distribution data to compare with the teacher on, besides strange images: a name, a directory or a file")
@@ -65,10 +62,25 @@ func distilCommand(c *console) *cobra.Command {
 	return command
 }
 
-func (d *distilFlags) run(ctx context.Context, teacher string, c *console) error {
+// usualDistillation returns the method with its usual attributes.
+func usualDistillation() bayes.Distillation {
+	method, err := bayes.ParseMethod("distil")
+	if err != nil {
+		panic(err) // it is registered
+	}
+	return method.(bayes.Distillation)
+}
+
+func (d *distilFlags) run(ctx context.Context, teacher string, networks *pflag.Flag, c *console) error {
 	m, err := bayes.ReadManifest(teacher)
 	if err != nil {
 		return err
+	}
+	if d.settings.Text["model"] != "" || d.settings.Text["start"] != "" {
+		if networks.Changed && d.method.Networks > 0 {
+			return usage("pollen: distil: --model and --start do not apply with --networks, which are copies of the network of %s and start at its chains", teacher)
+		}
+		d.method.Networks = 0
 	}
 	if m.Model != nil && d.settings.Text["model"] == "" {
 		return usage("pollen: distil: %s has the network of an ONNX file, which cannot be distilled into: name another one with --model", teacher)

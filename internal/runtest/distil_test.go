@@ -12,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // lesson is a small posterior with its data, and a specification that distils it.
@@ -55,6 +56,72 @@ func TestDistil(t *testing.T) {
 	_, err = bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{run.Dir()}, false)
 	wantInvalid(t, "gather", err, "it is a distilled run")
 	checkSpread(t, run, data.Test)
+}
+
+// The copies of the teacher's network start at the means of its samples, by chain and, if a chain
+// has several cycles, by cycle. At a rate of almost 0 they stay there.
+func TestDistilNetworksStart(t *testing.T) {
+	data, teacher, spec := lesson(t)
+	cyclical := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 20, Epochs: 8, Samples: 6, Chains: 2, Cycles: 2, Seed: 3}, data)
+	for name, c := range map[string]struct {
+		teacher  *bayes.Run
+		networks int
+		want     [][2]int // draws from and to, by copy
+	}{
+		"one of two chains":      {teacher, 1, [][2]int{{5, 10}}},
+		"two chains":             {teacher, 2, [][2]int{{0, 5}, {5, 10}}},
+		"two chains, two cycles": {cyclical, 4, [][2]int{{0, 3}, {3, 6}, {6, 9}, {9, 12}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec.Network, spec.Teacher, spec.Epochs = "mlp-6", c.teacher.Dir(), 1
+			spec.Method = bayes.Distillation{PrecisionWeight: 0.1, Copies: 1, Networks: c.networks}
+			spec.Schedule = optimizers.Constant{Rate: 1e-9}
+			run := fit(t, spec, data)
+			draws, err := run.Draws()
+			must(t, err)
+			sample, err := draws.Read(0)
+			must(t, err)
+			if each := len(sample.Parameters) / c.networks; each != 4 || len(sample.Parameters) != 4*c.networks {
+				t.Fatalf("the student has %d parameters, want 4 for each of %d networks", len(sample.Parameters), c.networks)
+			}
+			draws, err = c.teacher.Draws()
+			must(t, err)
+			for i, p := range sample.Parameters {
+				interval := c.want[i/4]
+				mean, number := make([]float64, len(p.Values)), i%4
+				for at := interval[0]; at < interval[1]; at++ {
+					s, err := draws.Read(at)
+					must(t, err)
+					for k, v := range s.Parameters[number].Values {
+						mean[k] += float64(v) / float64(interval[1]-interval[0])
+					}
+				}
+				for k, v := range p.Values {
+					if math.Abs(float64(v)-mean[k]) > 1e-5 {
+						t.Fatalf("%s, element %d: %v, want the mean %v of draws %v", p.Name, k, v, mean[k], interval)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Copies of the teacher's network follow it more closely than one network that starts at random,
+// and their run is one like any other.
+func TestDistilNetworks(t *testing.T) {
+	data, _, spec := lesson(t)
+	spec.Network, spec.Epochs = "mlp-6", 12
+	one := fit(t, spec, data)
+	spec.Method = methodOf(t, "distil:copies=4,networks=2")
+	several := fit(t, spec, data)
+	a, err := one.MeasureFidelity(context.Background(), data.Test)
+	must(t, err)
+	b, err := several.MeasureFidelity(context.Background(), data.Test)
+	must(t, err)
+	if !(b.KL < a.KL/2) || b.Agreement < 0.97 {
+		t.Errorf("a divergence of %v and an agreement of %v, with one network %v and %v", b.KL, b.Agreement, a.KL, a.Agreement)
+	}
+	checkSpread(t, several, data.Test)
 }
 
 // TryTeacher predicts some images, and returns how many a distillation has predicted: those of each
@@ -187,7 +254,17 @@ func TestDistilRefuses(t *testing.T) {
 		"Copies must be at least 1, got 0":                               with(func(s *bayes.Spec) { s.Method = bayes.Distillation{PrecisionWeight: 1} }),
 		"PrecisionWeight must be positive and finite, got 0":             with(func(s *bayes.Spec) { s.Method = bayes.Distillation{Copies: 1} }),
 		"teacher applies to distil, not to adam":                         with(func(s *bayes.Spec) { s.Method = methodOf(t, "adam") }),
-		"the network must not be an ONNX file":                           with(func(s *bayes.Spec) { s.Network = "model.onnx" }),
+		"Networks must be at least 0, got -1": with(func(s *bayes.Spec) {
+			s.Method = bayes.Distillation{PrecisionWeight: 1, Copies: 1, Networks: -1}
+		}),
+		"start does not apply with networks": with(func(s *bayes.Spec) {
+			s.Method, s.Start = methodOf(t, "distil:networks=2"), teacher.Dir()
+		}),
+		"networks must be at most 2, the chains of": with(func(s *bayes.Spec) {
+			s.Network, s.Method = "mlp-6", methodOf(t, "distil:networks=3")
+		}),
+		"its network is another one":           with(func(s *bayes.Spec) { s.Method = methodOf(t, "distil:networks=2") }),
+		"the network must not be an ONNX file": with(func(s *bayes.Spec) { s.Network = "model.onnx" }),
 	} {
 		_, err := bayes.Fit(context.Background(), s, data, filepath.Join(t.TempDir(), "run"))
 		wantInvalid(t, want, err, want)

@@ -22,9 +22,9 @@ const (
 	maxShift = 0.025
 	strongly = 4
 
-	blended = 0.25
-	pasted  = 0.1
-	drawn   = 0.15
+	blended = 0.2
+	pasted  = 0.2
+	drawn   = 0.4
 )
 
 // Pool has the images to start from, numbered from 0 to Len-1.
@@ -158,6 +158,9 @@ func (c *changer) draw(to []byte) {
 		low[channel], high[channel] = 255*c.fraction(), 255*c.fraction()
 		if c.fraction() < 0.5 { // like a background
 			low[channel] = 0
+		}
+		if c.fraction() < 0.5 {
+			high[channel] = 255
 		}
 	}
 	for y := range c.Height {

@@ -1,0 +1,37 @@
+package command
+
+import (
+	"testing"
+
+	"github.com/pollen-ml/pollen/bayes"
+)
+
+// TestDistilOptions: the command that would improve a distilled run has the options that it was
+// made with.
+func TestDistilOptions(t *testing.T) {
+	usual := usualDistillation()
+	for name, c := range map[string]struct {
+		change func(s *bayes.Spec, d *bayes.Distillation, notes map[string]string)
+		want   string
+	}{
+		"one network":    {func(_ *bayes.Spec, d *bayes.Distillation, _ map[string]string) { d.Networks = 1 }, ""},
+		"three networks": {func(_ *bayes.Spec, d *bayes.Distillation, _ map[string]string) { d.Networks, d.Copies = 3, 12 }, " --networks 3 --copies 12"},
+		"at random":      {func(*bayes.Spec, *bayes.Distillation, map[string]string) {}, " --networks 0"},
+		"a start":        {func(s *bayes.Spec, _ *bayes.Distillation, _ map[string]string) { s.Start = "runs/my run" }, " --start 'runs/my run'"},
+		"another": {func(s *bayes.Spec, d *bayes.Distillation, _ map[string]string) {
+			s.Network, d.PrecisionWeight = "lenet", 0.1
+		}, " --model lenet --precision-weight 0.1"},
+		"a network file": {func(s *bayes.Spec, _ *bayes.Distillation, _ map[string]string) { s.Network = "- flatten\n" }, " --model FILE.yaml"},
+		"more images": {func(_ *bayes.Spec, d *bayes.Distillation, notes map[string]string) {
+			d.Networks, notes[unlabelledNote], notes[outNote], notes["data-folder"] = 1, "/photos", "notmnist", "/data"
+		}, " --data /photos --out notmnist --data-folder /data"},
+	} {
+		m := bayes.Manifest{Spec: bayes.Spec{Network: "lenet-small"}, Teacher: &bayes.Teacher{Network: "lenet-small"}, Notes: map[string]string{}}
+		method := usual
+		c.change(&m.Spec, &method, m.Notes)
+		m.Spec.Method = method
+		if got := distilOptions(m); got != c.want {
+			t.Errorf("%s: the options are %q, want %q", name, got, c.want)
+		}
+	}
+}
