@@ -98,7 +98,7 @@ func (t *training) drawStatistics(chains []int, step int) map[string][]float64 {
 	for name, trace := range map[string]string{
 		rundir.DrawPotential: mcmc.TracePotential, rundir.DrawAcceptance: mcmc.TraceAcceptance, rundir.DrawStepSize: mcmc.TraceStepSize,
 		rundir.DrawLeapfrogSteps: mcmc.TraceLeapfrogSteps, rundir.DrawDiverged: mcmc.TraceDiverged, rundir.DrawEnergyError: mcmc.TraceEnergyError,
-		rundir.DrawEnergy: mcmc.TraceEnergy,
+		rundir.DrawEnergy: mcmc.TraceEnergy, rundir.DrawAccepted: mcmc.TraceAccepted,
 	} {
 		var values []float64
 		for _, chain := range chains {

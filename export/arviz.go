@@ -38,8 +38,8 @@ const (
 //	sample_stats          step, step_size and, of the steps before the draw, loss, accuracy,
 //	                      learning_rate and temperature [chain draw]; the latter four are
 //	                      means over the chains of a run, NaN where they were not recorded; of
-//	                      samplers on all data also lp, acceptance_rate, n_steps, diverging
-//	                      and energy
+//	                      samplers on all data also lp, acceptance_rate, accepted, n_steps,
+//	                      diverging and energy
 //	posterior_predictive  probabilities [chain draw image class]
 //	log_likelihood        label [chain draw image]
 //	observed_data         label [image]
@@ -235,7 +235,8 @@ func (a *arviz) stats(weights []float64) error {
 	if values[stepSizeArray] == nil {
 		values[stepSizeArray] = weights
 	}
-	a.divergences(values)
+	a.booleans("diverging", values)
+	a.booleans("accepted", values)
 	for name, v := range values {
 		if len(v) == len(steps) { // recorded for all draws
 			a.zarr.whole(statsGroup, name, axes, a.shape(), v)
@@ -256,7 +257,7 @@ const stepSizeArray = "step_size"
 var drawArrays = map[string]string{
 	rundir.DrawPotential: "lp", rundir.DrawAcceptance: "acceptance_rate", rundir.DrawStepSize: stepSizeArray,
 	rundir.DrawLeapfrogSteps: "n_steps", rundir.DrawDiverged: "diverging", rundir.DrawEnergyError: "energy_error",
-	rundir.DrawEnergy: "energy",
+	rundir.DrawEnergy: "energy", rundir.DrawAccepted: "accepted",
 }
 
 // drawStats adds the statistics of a draw of a chain, whose number is that within its run.
@@ -274,19 +275,18 @@ func (a *arviz) drawStats(values map[string][]float64, line rundir.Metrics, chai
 	}
 }
 
-// divergences writes which draws are of a trajectory that diverged, as booleans.
-func (a *arviz) divergences(values map[string][]float64) {
-	const array = "diverging"
+// booleans writes an array whose values are 0 and 1 as booleans.
+func (a *arviz) booleans(array string, values map[string][]float64) {
 	of, total := values[array], len(a.chains)*len(a.chains[0])
 	delete(values, array)
 	if len(of) != total {
 		return
 	}
-	diverging := make([]bool, total)
+	held := make([]bool, total)
 	for i, v := range of {
-		diverging[i] = v != 0
+		held[i] = v != 0
 	}
-	a.zarr.whole(statsGroup, array, []string{chainAxis, drawAxis}, a.shape(), diverging)
+	a.zarr.whole(statsGroup, array, []string{chainAxis, drawAxis}, a.shape(), held)
 }
 
 // firstChains returns the number of the first chain of each run, by directory.

@@ -110,7 +110,7 @@ func TestArviZ(t *testing.T) {
 func TestArviZDraws(t *testing.T) {
 	data := &datasets.Splits{Train: patterns(t, 30, 1, 1), Test: patterns(t, 6, 1, 3)}
 	for text, want := range map[string][]string{
-		"nuts": {"acceptance_rate", "diverging", "energy", "lp", "n_steps"}, "hmc": {"acceptance_rate", "energy", "lp"}, "mclmc": {"energy_error", "lp"},
+		"nuts": {"acceptance_rate", "diverging", "energy", "lp", "n_steps"}, "hmc": {"acceptance_rate", "accepted", "energy", "lp"}, "mclmc": {"energy_error", "lp"},
 	} {
 		t.Run(text, func(t *testing.T) {
 			method, err := bayes.ParseMethod(text)

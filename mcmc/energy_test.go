@@ -42,3 +42,26 @@ func TestEnergies(t *testing.T) {
 		})
 	}
 }
+
+// TestAccepted: a draw differs from the one before exactly if its proposal was accepted.
+func TestAccepted(t *testing.T) {
+	for name, proposal := range map[string]mcmc.Proposal{"random walk": mcmc.RandomWalk{}, "mala": mcmc.MALA{}, "hmc": mcmc.HMC{LeapfrogSteps: 3}} {
+		line := normalLine(1, 1)
+		traces := exactRun{
+			field: line.field, dimensions: 2, chains: 4, temperature: 1, start: line.start, sampler: mcmc.Metropolis{Proposal: proposal, StepSize: 1.3},
+		}.draw(t, 200, 1)
+		accepted, draws := traceOf(t, traces, mcmc.TraceAccepted, 0), traceOf(t, traces, "w", 0)
+		total := 0.0
+		for chain, a := range accepted {
+			for i := range a {
+				total += a[i]
+				if i > 0 && (a[i] == 1) != (draws[chain][i] != draws[chain][i-1]) {
+					t.Fatalf("%s, chain %d, draw %d: accepted is %v, from %v to %v", name, chain, i, a[i], draws[chain][i-1], draws[chain][i])
+				}
+			}
+		}
+		if rate := total / 800; rate < 0.2 || rate > 0.98 {
+			t.Errorf("%s: %v of the proposals were accepted", name, rate)
+		}
+	}
+}

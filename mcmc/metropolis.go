@@ -22,9 +22,10 @@ import (
 // "<parameter>.position". A rejected proposal costs no further evaluation.
 //
 // During warm-up the step size of each chain adapts by dual averaging. The draws of the warm-up are
-// not from the target and are left out. At each step the metrics TracePotential, TraceAcceptance
-// and TraceStepSize of the last proposal are recorded, and for proposals that use gradients
-// "theta.g <name>" of the positions, which diagnostics.NewThermometer reads with a data size of 1.
+// not from the target and are left out. At each step the metrics TracePotential, TraceAcceptance,
+// TraceStepSize and TraceAccepted of the last proposal are recorded, and for proposals that use
+// gradients "theta.g <name>" of the positions, which diagnostics.NewThermometer reads with a data
+// size of 1.
 type Metropolis struct {
 	Proposal         Proposal
 	StepSize         float64 // of the first proposal; its meaning depends on the Proposal
@@ -101,7 +102,7 @@ const chainState = "metropolis"
 // Attach implements Sampler.
 func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	b.Fail(m.Validate())
-	b.Fail(target.validate(b, TraceEnergy))
+	b.Fail(target.validate(b, TraceAccepted, TraceEnergy))
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
@@ -148,7 +149,9 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 
 // traced returns the words that are recorded and traced.
 func (m Metropolis) traced() []tracedWord {
-	traced := []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
+	traced := []tracedWord{
+		{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}, {TraceAccepted, wordAccepted},
+	}
 	if _, ok := m.Proposal.(HMC); ok {
 		traced = append(traced, tracedWord{TraceEnergy, wordEnergy})
 	}

@@ -71,6 +71,9 @@ const (
 	TraceStepSize   = "step size"  // of that proposal
 )
 
+// TraceAccepted is a trace of Metropolis: 1 if the proposal before the draw was accepted, else 0.
+const TraceAccepted = "accepted"
+
 // TraceEnergy is a trace of HMC and NUTS: H = U/T + K/T at the draw, where K is the kinetic energy
 // of the momenta that the trajectory has there. diagnostics.BFMI judges it.
 const TraceEnergy = "energy"

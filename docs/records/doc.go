@@ -11,6 +11,7 @@
 //
 //	scores RECORD KEYS      a row for each score, a column for each run
 //	seeds RECORD KEYS       a row for each method, whose runs are METHOD-SEED: means over seeds
+//	fidelity RECORD         scores of distilled runs, and of their teachers in parentheses
 //	temperatures RECORD     temperatures by layer, as fit prints them
 //	verdicts RECORD         the verdict on equilibrium of each run that sampled
 //	printed RECORD TITLE    the printed table that begins with TITLE

@@ -104,6 +104,9 @@ func add(name, command, scores string, dirs []string) error {
 		if d := one.Diagnostics; d != nil {
 			d.Trace, d.Weights, d.Losses = nil, nil, nil
 		}
+		if one.Fidelity, err = opened.Fidelity(); err != nil && !os.IsNotExist(errors.Cause(err)) {
+			return err
+		}
 		r.Runs = append(r.Runs, one)
 	}
 	return r.write(name)

@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -28,6 +29,7 @@ type Run struct {
 	Manifest    json.RawMessage    `json:"manifest"`
 	Scores      map[string]float64 `json:"scores,omitempty"`
 	Diagnostics *bayes.Diagnostics `json:"diagnostics,omitempty"` // without the trace; nil if the run had none
+	Fidelity    *evaluate.Fidelity `json:"fidelity,omitempty"`    // of a distilled run
 }
 
 func (r Record) write(name string) error {

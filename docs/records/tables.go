@@ -51,6 +51,8 @@ func tableOf(words []string) (string, error) {
 		return seeds(r, strings.Split(words[2], ","))
 	case words[0] == "printed" && len(words) > 2:
 		return r.printed(strings.Join(words[2:], " "))
+	case words[0] == "fidelity":
+		return fidelity(r)
 	case words[0] == "temperatures":
 		return temperatures(r)
 	case words[0] == "verdicts":

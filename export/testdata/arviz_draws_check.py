@@ -18,6 +18,8 @@ if int(zarr.__version__.split(".")[0]) < 3:  # the version that from_zarr of Arv
 else:
     data = az.InferenceData.from_datatree(xr.open_datatree(path, engine="zarr"))
 stats = data.sample_stats
+if "accepted" in stats:
+    assert stats["accepted"].dtype == bool and stats["accepted"].shape == stats["lp"].shape, stats
 if "diverging" in stats:
     assert stats["diverging"].dtype == bool and stats["diverging"].shape == stats["lp"].shape, stats
     assert (stats["n_steps"] >= 1).all(), stats["n_steps"]

@@ -48,6 +48,7 @@ const (
 	DrawDiverged      = "diverged"
 	DrawEnergyError   = "energyError"
 	DrawEnergy        = "energy"
+	DrawAccepted      = "accepted"
 )
 
 // endsEarly is the error of a journal of metrics without the lines up to the checkpoint, which are

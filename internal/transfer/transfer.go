@@ -22,9 +22,9 @@ const (
 	maxShift = 0.025
 	strongly = 4
 
-	blended = 0.2
-	pasted  = 0.2
-	drawn   = 0.4
+	blended = 0.25
+	pasted  = 0.15
+	drawn   = 0.25
 )
 
 // Pool has the images to start from, numbered from 0 to Len-1.
