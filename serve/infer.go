@@ -27,6 +27,8 @@ func (b *backend) infer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	expectation := m.queue.expect()
+	defer expectation.end()
 	q, tail, err := parseInfer(r.Header.Get(inferHeader), body, h)
 	if err != nil {
 		return err
@@ -41,7 +43,7 @@ func (b *backend) infer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	given := m.queue.submit(ctx, images, pixels)
+	given := expectation.submit(ctx, images, pixels)
 	if given.err != nil {
 		return given.err
 	}

@@ -24,6 +24,8 @@ func (b *backend) predict(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	expectation := m.queue.expect()
+	defer expectation.end()
 	q, err := b.parse(r, m, body, h)
 	if err != nil {
 		return err
@@ -48,7 +50,7 @@ func (b *backend) predict(w http.ResponseWriter, r *http.Request) error {
 	}
 	given := result{digest: m.info().Digest}
 	if good > 0 {
-		if given = m.queue.submit(ctx, good, pixels); given.err != nil {
+		if given = expectation.submit(ctx, good, pixels); given.err != nil {
 			return given.err
 		}
 	}

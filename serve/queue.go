@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -24,10 +25,12 @@ type queue struct {
 	*shared
 	served   atomic.Pointer[served]
 	capacity int           // maximum number of waiting images, of all queues
-	wait     time.Duration // for more images of a batch
+	wait     time.Duration // longest time that a batch waits for expected requests
 	timeout  time.Duration // of a prediction, after which it is stuck, and half of it for close
 	watchdog *watchdog
 	counts   *counts
+
+	expected atomic.Int64 // requests whose images are being decoded
 
 	mu     sync.RWMutex // guards closed; jobs are sent with the read lock held
 	closed bool
@@ -59,10 +62,33 @@ func newQueue(first *served, o Options, sh *shared, w *watchdog, c *counts) *que
 	return q
 }
 
-// submit waits for the answers for images, [images C H W].
-func (q *queue) submit(ctx context.Context, images int, pixels []byte) result {
+// expectation is a request whose images are being decoded, for which a batch may wait.
+type expectation struct {
+	queue *queue
+	ended bool
+}
+
+// expect announces a request. The caller must call end.
+func (q *queue) expect() *expectation {
+	q.expected.Add(1)
+	return &expectation{queue: q}
+}
+
+// end ends the expectation, once.
+func (e *expectation) end() {
+	if !e.ended {
+		e.ended = true
+		e.queue.expected.Add(-1)
+	}
+}
+
+// submit ends the expectation, and waits for the answers for images, [images C H W].
+func (e *expectation) submit(ctx context.Context, images int, pixels []byte) result {
 	j := &job{ctx, images, pixels, make(chan result, 1)}
-	if err := q.enqueue(j); err != nil {
+	q := e.queue
+	err := q.enqueue(j)
+	e.end()
+	if err != nil {
 		return result{err: err}
 	}
 	select {
@@ -96,9 +122,11 @@ func (q *queue) serve() {
 	}
 }
 
-// gather returns a batch: the first job and those that wait or arrive within q.wait, up to the
-// predictor's capacity.
+// gather returns a batch: the first job, those that wait, and those that are expected and arrive
+// within q.wait, up to the predictor's capacity.
 func (q *queue) gather(first *job) []*job {
+	// On a single processor, requests that arrived together with the first have not run yet.
+	runtime.Gosched()
 	together, images := []*job{first}, first.images
 	var over <-chan time.Time
 	if q.wait > 0 {
@@ -111,7 +139,7 @@ func (q *queue) gather(first *job) []*job {
 		select {
 		case next = <-q.jobs:
 		default:
-			if over == nil {
+			if over == nil || q.expected.Load() == 0 {
 				return together
 			}
 			select {

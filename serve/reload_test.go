@@ -217,7 +217,7 @@ func TestReloadWhileStuck(t *testing.T) {
 		<-end
 		return ones(pixels)
 	})
-	go s.first().queue.submit(t.Context(), 1, theTest.Image(0))
+	go s.first().queue.expect().submit(t.Context(), 1, theTest.Image(0))
 	<-started
 	if err := s.Reload([]Model{{Name: "patterns", Run: theRun}}); err == nil || !strings.Contains(err.Error(), "a prediction has not ended after 20ms") {
 		t.Errorf("error %v", err)

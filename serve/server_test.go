@@ -187,7 +187,7 @@ func TestQueue(t *testing.T) {
 	var asking sync.WaitGroup
 	ask := func(n int) {
 		asking.Go(func() {
-			r := s.first().queue.submit(t.Context(), n, make([]byte, n*len(image)))
+			r := s.first().queue.expect().submit(t.Context(), n, make([]byte, n*len(image)))
 			if r.err != nil || len(r.answers) != n {
 				t.Errorf("%d answers for %d: %v", len(r.answers), n, r.err)
 			}
@@ -204,14 +204,14 @@ func TestQueue(t *testing.T) {
 	for s.first().queue.waiting.Load() != 18 {
 		time.Sleep(time.Millisecond)
 	}
-	err := s.first().queue.submit(t.Context(), 3, make([]byte, 3*len(image))).err
+	err := s.first().queue.expect().submit(t.Context(), 3, make([]byte, 3*len(image))).err
 	if code := statusOf(err); code != 503 {
 		t.Errorf("a full queue: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	given := make(chan error)
 	go func() {
-		given <- s.first().queue.submit(cancelled, 1, image).err
+		given <- s.first().queue.expect().submit(cancelled, 1, image).err
 	}()
 	for s.first().queue.waiting.Load() != 19 {
 		time.Sleep(time.Millisecond)
@@ -251,17 +251,25 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestWait: images wait a moment for others.
+// TestWait: a batch waits for requests that are being decoded, and only for these.
 func TestWait(t *testing.T) {
 	var sizes []int
 	s, _ := newFake(t, Options{Wait: time.Hour}, func(pixels []byte) ([]bayes.Answer, error) {
 		sizes = append(sizes, len(pixels)/(side*side))
 		return ones(pixels)
 	})
+	if err := s.first().queue.expect().submit(t.Context(), 1, theTest.Image(0)).err; err != nil { // waits for nobody
+		t.Error(err)
+	}
+	sizes = nil
 	var asking sync.WaitGroup
+	var all []*expectation
 	for range 32 {
+		all = append(all, s.first().queue.expect())
+	}
+	for _, e := range all {
 		asking.Go(func() {
-			if err := s.first().queue.submit(t.Context(), 1, theTest.Image(0)).err; err != nil {
+			if err := e.submit(t.Context(), 1, theTest.Image(0)).err; err != nil {
 				t.Error(err)
 			}
 		})

@@ -6,10 +6,10 @@
 //
 // It first finds the maximum rate: a number of connections that each send the next request as soon
 // as the previous one is answered. Then requests start at a fraction of that rate, evenly spaced,
-// as wrk2 and vegeta do it, or with -random independently of each other (a Poisson process). A
-// latency is measured from the time when its request should have started, so that a slow answer
-// counts for all requests that wait for it. The two take turns in rounds, and the last line has the
-// round with the median ratio of p99 to median.
+// or with -random independently of each other (a Poisson process). As in wrk2, the number of
+// connections is the same, and a latency is measured from the time when its request should have
+// started, so that a slow answer counts for all requests that wait for it. The two take turns in
+// rounds, and the last line has the round with the median ratio of p99 to median.
 package main
 
 import (
@@ -45,7 +45,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.url, "url", "http://localhost:8080/predict", "address of the request")
 	flag.StringVar(&o.image, "image", "", "file that each request sends")
-	flag.IntVar(&o.connections, "connections", 16, "connections that find the maximum rate")
+	flag.IntVar(&o.connections, "connections", 16, "number of connections")
 	flag.Float64Var(&o.fraction, "fraction", 0.8, "fraction of the maximum rate")
 	flag.DurationVar(&o.each, "time", 3*time.Second, "time of each measurement")
 	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds")
@@ -68,7 +68,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return errors.Wrap(err, "serving")
 	}
-	c := client{url: o.url, body: body, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}}}
+	c := client{url: o.url, body: body, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.connections, MaxConnsPerHost: o.connections}}}
 	defer c.http.CloseIdleConnections()
 	if err := c.ask(ctx); err != nil {
 		return err

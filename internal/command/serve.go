@@ -12,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/internal/memory"
 	"github.com/pollen-ml/pollen/serve"
 )
 
@@ -126,6 +127,7 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 			return err
 		}
 	}
+	memory.CollectLess()
 	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return errors.Wrap(err, "pollen: serve")

@@ -1,0 +1,32 @@
+package memory
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestGarbagePercent(t *testing.T) {
+	known := func(bytes int64) Limit { return Limit{Bytes: bytes, Reason: "a test"} }
+	for _, c := range []struct {
+		heap  int64
+		limit Limit
+		want  int
+	}{
+		{8 << 20, known(16 << 30), 800}, {8 << 20, unlimited, 800}, {64 << 20, known(16 << 30), 100}, {1 << 30, known(16 << 30), 100},
+		{8 << 20, known(256 << 20), 200}, // a small container
+	} {
+		if got := garbagePercent(c.heap, c.limit); got != c.want {
+			t.Errorf("a heap of %d bytes with %v: %d %%, want %d", c.heap, c.limit, got, c.want)
+		}
+	}
+}
+
+func TestCollectLess(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	t.Setenv("GOGC", "50")
+	CollectLess()
+	if got := debug.SetGCPercent(100); got != 100 {
+		t.Errorf("with GOGC the percentage is %d, want 100 as before", got)
+	}
+}
