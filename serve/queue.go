@@ -30,7 +30,7 @@ type queue struct {
 	watchdog *watchdog
 	counts   *counts
 
-	expected atomic.Int64 // requests whose images are being decoded
+	expected atomic.Int64 // requests whose images are being decoded, or are in jobs
 
 	mu     sync.RWMutex // guards closed; jobs are sent with the read lock held
 	closed bool
@@ -68,13 +68,14 @@ type expectation struct {
 	ended bool
 }
 
-// expect announces a request. The caller must call end.
+// expect announces a request. The caller must call end, which does nothing after submit succeeded
+// in sending the job: its receiver then ends the expectation.
 func (q *queue) expect() *expectation {
 	q.expected.Add(1)
 	return &expectation{queue: q}
 }
 
-// end ends the expectation, once.
+// end ends the expectation of a request that has not sent a job.
 func (e *expectation) end() {
 	if !e.ended {
 		e.ended = true
@@ -82,15 +83,13 @@ func (e *expectation) end() {
 	}
 }
 
-// submit ends the expectation, and waits for the answers for images, [images C H W].
+// submit waits for the answers for images, [images C H W].
 func (e *expectation) submit(ctx context.Context, images int, pixels []byte) result {
 	j := &job{ctx, images, pixels, make(chan result, 1)}
-	q := e.queue
-	err := q.enqueue(j)
-	e.end()
-	if err != nil {
+	if err := e.queue.enqueue(j); err != nil {
 		return result{err: err}
 	}
+	e.ended = true
 	select {
 	case r := <-j.result:
 		return r
@@ -118,6 +117,7 @@ func (q *queue) enqueue(j *job) error {
 func (q *queue) serve() {
 	defer close(q.ended)
 	for first := range q.jobs {
+		q.expected.Add(-1)
 		q.answer(q.gather(first))
 	}
 }
@@ -152,6 +152,7 @@ func (q *queue) gather(first *job) []*job {
 		if next == nil { // closed
 			return together
 		}
+		q.expected.Add(-1)
 		together, images = append(together, next), images+next.images
 	}
 	return together
