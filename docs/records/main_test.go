@@ -43,7 +43,7 @@ func TestTables(t *testing.T) {
 	}
 	for _, path := range records {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
-		if !regexp.MustCompile(`table: (temperatures|scores|seeds|printed) ` + name + ` `).MatchString(all) {
+		if !regexp.MustCompile(`table: (temperatures|scores|seeds|fidelity|printed) ` + name + ` `).MatchString(all) {
 			t.Errorf("no document has a table of %s", path)
 		}
 		words := strings.NewReplacer("\\\n", " ")
