@@ -9,7 +9,7 @@ import (
 // Garbage may take this much memory, and this fraction of what is available, before CollectLess
 // lets the collector run.
 const (
-	garbageRoom     = 64 << 20
+	garbageRoom     = 16 << 20
 	garbageFraction = 16
 )
 

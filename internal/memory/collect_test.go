@@ -12,8 +12,8 @@ func TestGarbagePercent(t *testing.T) {
 		limit Limit
 		want  int
 	}{
-		{8 << 20, known(16 << 30), 800}, {8 << 20, unlimited, 800}, {64 << 20, known(16 << 30), 100}, {1 << 30, known(16 << 30), 100},
-		{8 << 20, known(256 << 20), 200}, // a small container
+		{4 << 20, known(16 << 30), 400}, {4 << 20, unlimited, 400}, {64 << 20, known(16 << 30), 100}, {1 << 30, known(16 << 30), 100},
+		{4 << 20, known(128 << 20), 200}, // a small container
 	} {
 		if got := garbagePercent(c.heap, c.limit); got != c.want {
 			t.Errorf("a heap of %d bytes with %v: %d %%, want %d", c.heap, c.limit, got, c.want)
