@@ -153,19 +153,20 @@ type interval struct{ from, to int }
 
 // cycles returns the teacher's draws by chain and, within each, by cycle.
 func (g *teaching) cycles(draws *Draws) (groups []interval) {
-	each := max(1, g.teacher.manifest.Spec.Cycles)
-	for from := 0; from < draws.Len(); {
-		to := from
-		for to < draws.Len() && draws.Dir(to) == draws.Dir(from) && draws.Chain(to) == draws.Chain(from) {
-			to++
+	m := g.teacher.manifest
+	cycle := func(i int) int {
+		if m.Spec.Cycles < 2 {
+			return 0
 		}
-		for c := range min(each, to-from) {
-			part := interval{from + c*(to-from)/each, from + (c+1)*(to-from)/each}
-			if part.from < part.to {
-				groups = append(groups, part)
-			}
+		length := (m.Steps-1)/m.Spec.Cycles + 1 // as in langevin.Plan
+		return (draws.Step(i) - 1) / length
+	}
+	for i := range draws.Len() {
+		if before := i - 1; i > 0 && draws.Dir(i) == draws.Dir(before) && draws.Chain(i) == draws.Chain(before) && cycle(i) == cycle(before) {
+			groups[len(groups)-1].to = i + 1
+		} else {
+			groups = append(groups, interval{i, i + 1})
 		}
-		from = to
 	}
 	return groups
 }

@@ -72,9 +72,9 @@ func (r proposalCycle) stepsFor(proposals int) uint64 {
 }
 
 // decide is the Metropolis test of a chain, one for all parameters, and the adaptation of its step
-// size. Inputs: U scalar, the chain's words, header, log ratios, and kinetic energies. Of both
-// there are as many as parameters, or none, see proposalNodes. Output: the words after the step,
-// which also overwrite the input. A proposal whose potential or log ratio is NaN is rejected.
+// size. Inputs: U scalar, the chain's words, the header, a log ratio for each parameter or none,
+// and a kinetic energy for each parameter or none, see proposalNodes. Output: the words after the
+// step, which also overwrite the input. A proposal whose potential or log ratio is NaN is rejected.
 type decide struct {
 	logRatios   int // inputs
 	cycle       proposalCycle
@@ -148,8 +148,8 @@ func (decide) sum(l *graph.Lowering, first, n int, arguments []tensor.Argument) 
 //	min(1, exp((U(old) - U(new))/T + sum of the log ratios of proposal densities)),
 //
 // which the log ratios' buffers have in parts. NaN, as of a trajectory that diverged, is a
-// rejection. The energy is U/T plus the kinetic energy over T where the trajectory of the new draw
-// has it: at its start if it is rejected, and lower by the logarithm above at its end.
+// rejection. The energy is (U + K)/T at the new draw: at the start of the trajectory if its end is
+// rejected, otherwise at the end, where it is lower by the logarithm of the acceptance ratio.
 func (d decide) run(a *tensor.Args, parts int) {
 	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
 	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]

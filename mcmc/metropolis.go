@@ -56,7 +56,7 @@ type Proposal interface {
 	attach(b *graph.Builder, p proposed) proposalNodes
 }
 
-// proposalNodes are what a proposal adds to the graph for one parameter.
+// proposalNodes are the nodes of a proposal for one parameter.
 type proposalNodes struct {
 	logRatio *graph.Node                            // its part of log q(theta|theta')/q(theta'|theta), by tile; nil for 0
 	kinetic  *graph.Node                            // its kinetic energy over T where the trajectory started, by tile; nil without momenta

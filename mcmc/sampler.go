@@ -74,8 +74,8 @@ const (
 // TraceAccepted is a trace of Metropolis: 1 if the proposal before the draw was accepted, else 0.
 const TraceAccepted = "accepted"
 
-// TraceEnergy is a trace of HMC and NUTS: H = U/T + K/T at the draw, where K is the kinetic energy
-// of the momenta that the trajectory has there. diagnostics.BFMI judges it.
+// TraceEnergy is a trace of HMC and NUTS: (U + K)/T at the draw, where K is the kinetic energy at
+// that point of the trajectory. diagnostics.BFMI takes it.
 const TraceEnergy = "energy"
 
 // drawSuffix ends the names of the states and outputs from which quantities are read.

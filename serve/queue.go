@@ -30,7 +30,8 @@ type queue struct {
 	watchdog *watchdog
 	counts   *counts
 
-	expected atomic.Int64 // requests whose images are being decoded, or are in jobs
+	expected atomic.Int64  // requests whose images are being decoded, or are in jobs
+	fewer    chan struct{} // has an element after a request has ended without a job
 
 	mu     sync.RWMutex // guards closed; jobs are sent with the read lock held
 	closed bool
@@ -55,7 +56,7 @@ type result struct {
 func newQueue(first *served, o Options, sh *shared, w *watchdog, c *counts) *queue {
 	q := &queue{
 		shared: sh, capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
-		jobs: make(chan *job, o.Queue), ended: make(chan struct{}),
+		jobs: make(chan *job, o.Queue), ended: make(chan struct{}), fewer: make(chan struct{}, 1),
 	}
 	q.served.Store(first)
 	go q.serve()
@@ -80,6 +81,10 @@ func (e *expectation) end() {
 	if !e.ended {
 		e.ended = true
 		e.queue.expected.Add(-1)
+		select {
+		case e.queue.fewer <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -144,6 +149,8 @@ func (q *queue) gather(first *job) []*job {
 			}
 			select {
 			case next = <-q.jobs:
+			case <-q.fewer:
+				continue
 			case <-over:
 				over = nil
 				continue

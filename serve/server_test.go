@@ -280,6 +280,33 @@ func TestWait(t *testing.T) {
 	}
 }
 
+// TestWaitEnds: a request whose image cannot be decoded is waited for no longer, whether it ends
+// before or during the wait.
+func TestWaitEnds(t *testing.T) {
+	s, _ := newFake(t, Options{Wait: time.Hour}, ones)
+	if code, _, _ := post(s, "/predict", "", strings.NewReader("no image")); code != http.StatusBadRequest && code != http.StatusUnsupportedMediaType {
+		t.Errorf("no image: %d", code)
+	}
+	if code, _, body := post(s, "/predict", "", strings.NewReader(string(pngOf(theTest.Image(0))))); code != http.StatusOK {
+		t.Errorf("after it: %d %s", code, body)
+	}
+	q := s.first().queue
+	other, answered := q.expect(), make(chan error)
+	go func() { answered <- q.expect().submit(t.Context(), 1, theTest.Image(0)).err }()
+	for q.expected.Load() != 1 || len(q.jobs) > 0 { // until the job is received
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case err := <-answered:
+		t.Errorf("answered before the other request ended (%v)", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	other.end()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTimeout(t *testing.T) {
 	go_ := make(chan bool)
 	defer close(go_)

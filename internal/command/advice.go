@@ -70,7 +70,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	return j
 }
 
-// distilOptions returns the flags of a distilled run, except --epochs.
+// distilOptions returns the flags of a distilled run's network, method and data.
 func distilOptions(m bayes.Manifest) string {
 	var flags strings.Builder
 	add := func(name string, value any) { fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(fmt.Sprint(value))) }
@@ -79,14 +79,15 @@ func distilOptions(m bayes.Manifest) string {
 	case method.Networks > 1:
 		add("networks", method.Networks)
 	case method.Networks == 1:
-	case m.Spec.Start != "":
-		add("start", m.Spec.Start)
 	case strings.Contains(m.Spec.Network, "\n"):
 		add("model", "FILE.yaml")
 	case m.Spec.Network != m.Teacher.Network:
 		add("model", m.Spec.Network)
-	default:
+	case m.Spec.Start == "":
 		add("networks", 0)
+	}
+	if m.Spec.Start != "" {
+		add("start", m.Spec.Start)
 	}
 	if method.Copies != usual.Copies {
 		add("copies", method.Copies)

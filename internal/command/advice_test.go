@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// TestDistilOptions: the command that would improve a distilled run has the options that it was
-// made with.
+// TestDistilOptions: the command that would improve a distilled run has the options of its network,
+// method and data.
 func TestDistilOptions(t *testing.T) {
 	usual := usualDistillation()
 	for name, c := range map[string]struct {
@@ -18,6 +18,9 @@ func TestDistilOptions(t *testing.T) {
 		"three networks": {func(_ *bayes.Spec, d *bayes.Distillation, _ map[string]string) { d.Networks, d.Copies = 3, 12 }, " --networks 3 --copies 12"},
 		"at random":      {func(*bayes.Spec, *bayes.Distillation, map[string]string) {}, " --networks 0"},
 		"a start":        {func(s *bayes.Spec, _ *bayes.Distillation, _ map[string]string) { s.Start = "runs/my run" }, " --start 'runs/my run'"},
+		"another and a start": {func(s *bayes.Spec, _ *bayes.Distillation, _ map[string]string) {
+			s.Network, s.Start = "lenet", "large"
+		}, " --model lenet --start large"},
 		"another": {func(s *bayes.Spec, d *bayes.Distillation, _ map[string]string) {
 			s.Network, d.PrecisionWeight = "lenet", 0.1
 		}, " --model lenet --precision-weight 0.1"},

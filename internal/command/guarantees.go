@@ -101,7 +101,7 @@ func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 		}
 		required := evaluate.NeededExamples(missing.level)
 		how := "or calibrate with more images"
-		if share := shareFor(required, m.Data.Size+n, config.DataOf(m).Group != ""); share < 0.5 {
+		if share := fractionFor(required, m.Data.Size+n, config.DataOf(m).Group != ""); share < 0.5 {
 			how += fmt.Sprintf(", such as %s fit --validation %g", train, share)
 		}
 		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
@@ -123,9 +123,10 @@ func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 	return err
 }
 
-// shareFor returns the fraction of images, a multiple of 0.05, with which at least the required
-// number is held out. Of grouped images whole groups are, which may be somewhat fewer images.
-func shareFor(required, images int, grouped bool) float64 {
+// fractionFor returns the fraction of images, a multiple of 0.05, that holds out at least the
+// required number. Grouped images are held out in whole groups, which can be fewer, so it adds a
+// step.
+func fractionFor(required, images int, grouped bool) float64 {
 	steps := math.Ceil(20 * float64(required) / float64(images))
 	if grouped {
 		steps++

@@ -127,7 +127,7 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 			return err
 		}
 	}
-	memory.CollectLess()
+	memory.CollectLess(ctx)
 	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return errors.Wrap(err, "pollen: serve")

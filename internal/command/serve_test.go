@@ -45,13 +45,13 @@ func TestServeReportsWhatIsMissing(t *testing.T) {
 }
 
 // Of 126 images, a fifth are 25 or, in whole groups, perhaps only 18.
-func TestShareFor(t *testing.T) {
+func TestFractionFor(t *testing.T) {
 	for _, c := range []struct {
 		required, images int
 		grouped          bool
 		want             float64
 	}{{19, 126, false, 0.2}, {19, 126, true, 0.25}, {19, 1000, false, 0.05}, {19, 380, false, 0.05}} {
-		if got := shareFor(c.required, c.images, c.grouped); got != c.want {
+		if got := fractionFor(c.required, c.images, c.grouped); got != c.want {
 			t.Errorf("%+v: got %v", c, got)
 		}
 	}

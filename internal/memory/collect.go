@@ -1,9 +1,12 @@
 package memory
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
 // Garbage may take this much memory, and this fraction of what is available, before CollectLess
@@ -13,22 +16,44 @@ const (
 	garbageFraction = 16
 )
 
-// CollectLess makes garbage collections of a small heap rarer, for servers, whose requests leave
-// tens of kilobytes of garbage each: a collection takes a part of the processors while it runs,
-// and requests wait meanwhile. The heap should have what stays by then. It does nothing if GOGC is
-// set.
-func CollectLess() {
+// CollectLess lets a server with a small heap collect garbage less often, until the context ends:
+// each request leaves tens of kilobytes of garbage, and a collection takes processor time from
+// requests. Call it after the networks are loaded. It does nothing if GOGC is set.
+func CollectLess(ctx context.Context) {
 	if _, set := os.LookupEnv("GOGC"); set {
 		return
 	}
 	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	debug.SetGCPercent(garbagePercent(int64(stats.HeapAlloc), Available()))
+	percent := collectLess(0)
+	go func() {
+		ticks := time.NewTicker(interval)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks.C: // requests and reloaded networks change what is alive
+				percent = collectLess(percent)
+			}
+		}
+	}()
 }
 
-// garbagePercent returns the garbage that may be there at a collection, in percent of a heap.
-func garbagePercent(heap int64, l Limit) int {
+// collectLess sets the percentage for what is alive at present if it differs from the last one, and
+// returns it.
+func collectLess(last int) int {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	percent := garbagePercent(int64(live[0].Value.Uint64()), Available())
+	if percent != last {
+		debug.SetGCPercent(percent)
+	}
+	return percent
+}
+
+// garbagePercent returns the percentage of the live heap, a multiple of 50 and at least 100, that
+// garbage may take for the room above.
+func garbagePercent(live int64, l Limit) int {
 	room := min(garbageRoom, l.Bytes/garbageFraction)
-	return int(max(100, 100*room/max(1, heap)))
+	return int(max(100, 100*room/max(1, live)/50*50))
 }

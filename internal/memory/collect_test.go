@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"os"
 	"runtime/debug"
 	"testing"
 )
@@ -16,7 +17,7 @@ func TestGarbagePercent(t *testing.T) {
 		{4 << 20, known(128 << 20), 200}, // a small container
 	} {
 		if got := garbagePercent(c.heap, c.limit); got != c.want {
-			t.Errorf("a heap of %d bytes with %v: %d %%, want %d", c.heap, c.limit, got, c.want)
+			t.Errorf("a live heap of %d bytes with %v: %d %%, want %d", c.heap, c.limit, got, c.want)
 		}
 	}
 }
@@ -25,8 +26,15 @@ func TestCollectLess(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	t.Setenv("GOGC", "50")
-	CollectLess()
-	if got := debug.SetGCPercent(100); got != 100 {
+	CollectLess(t.Context())
+	if got := debug.SetGCPercent(70); got != 100 {
 		t.Errorf("with GOGC the percentage is %d, want 100 as before", got)
+	}
+	if err := os.Unsetenv("GOGC"); err != nil {
+		t.Fatal(err)
+	}
+	CollectLess(t.Context())
+	if got := debug.SetGCPercent(70); got < 100 {
+		t.Errorf("the percentage is %d, want at least 100", got)
 	}
 }

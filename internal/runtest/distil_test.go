@@ -63,6 +63,8 @@ func TestDistil(t *testing.T) {
 func TestDistilNetworksStart(t *testing.T) {
 	data, teacher, spec := lesson(t)
 	cyclical := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 20, Epochs: 8, Samples: 6, Chains: 2, Cycles: 2, Seed: 3}, data)
+	// Samples at steps 6, 8, 10, 16, 18, 20, 26, 28: the last cycle is shorter.
+	uneven := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 50, Epochs: 7, Samples: 6, Chains: 1, Cycles: 3, Seed: 3}, data)
 	for name, c := range map[string]struct {
 		teacher  *bayes.Run
 		networks int
@@ -70,6 +72,7 @@ func TestDistilNetworksStart(t *testing.T) {
 	}{
 		"one of two chains":      {teacher, 1, [][2]int{{5, 10}}},
 		"two chains":             {teacher, 2, [][2]int{{0, 5}, {5, 10}}},
+		"three uneven cycles":    {uneven, 3, [][2]int{{0, 3}, {3, 6}, {6, 8}}},
 		"two chains, two cycles": {cyclical, 4, [][2]int{{0, 3}, {3, 6}, {6, 9}, {9, 12}}},
 	} {
 		t.Run(name, func(t *testing.T) {
