@@ -3,7 +3,7 @@ package serve
 import "time"
 
 // stopwatch returns a function that returns the seconds since the call of stopwatch. Latencies are
-// only for metrics: no answer depends on them.
+// for metrics, and for how long a batch waits: no answer depends on them.
 func stopwatch() func() float64 {
 	start := time.Now()
 	return func() float64 { return time.Since(start).Seconds() }

@@ -15,7 +15,7 @@ import (
 // Options configures a Server. The zero value has suitable defaults.
 type Options struct {
 	Batch int           // images per forward pass, see bayes.Run.Predictor; 0 is 8
-	Wait  time.Duration // longest time that a batch waits for images of requests that are being decoded; 0 is 2 ms, negative is none
+	Wait  time.Duration // longest time that a batch waits for the images of other requests; 0 is 2 ms, negative is none
 	Queue int           // maximum number of waiting images; 0 is 512
 
 	MaxImages int // maximum number of images of a request; 0 is 64

@@ -30,6 +30,10 @@ type queue struct {
 	watchdog *watchdog
 	counts   *counts
 
+	// Of the last batch, for serve only.
+	several bool          // requests
+	took    time.Duration // to predict
+
 	expected atomic.Int64  // requests whose images are being decoded, or are in jobs
 	fewer    chan struct{} // has an element after a request has ended without a job
 
@@ -128,8 +132,12 @@ func (q *queue) serve() {
 }
 
 // gather returns a batch: the first job, those that wait, and those that are expected and arrive
-// within q.wait, up to the predictor's capacity.
+// within q.wait, up to the predictor's capacity. If the last batch had several requests, it waits
+// for a quarter of the time that it took, and at most q.wait, in any case.
 func (q *queue) gather(first *job) []*job {
+	if q.several { // under load, full batches are worth a part of the time that they take
+		time.Sleep(min(q.wait, q.took/4))
+	}
 	// On a single processor, requests that arrived together with the first have not run yet.
 	runtime.Gosched()
 	together, images := []*job{first}, first.images
@@ -180,8 +188,9 @@ func (q *queue) answer(together []*job) {
 		return
 	}
 	q.turn <- struct{}{}
-	now := q.served.Load()
+	now, took := q.served.Load(), stopwatch()
 	answers, err := q.predict(now, pixels)
+	q.several, q.took = len(wanted) > 1, time.Duration(took()*float64(time.Second))
 	<-q.turn
 	if err == nil && len(answers) != images {
 		err = errors.Errorf("serve: %d answers for %d images", len(answers), images)
