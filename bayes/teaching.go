@@ -17,6 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/transfer"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -140,7 +142,7 @@ func (g *teaching) start() (*samples.Sample, error) {
 		}
 		for _, p := range mean.sample().Parameters {
 			if n > 1 {
-				p.Name = fmt.Sprintf("copy%d.%s", i+1, p.Name) // as in layers.Average
+				p.Name = layers.CopyPrefix(i+1) + p.Name
 			}
 			all.Parameters = append(all.Parameters, p)
 		}
@@ -153,16 +155,12 @@ type interval struct{ from, to int }
 
 // cycles returns the teacher's draws by chain and, within each, by cycle.
 func (g *teaching) cycles(draws *Draws) (groups []interval) {
-	m := g.teacher.manifest
-	cycle := func(i int) int {
-		if m.Spec.Cycles < 2 {
-			return 0
-		}
-		length := (m.Steps-1)/m.Spec.Cycles + 1 // as in langevin.Plan
-		return (draws.Step(i) - 1) / length
+	plan := langevin.Plan{Steps: g.teacher.manifest.Steps, Cycles: g.teacher.manifest.Spec.Cycles}
+	same := func(i, j int) bool {
+		return draws.Dir(i) == draws.Dir(j) && draws.Chain(i) == draws.Chain(j) && plan.CycleAt(draws.Step(i)) == plan.CycleAt(draws.Step(j))
 	}
 	for i := range draws.Len() {
-		if before := i - 1; i > 0 && draws.Dir(i) == draws.Dir(before) && draws.Chain(i) == draws.Chain(before) && cycle(i) == cycle(before) {
+		if i > 0 && same(i-1, i) {
 			groups[len(groups)-1].to = i + 1
 		} else {
 			groups = append(groups, interval{i, i + 1})

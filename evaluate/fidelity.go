@@ -38,6 +38,16 @@ type OutFidelity struct {
 	Student map[string]Detection `json:"student"`
 }
 
+// FidelityOODScores returns the OOD scores that tables of fidelity have.
+func FidelityOODScores() (scores []OODScore) {
+	for _, s := range OODScores() {
+		if s.Name == "entropy" || s.Name == "mutualInformation" || s.Name == DecisionOODScore {
+			scores = append(scores, s)
+		}
+	}
+	return scores
+}
+
 // NewFidelity compares the assessments of a teacher and a student on the same data, without
 // out-of-distribution data, which AddOut adds. A probability of 0 of the student counts as 1e-12.
 func NewFidelity(teacher, student *Assessment) (*Fidelity, error) {

@@ -82,6 +82,15 @@ func withRest(sampler Sampler) []Sampler {
 // number of steps of the run.
 func (p Plan) cycleStep(step int) int { return (step-1)%p.cycle() + 1 }
 
+// CycleAt returns the number, from 0, of the cycle that the given number of steps of the run ends
+// in, at least 1 of them; 0 without cycles.
+func (p Plan) CycleAt(step int) int {
+	if p.Cycles == 0 {
+		return 0
+	}
+	return (step - 1) / p.cycle()
+}
+
 // SampleAt reports whether the state after the given number of steps is a sample.
 func (p Plan) SampleAt(step int) bool {
 	if step < 1 {

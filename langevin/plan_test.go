@@ -160,3 +160,16 @@ func TestPlanValidate(t *testing.T) {
 		}
 	}
 }
+
+// Cycles of 28 steps in three have 10, 10 and 8.
+func TestCycleAt(t *testing.T) {
+	p := Plan{Steps: 28, Cycles: 3}
+	for step, want := range map[int]int{1: 0, 10: 0, 11: 1, 20: 1, 21: 2, 28: 2} {
+		if got := p.CycleAt(step); got != want {
+			t.Errorf("step %d is in cycle %d, want %d", step, got, want)
+		}
+	}
+	if got := (Plan{Steps: 28}).CycleAt(28); got != 0 {
+		t.Errorf("without cycles the cycle is %d, want 0", got)
+	}
+}

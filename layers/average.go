@@ -44,13 +44,16 @@ func (a Average) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 
 // copy applies one copy of the body.
 func (a Average) copy(b *graph.Builder, x *graph.Node) *graph.Node {
-	defer b.Prefix(fmt.Sprintf("copy%d.", b.Number("copy")))()
+	defer b.Prefix(CopyPrefix(b.Number("copy")))()
 	y := a.Body.Apply(b, x)
 	if b.Err() == nil && y == nil {
 		b.Fail(errors.New("layers: average: the body has no output"))
 	}
 	return y
 }
+
+// CopyPrefix returns the prefix of the names of the parameters of copy number 1, 2, ... of a graph.
+func CopyPrefix(number int) string { return fmt.Sprintf("copy%d.", number) }
 
 func (a Average) limits() []limit {
 	l := atLeast("Copies", a.Copies, 1)

@@ -39,10 +39,7 @@ func fidelity(r *Record) (string, error) {
 		}
 	}
 	for i, out := range r.Runs[0].Fidelity.Out {
-		for _, score := range evaluate.OODScores() {
-			if score.Name != "entropy" && score.Name != "mutualInformation" && score.Name != evaluate.DecisionOODScore {
-				continue
-			}
+		for _, score := range evaluate.FidelityOODScores() {
 			err := add(fmt.Sprintf("AUROC by %s, %s", score.Title, out.Data), func(f *evaluate.Fidelity) string {
 				return fmt.Sprintf("%.4f (%.4f)", f.Out[i].Student[score.Name].AUROC, f.Out[i].Teacher[score.Name].AUROC)
 			})

@@ -52,8 +52,8 @@ func distilCommand(c *console) *cobra.Command {
 	}
 	f.Lookup("model").Usage = "network to train: a name of pollen fit --help or a network file (default: that of the run)"
 	f.IntVar(&d.method.Copies, "copies", d.method.Copies, "copies of the images, of which all but the first are changed; the teacher predicts each once")
-	f.IntVar(&d.method.Networks, "networks", 1, "train the average of N copies of RUN's network, which start at the means of as many of its chains:\n"+
-		"closer to RUN, but N times as slow; 0 is one network that starts at random values, as with --model and --start")
+	f.IntVar(&d.method.Networks, "networks", 1, "train the average of N copies of RUN's network, each of which starts at the mean of one chain's samples.\n"+
+		"More are closer to RUN, and slower. 0 trains one network from random values; --model and --start imply 0")
 	f.Float64Var(&d.method.PrecisionWeight, "precision-weight", d.method.PrecisionWeight, "weight of the spread in the loss")
 	f.StringVar(&d.unlabelled, "data", "", "more images to learn from, whose labels are not used: a file or a directory (default: none)")
 	f.StringVar(&d.out, "out", "", "out-of-distribution data to compare with the teacher on, besides strange images: a name, a directory or a file")

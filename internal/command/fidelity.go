@@ -77,9 +77,9 @@ func fidelityTable(f *evaluate.Fidelity) (*report.Table, error) {
 		}
 	}
 	for _, out := range f.Out {
-		for _, score := range evaluate.OODScores() {
+		for _, score := range evaluate.FidelityOODScores() {
 			theirs, has := out.Teacher[score.Name]
-			if !has || score.Name != "entropy" && score.Name != "mutualInformation" && score.Name != evaluate.DecisionOODScore {
+			if !has {
 				continue
 			}
 			ours := out.Student[score.Name]

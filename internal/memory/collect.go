@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 // Garbage may take this much memory, and this fraction of what is available, before CollectLess
@@ -24,36 +23,24 @@ func CollectLess(ctx context.Context) {
 		return
 	}
 	runtime.GC()
-	percent := collectLess(0)
-	go func() {
-		ticks := time.NewTicker(interval)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticks.C: // requests and reloaded networks change what is alive
-				percent = collectLess(percent)
-			}
-		}
-	}()
+	repeat(ctx, collectLess) // requests and reloaded networks change what is alive
 }
 
 // collectLess sets the percentage for what is alive at present if it differs from the last one, and
 // returns it.
-func collectLess(last int) int {
+func collectLess(last int64) int64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	percent := garbagePercent(int64(live[0].Value.Uint64()), Available())
 	if percent != last {
-		debug.SetGCPercent(percent)
+		debug.SetGCPercent(int(percent))
 	}
 	return percent
 }
 
 // garbagePercent returns the percentage of the live heap, a multiple of 50 and at least 100, that
 // garbage may take for the room above.
-func garbagePercent(live int64, l Limit) int {
+func garbagePercent(live int64, l Limit) int64 {
 	room := min(garbageRoom, l.Bytes/garbageFraction)
-	return int(max(100, 100*room/max(1, live)/50*50))
+	return max(100, 100*room/max(1, live)/50*50)
 }

@@ -11,7 +11,7 @@ func TestGarbagePercent(t *testing.T) {
 	for _, c := range []struct {
 		heap  int64
 		limit Limit
-		want  int
+		want  int64
 	}{
 		{4 << 20, known(16 << 30), 400}, {4 << 20, unlimited, 400}, {64 << 20, known(16 << 30), 100}, {1 << 30, known(16 << 30), 100},
 		{4 << 20, known(128 << 20), 200}, // a small container

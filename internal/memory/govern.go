@@ -23,7 +23,13 @@ func Govern(ctx context.Context) {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); set || !Available().Known() {
 		return
 	}
-	limit := govern(0)
+	repeat(ctx, govern)
+}
+
+// repeat calls a function with 0 at once and then, until the context ends, every interval with its
+// last result.
+func repeat(ctx context.Context, govern func(last int64) int64) {
+	last := govern(0)
 	go func() {
 		ticks := time.NewTicker(interval)
 		defer ticks.Stop()
@@ -32,7 +38,7 @@ func Govern(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-ticks.C:
-				limit = govern(limit)
+				last = govern(last)
 			}
 		}
 	}()
