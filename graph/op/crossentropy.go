@@ -43,7 +43,7 @@ func checkLabels(in []tensor.Shape) error {
 // threads.
 func (CrossEntropy) Lower(l *graph.Lowering) {
 	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
-	host := tensor.HostKernel{Workspace: 8 * batch}
+	host := tensor.HostKernel{Workspace: 8 * batch, Private: 8 * sumexp.Scratch(classes)}
 	rows := tensor.Rows(batch, 32*classes, graph.Pick(l, crossEntropyRows[float32], crossEntropyRows[float64]))
 	mean := tensor.Single(graph.Pick(l, meanOfRows[float32](batch), meanOfRows[float64](batch)))
 	host.Phases = append(rows.Phases, mean.Phases...)
@@ -53,14 +53,13 @@ func (CrossEntropy) Lower(l *graph.Lowering) {
 func crossEntropyRows[T float32 | float64](a *tensor.Args, lo, hi int) {
 	logits, labels, losses := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2), tensor.Workspace[float64](a)
 	classes := len(logits) / len(labels)
-	for row := lo; row < hi; row++ {
-		z := logits[row*classes : (row+1)*classes]
-		top, total := sumexp.Of(z)
+	sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+		row := lo + i
 		losses[row] = math.NaN()
 		if label := labels[row]; label >= 0 && int(label) < classes {
-			losses[row] = top + math.Log(total) - float64(z[label])
+			losses[row] = r.Largest + math.Log(r.Sum) - float64(logits[row*classes+int(label)])
 		}
-	}
+	})
 }
 
 func meanOfRows[T float32 | float64](rows int) func(a *tensor.Args) {
@@ -98,7 +97,9 @@ func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (crossEntropyBackward) Lower(l *graph.Lowering) {
 	batch, classes := l.Shape[0], l.Shape[1]
 	run := graph.Pick(l, crossEntropyGradient[float32](minProbability), crossEntropyGradient[float64](0))
-	l.Emit("cross_entropy_bwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run),
+	host := tensor.Rows(batch, 32*classes, run)
+	host.Private = 8 * sumexp.Scratch(classes)
+	l.Emit("cross_entropy_bwd", tensor.Warps(batch), host,
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
 }
 
@@ -116,11 +117,11 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
 		classes := len(logits) / len(labels)
 		scale := float64(dout[0]) / float64(len(labels))
-		for row := lo; row < hi; row++ {
-			z, dz := logits[row*classes:(row+1)*classes], dlogits[row*classes:(row+1)*classes]
-			top, total := sumexp.Of(z)
-			for k, v := range z {
-				p := math.Exp(float64(v)-top) / total
+		sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+			row := lo + i
+			dz := dlogits[row*classes:][:classes]
+			for k, e := range r.Exponentials {
+				p := e / r.Sum
 				if p < least {
 					p = 0
 				}
@@ -129,7 +130,7 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 				}
 				dz[k] = T(p * scale)
 			}
-		}
+		})
 	}
 }
 
@@ -160,20 +161,20 @@ func lowerRows(l *graph.Lowering, stem string, run func(classes int) func(a *ten
 	for i := range l.Shapes {
 		arguments = append(arguments, l.In(i))
 	}
-	l.Emit(stem, tensor.Warps(batch), tensor.Rows(batch, 32*classes, run(classes)),
+	host := tensor.Rows(batch, 32*classes, run(classes))
+	host.Private = 8 * sumexp.Scratch(classes)
+	l.Emit(stem, tensor.Warps(batch), host,
 		append(arguments, tensor.Int(batch), tensor.Int(classes))...)
 }
 
 func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		for row := lo; row < hi; row++ {
-			z := logits[row*classes : (row+1)*classes]
-			top, total := sumexp.Of(z)
-			for k, v := range z {
-				p[row*classes+k] = T(math.Exp(float64(v)-top) / total)
+		sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+			for k, e := range r.Exponentials {
+				p[(lo+i)*classes+k] = T(e / r.Sum)
 			}
-		}
+		})
 	}
 }
 
@@ -204,18 +205,16 @@ func (softmaxBackward) Lower(l *graph.Lowering) {
 func softmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for row := lo; row < hi; row++ {
-			from, to := row*classes, (row+1)*classes
-			z, dy := logits[from:to], dout[from:to]
-			top, sum := sumexp.Of(z)
-			mean := 0.0
-			for k, v := range z {
-				mean += math.Exp(float64(v)-top) / sum * float64(dy[k])
+		sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+			from := (lo + i) * classes
+			dy, mean := dout[from:][:classes], 0.0
+			for k, e := range r.Exponentials {
+				mean += e / r.Sum * float64(dy[k])
 			}
-			for k, v := range z {
-				dx[from+k] = T(math.Exp(float64(v)-top) / sum * (float64(dy[k]) - mean))
+			for k, e := range r.Exponentials {
+				dx[from+k] = T(e / r.Sum * (float64(dy[k]) - mean))
 			}
-		}
+		})
 	}
 }
 

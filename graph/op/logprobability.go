@@ -37,7 +37,9 @@ func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (LogProbability) Lower(l *graph.Lowering) {
 	rows, stride, classes := logitRows(l)
 	run := graph.Pick(l, logProbability[float32](stride, classes), logProbability[float64](stride, classes))
-	l.Emit("log_probability_fwd", tensor.Warps(rows), tensor.Rows(rows, 32*classes, run),
+	host := tensor.Rows(rows, 32*classes, run)
+	host.Private = 8 * sumexp.Scratch(classes)
+	l.Emit("log_probability_fwd", tensor.Warps(rows), host,
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
@@ -52,24 +54,33 @@ func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 	return rows, stride, classes
 }
 
-// logProbability computes rows lo to hi of z[label] - log sum exp z. With a stride of 0 all rows
-// have the same logits, whose sum is computed once. A label that is no class gives NaN.
+// logProbability computes rows lo to hi of z[label] - log sum exp z. A label that is no class gives
+// NaN.
 func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, logits, labels := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
-		var top, total float64
-		for row := lo; row < hi; row++ {
-			z := logits[row*stride:][:classes]
-			if row == lo || stride > 0 {
-				top, total = sumexp.Of(z)
-			}
+		labelRows(logits, stride, classes, lo, hi, tensor.Private[float64](a), func(row int, r sumexp.Row) {
 			value := math.NaN()
 			if label := labels[row]; label >= 0 && int(label) < classes {
-				value = float64(z[label]) - top - math.Log(total)
+				value = float64(logits[row*stride+int(label)]) - r.Largest - math.Log(r.Sum)
 			}
 			y[row] = T(value)
-		}
+		})
 	}
+}
+
+// labelRows calls visit for the rows of logits of labels lo to hi. With a stride of 0 all labels
+// have the same row, which is computed once.
+func labelRows[T float32 | float64](logits []T, stride, classes, lo, hi int, scratch []float64, visit func(row int, r sumexp.Row)) {
+	if stride > 0 {
+		sumexp.Rows(logits[lo*stride:hi*stride], classes, scratch, func(i int, r sumexp.Row) { visit(lo+i, r) })
+		return
+	}
+	sumexp.Rows(logits, classes, scratch, func(_ int, r sumexp.Row) {
+		for row := lo; row < hi; row++ {
+			visit(row, r)
+		}
+	})
 }
 
 // Gradients implements graph.Differentiable.
@@ -104,7 +115,9 @@ func (logProbabilityBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (logProbabilityBackward) Lower(l *graph.Lowering) {
 	rows, stride, classes := logitRows(l)
 	run := graph.Pick(l, logProbabilityGradient[float32](stride, classes), logProbabilityGradient[float64](stride, classes))
-	l.Emit("log_probability_bwd", tensor.Warps(rows), tensor.Rows(rows, 32*classes, run),
+	host := tensor.Rows(rows, 32*classes, run)
+	host.Private = 8 * sumexp.Scratch(classes)
+	l.Emit("log_probability_bwd", tensor.Warps(rows), host,
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
@@ -114,19 +127,15 @@ func logProbabilityGradient[T float32 | float64](stride, classes int) func(a *te
 	return func(a *tensor.Args, lo, hi int) {
 		dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
-		var top, total float64
-		for row := lo; row < hi; row++ {
-			z, dz := logits[row*stride:][:classes], dlogits[row*classes:][:classes]
-			if row == lo || stride > 0 {
-				top, total = sumexp.Of(z)
-			}
-			for k, v := range z {
-				share := -math.Exp(float64(v)-top) / total
+		labelRows(logits, stride, classes, lo, hi, tensor.Private[float64](a), func(row int, r sumexp.Row) {
+			dz := dlogits[row*classes:][:classes]
+			for k, e := range r.Exponentials {
+				share := -e / r.Sum
 				if int32(k) == labels[row] {
 					share++
 				}
 				dz[k] = T(share * float64(dout[row]))
 			}
-		}
+		})
 	}
 }

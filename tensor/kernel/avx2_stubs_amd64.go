@@ -277,6 +277,11 @@ func multiplyAddsAVX2(loops int)
 //go:noescape
 func widenAVX2(to *float64, from *float32, n int)
 
+// wideExpAVX2 is WideExp for a multiple of eight elements.
+//
+//go:noescape
+func wideExpAVX2(x *float64, n int, coefficients *float64)
+
 // gramTileAVX2 multiplies rows that start at a by rows that start at b, of a multiple of eight columns.
 //
 //go:noescape

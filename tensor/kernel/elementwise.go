@@ -106,13 +106,21 @@ func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
 
 // SumRows computes y[i] = sum over r of x[r stride + i], row after row.
 func SumRows[T Float](y, x []T, rows, stride int) {
-	from := sumRowsFast(y, x, rows, stride)
-	rest := y[from:]
-	clear(rest)
-	for r := range rows {
-		for i, v := range x[r*stride+from:][:len(rest)] {
-			rest[i] += v
+	i := sumRowsFast(y, x, rows, stride)
+	for ; i+4 <= len(y); i += 4 {
+		var a, b, c, d T
+		for r := range rows {
+			row := (*[4]T)(x[r*stride+i:])
+			a, b, c, d = a+row[0], b+row[1], c+row[2], d+row[3]
 		}
+		y[i], y[i+1], y[i+2], y[i+3] = a, b, c, d
+	}
+	for ; i < len(y); i++ {
+		var sum T
+		for r := range rows {
+			sum += x[r*stride+i]
+		}
+		y[i] = sum
 	}
 }
 

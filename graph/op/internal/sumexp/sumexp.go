@@ -1,17 +1,46 @@
 package sumexp
 
-import "math"
+import "github.com/pollen-ml/pollen/tensor/kernel"
 
-// Of returns the largest of z and the sum of exp(z - largest): ln sum exp(z) is top + ln total. z
-// must not be empty.
-func Of[T float32 | float64](z []T) (top, total float64) {
-	largest := z[0]
-	for _, v := range z {
-		largest = max(largest, v)
+// Row is a row of numbers z: the largest of them, Exponentials[k] = exp(z[k] - Largest), and their
+// Sum. ln sum exp(z) is Largest + ln Sum.
+type Row struct {
+	Largest, Sum float64
+	Exponentials []float64
+}
+
+// together is the number of exponentials that are computed at a time, unless rows are longer.
+const together = 256
+
+// Scratch returns the length of Rows' scratch for rows of the given width.
+func Scratch(width int) int { return max(width, together) }
+
+// Rows calls visit for each row of z, which has rows of the given width. A Row is valid until visit
+// returns.
+func Rows[T float32 | float64](z []T, width int, scratch []float64, visit func(i int, r Row)) {
+	block := max(1, together/width) // rows
+	for first := 0; first < len(z)/width; first += block {
+		some := z[first*width : min((first+block)*width, len(z))]
+		e := scratch[:len(some)]
+		var largest [together]T
+		for i := range len(some) / width {
+			row, shifted := some[i*width:][:width], e[i*width:][:width]
+			top := row[0]
+			for _, v := range row {
+				top = max(top, v)
+			}
+			largest[i] = top
+			for k, v := range row {
+				shifted[k] = float64(v) - float64(top)
+			}
+		}
+		kernel.WideExp(e)
+		for i := range len(some) / width {
+			r := Row{Largest: float64(largest[i]), Exponentials: e[i*width:][:width]}
+			for _, v := range r.Exponentials {
+				r.Sum += v
+			}
+			visit(first+i, r)
+		}
 	}
-	top = float64(largest)
-	for _, v := range z {
-		total += math.Exp(float64(v) - top)
-	}
-	return top, total
 }

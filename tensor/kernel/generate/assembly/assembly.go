@@ -61,5 +61,6 @@ func all(t target) {
 	tapProducts(t, map[int]int{vector: 6, panelColumns: 9}[t.lanes])
 	peak(t)
 	widen(t)
+	wideExp(t)
 	gram(t)
 }
