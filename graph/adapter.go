@@ -35,7 +35,7 @@ var _ gorgonia.SDOp = (*application)(nil)
 // of the float in which the op computes, or the header.
 func (a *application) checkTypes() error {
 	mixed, isMixed := a.Op.(Mixed)
-	_, isView := a.Op.(Viewer)
+	isView := isViewOf(a.Op, a.inputs)
 	for i, got := range a.types {
 		want := a.float
 		if isMixed {

@@ -272,7 +272,7 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	// The output has the builder's float, unless the op declares another type, or is a view.
 	if typed, ok := op.(Typed); ok {
 		a.dtype = typed.DType()
-	} else if _, ok := op.(Viewer); ok && len(a.types) > 0 {
+	} else if len(a.types) > 0 && isViewOf(op, a.inputs) {
 		a.dtype = a.types[0]
 	}
 	shape, err := op.Shape(a.inputs)

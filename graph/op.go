@@ -57,11 +57,16 @@ type Updater interface {
 	Updates() []int
 }
 
-// Viewer is an Op whose output is its first input with another shape. It is never lowered: the
-// output shares the input's buffer.
+// Viewer is an Op whose output is its first input with another shape, if View reports so for the
+// shapes of the inputs. It is not lowered then: the output shares the input's buffer.
 type Viewer interface {
 	Op
-	View()
+	View(in []tensor.Shape) bool
+}
+
+func isViewOf(op Op, in []tensor.Shape) bool {
+	v, ok := op.(Viewer)
+	return ok && v.View(in)
 }
 
 // Fuser is a producer that can also do the work of its only consumer while the output is still in

@@ -35,6 +35,9 @@ func lower(v *value) *Lowering {
 
 // Views are a change of shape only, and have neither launch nor memory.
 func isView(v *value) bool {
-	_, ok := v.op.(Viewer)
-	return ok
+	shapes := make([]tensor.Shape, len(v.inputs))
+	for i, in := range v.inputs {
+		shapes[i] = in.shape
+	}
+	return isViewOf(v.op, shapes)
 }

@@ -45,6 +45,12 @@ func (s Batch) check(examples int) error {
 	return nil
 }
 
+// whole reports whether a step sees all examples of a data set, which is the first input, in its
+// order: what is gathered is then the data set itself.
+func (s Batch) whole(in []tensor.Shape) bool {
+	return s.Order == Sequential && len(in) > 0 && len(in[0]) > 0 && in[0][0] == s.Size
+}
+
 // forEach calls visit(i, example) for rows lo to hi of the batch of the header's step.
 func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, example int)) {
 	n := uint64(examples)
@@ -189,13 +195,17 @@ func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *ten
 }
 
 // GatherLabels copies a step's labels from a data set: labels [N] int32, header -> [B] int32. With
-// the same Batch they belong to the images of GatherImages.
+// the same Batch they belong to the images of GatherImages. If a step sees all examples in order,
+// they are the data set's labels themselves, without a copy.
 type GatherLabels struct {
 	Batch Batch
 }
 
 // Name implements graph.Op.
 func (GatherLabels) Name() string { return "gather labels" }
+
+// View implements graph.Viewer.
+func (g GatherLabels) View(in []tensor.Shape) bool { return g.Batch.whole(in) }
 
 // DType implements graph.Typed.
 func (GatherLabels) DType() tensor.DType { return tensor.Int32 }

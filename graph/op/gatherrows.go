@@ -8,13 +8,17 @@ import (
 )
 
 // GatherRows copies a step's examples, the rows of a data set of floats: x [N ...],
-// header -> y [B ...]. It has no gradient: x is data. Regressions on tables use it.
+// header -> y [B ...]. It has no gradient: x is data. Regressions on tables use it. If a step sees
+// all examples in order, y is x itself, without a copy.
 type GatherRows struct {
 	Batch Batch
 }
 
 // Name implements graph.Op.
 func (GatherRows) Name() string { return "gather rows" }
+
+// View implements graph.Viewer.
+func (g GatherRows) View(in []tensor.Shape) bool { return g.Batch.whole(in) }
 
 // InputType implements graph.Mixed.
 func (GatherRows) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Uint64}[i] }
