@@ -10,6 +10,7 @@ import (
 type Args struct {
 	launch    *Launch
 	base      [arenas][]byte
+	group     [][arenas][]byte // of the chains that a Joint's kernel works on
 	workspace []byte
 	private   []byte
 
@@ -20,14 +21,18 @@ type Args struct {
 	localOffsets []int    // of each argument in local, -1 if in an arena; nil if none is local
 }
 
+// SliceOf returns all elements of the i-th argument's buffer for one of the chains that a [Joint]'s
+// kernel computes, counted from 0.
+func SliceOf[T Element](a *Args, chain, i int) []T {
+	b := a.launch.buffer(i, DTypeOf[T]())
+	return cast[T](a.group[chain][b.Arena][b.Offset:], b.Elements)
+}
+
 // Slice returns the elements of the i-th argument's buffer: all of them, or the row tile's if the
 // launch owns the buffer. It panics if the argument is not a buffer of T, which is a bug in a
 // lowering.
 func Slice[T Element](a *Args, i int) []T {
-	b := a.launch.Arguments[i].Buffer
-	if b == nil || b.DType != DTypeOf[T]() {
-		panic(fmt.Sprintf("tensor: %s: argument %d is %v, not a buffer of %v", a.launch.Kernel, i, b, DTypeOf[T]()))
-	}
+	b := a.launch.buffer(i, DTypeOf[T]())
 	if a.rowTile == nil || !a.rowTile.Owns(i, b) {
 		return cast[T](a.base[b.Arena][b.Offset:], b.Elements)
 	}
@@ -36,6 +41,15 @@ func Slice[T Element](a *Args, i int) []T {
 		return cast[T](a.local[a.localOffsets[i]:], (a.hi-a.lo)*row)
 	}
 	return cast[T](a.base[b.Arena][b.Offset+a.lo*row*b.DType.Size():], (a.hi-a.lo)*row)
+}
+
+// buffer returns the buffer of argument i, whose type must be dtype.
+func (l *Launch) buffer(i int, dtype DType) *Buffer {
+	b := l.Arguments[i].Buffer
+	if b == nil || b.DType != dtype {
+		panic(fmt.Sprintf("tensor: %s: argument %d is %v, not a buffer of %v", l.Kernel, i, b, dtype))
+	}
+	return b
 }
 
 // Workspace returns the memory shared by the launch's tiles. In a row tile of the first phase it is

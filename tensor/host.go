@@ -19,7 +19,10 @@ import (
 //     tiles of each launch.
 //
 // For example, 8 chains on 4 threads run as 4 chains at a time; 1 chain on 4 threads runs each
-// convolution on all 4.
+// convolution on all 4. If chains share an operand of a product, a thread runs a group of them
+// instead of one, launch by launch, and reads the operand once for all, see [Joint]. A single group
+// of no fewer chains than threads is run by all threads: together where its chains are computed at
+// once, and otherwise each runs some of them.
 type Host struct {
 	mu   sync.Mutex // held while a workload uses the threads
 	pool *pool
@@ -56,24 +59,28 @@ type hostRunner struct {
 	shared    []byte
 	chains    [][]byte
 	kept      [][]byte // the chains' memory at the last Keep
-	scratch   [][]byte // one per worker that runs whole chains
+	scratch   [][]byte // one for each chain of a group, of every worker that runs a group of its own
 	workspace [][]byte // one per such worker
 	private   [][]byte // one per worker: memory of a single tile
 	local     [][]byte // one per worker: intermediates of a fused stage
 	args      []Args   // one per worker
 
-	stages  []fusedStage
-	offsets []int // of each launch's workspace; those of one stage do not overlap
+	stages   []fusedStage
+	offsets  []int // of each launch's workspace; those of one stage do not overlap
+	groups   []chainGroup
+	together int  // the most chains of a group
+	lockstep bool // whether all workers run the only group
 
-	remaining []remaining  // per chain, when workers run whole chains
-	claimed   atomic.Int64 // chains claimed so far by a worker that runs them to the end
+	remaining []remaining  // per group, when workers run whole chains
+	claimed   atomic.Int64 // groups claimed so far by a worker that runs them to the end
 	phase     *Phase       // the phase whose tiles the workers are running
 	stage     *fusedStage  // the stage whose items the workers are running
+	segment   []fusedStage // the stages that they are running, chain by chain
 	closed    bool
 
 	memory memory // of all of the above; valid while the runner is reachable
 
-	chainWork, tileWork, itemWork func(worker, item int)
+	groupWork, chainWork, tileWork, itemWork func(worker, item int)
 }
 
 // hostLayout is the division of a workload on the host: its stages, and the sizes of the memory
@@ -81,8 +88,11 @@ type hostRunner struct {
 type hostLayout struct {
 	stages                     []fusedStage
 	offsets                    []int // of each launch's workspace
-	slots                      int   // copies of Scratch and of the workspace
-	workspace, private, passed int   // bytes of each copy
+	groups                     []chainGroup
+	together                   int  // the most chains of a group
+	lockstep                   bool // whether all workers run the only group
+	slots, scratch             int  // copies of the workspace and of Scratch
+	workspace, private, passed int  // bytes of each copy
 }
 
 // layout plans the memory of a workload on the host's threads.
@@ -91,6 +101,23 @@ func (h *Host) layout(s Workload) hostLayout {
 	l := hostLayout{slots: 1}
 	if s.Chains >= workers {
 		l.slots, workers = workers, 1 // each runs whole chains
+	}
+	l.lockstep = l.slots > 1 && inLockstep(s.Launches, s.Chains)
+	if l.lockstep {
+		l.groups = groupChains(s.Launches, s.Chains, 1)
+	} else {
+		l.groups = groupChains(s.Launches, s.Chains, l.slots)
+	}
+	for _, g := range l.groups {
+		l.together = max(l.together, g.end-g.first)
+		for i := range g.joint {
+			l.workspace = max(l.workspace, Align(g.joint[i].Workspace))
+			l.private = max(l.private, g.joint[i].Private)
+		}
+	}
+	l.scratch = l.together
+	if !l.lockstep {
+		l.scratch *= l.slots
 	}
 	l.stages, l.offsets = fuseLaunches(s.Launches, workers), make([]int, len(s.Launches))
 	for _, g := range l.stages {
@@ -113,7 +140,7 @@ func (h *Host) Size(s Workload) (Footprint, error) {
 	if s.Keeps {
 		copies *= 2
 	}
-	return Footprint{Host: Align(s.Bytes[Shared]) + copies*Align(s.Bytes[Chain]) + l.slots*(Align(s.Bytes[Scratch])+Align(l.workspace)) +
+	return Footprint{Host: Align(s.Bytes[Shared]) + copies*Align(s.Bytes[Chain]) + l.scratch*Align(s.Bytes[Scratch]) + l.slots*Align(l.workspace) +
 		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
 }
 
@@ -136,14 +163,17 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		host:      h,
 		launches:  s.Launches,
 		args:      make([]Args, h.pool.workers),
-		remaining: make([]remaining, s.Chains),
+		remaining: make([]remaining, len(l.groups)),
 		stages:    l.stages,
 		offsets:   l.offsets,
+		groups:    l.groups,
+		together:  l.together,
+		lockstep:  l.lockstep,
 	}
 	r.memory = newMemory(r)
 	r.shared = r.memory.bytes(s.Bytes[Shared])
 	r.chains = r.memory.slices(s.Chains, s.Bytes[Chain])
-	r.scratch = r.memory.slices(l.slots, s.Bytes[Scratch])
+	r.scratch = r.memory.slices(l.scratch, s.Bytes[Scratch])
 	r.workspace = r.memory.slices(l.slots, l.workspace)
 	r.private = r.memory.slices(h.pool.workers, l.private)
 	r.local = r.memory.slices(h.pool.workers, l.passed)
@@ -154,7 +184,10 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		r.Close()
 		return nil, err
 	}
-	r.chainWork = r.runChains
+	for w := range r.args {
+		r.args[w].group = make([][arenas][]byte, 0, l.together)
+	}
+	r.groupWork, r.chainWork = r.runGroups, r.runSegment
 	r.tileWork = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
 	r.itemWork = func(worker, item int) { r.runItem(&r.args[worker], 0, r.stage, item) }
 	return r, nil
@@ -190,145 +223,57 @@ func (r *hostRunner) Run(steps int) error {
 	if r.closed || r.host.pool.closed.Load() {
 		return errors.New("tensor: host: Run called after Close")
 	}
-	// A single worker does the same work below without claiming chains.
-	if workers := r.host.pool.workers; workers > 1 && len(r.chains) >= workers {
-		for chain := range r.remaining {
-			r.remaining[chain].steps.Store(int32(steps))
+	if r.lockstep {
+		for range steps {
+			r.stepTogether(&r.groups[0])
 		}
-		r.claimed.Store(0)
-		r.host.pool.run(workers, r.chainWork)
 		return nil
 	}
-	for chain := range r.chains {
+	// A single worker does the same work below without claiming groups.
+	if workers := r.host.pool.workers; workers > 1 && len(r.chains) >= workers {
+		for group := range r.remaining {
+			r.remaining[group].steps.Store(int32(steps))
+		}
+		r.claimed.Store(0)
+		r.host.pool.run(workers, r.groupWork)
+		return nil
+	}
+	for i := range r.groups {
 		for range steps {
-			for i := range r.stages {
-				r.parallelStage(&r.stages[i], chain)
+			for s := range r.stages {
+				r.parallelStage(&r.stages[s], &r.groups[i])
 			}
 		}
 	}
 	return nil
 }
 
-// sharedChains is the number of chains per worker, counted from the last, that workers run a few
-// steps at a time. Chains before them are run to the end by one worker, because finding the chain
-// with the most remaining steps means looking at every candidate.
-const sharedChains = 4
-
-// timeSlice is the number of steps that a worker runs of a chain before it takes another one. It is
-// small, so that all workers finish at nearly the same time.
-const timeSlice = 8
-
-// remaining is the work that a chain still has in a Run.
-type remaining struct {
-	taken atomic.Bool // whether a worker is running the chain
-	steps atomic.Int32
-}
-
-// runChains is the work of one worker: it runs whole chains while more than sharedChains per worker
-// are left. Then it repeatedly runs a time slice of the chain with the most remaining steps, until
-// the only chains with steps left are being run by other workers.
-func (r *hostRunner) runChains(worker, _ int) {
-	whole := max(0, len(r.chains)-sharedChains*len(r.args))
-	for chain := int(r.claimed.Add(1)) - 1; chain < whole; chain = int(r.claimed.Add(1)) - 1 {
-		for range r.remaining[chain].steps.Load() {
-			r.stepChain(worker, chain)
+// parallelStage runs a stage of a group's chains on all workers.
+func (r *hostRunner) parallelStage(s *fusedStage, g *chainGroup) {
+	if joint := g.kernel(s.from); joint != nil {
+		for w := range r.args {
+			r.bindGroup(&r.args[w], w, 0, g)
 		}
-	}
-	for {
-		next, most := -1, int32(0)
-		for chain := whole; chain < len(r.remaining); chain++ {
-			if left := r.remaining[chain].steps.Load(); left > most && !r.remaining[chain].taken.Load() {
-				next, most = chain, left
-			}
-		}
-		if next < 0 {
-			return
-		}
-		if !r.remaining[next].taken.CompareAndSwap(false, true) {
-			continue
-		}
-		// Another worker may have run the chain's last steps since left was read above.
-		left := r.remaining[next].steps.Load()
-		steps := min(left, timeSlice)
-		for range steps {
-			r.stepChain(worker, next)
-		}
-		r.remaining[next].steps.Store(left - steps)
-		r.remaining[next].taken.Store(false)
-	}
-}
-
-// stepChain runs one step of a chain on one worker.
-func (r *hostRunner) stepChain(worker, chain int) {
-	a := &r.args[worker]
-	r.bindChain(a, worker, worker, chain)
-	for g := range r.stages {
-		s := &r.stages[g]
-		if s.tiles == nil {
-			r.runPhases(a, worker, s.from, r.launches[s.from].Host.Phases)
-			continue
-		}
-		for i := s.from; i < s.to; i++ {
-			r.runPhases(a, worker, i, r.launches[i].Host.prologue())
-		}
-		for item := range len(s.items) - 1 {
-			r.runItem(a, worker, s, item)
-		}
-		for i := s.from; i < s.to; i++ {
-			r.runPhases(a, worker, i, r.launches[i].Host.epilogue())
-		}
-	}
-}
-
-// runPhases runs phases of a launch on one worker.
-func (r *hostRunner) runPhases(a *Args, slot, launch int, phases []Phase) {
-	r.bindLaunch(a, slot, launch)
-	for _, phase := range phases {
-		for tile := range phase.Tiles {
-			phase.Run(a, tile)
-		}
-	}
-}
-
-// runItem runs the row tiles of one item of a fused stage: for each tile, all launches of the
-// stage.
-func (r *hostRunner) runItem(a *Args, slot int, s *fusedStage, item int) {
-	for n := s.items[item]; n < s.items[item+1]; n++ {
-		for i := s.from; i < s.to; i++ {
-			r.bindLaunch(a, slot, i)
-			a.localOffsets = s.localOffsets[i-s.from]
-			rows := s.ratios[i-s.from]
-			r.launches[i].Host.RowTile.Handle(a, s.tiles[n]*rows, s.tiles[n+1]*rows)
-			a.localOffsets = nil
-		}
-	}
-}
-
-// parallelStage runs a stage of a chain on all workers.
-func (r *hostRunner) parallelStage(s *fusedStage, chain int) {
-	if s.tiles == nil {
-		r.parallelLaunch(s.from, chain)
+		r.parallelPhases(s.from, joint.Phases)
 		return
 	}
-	for w := range r.args {
-		r.bindChain(&r.args[w], w, 0, chain)
+	for chain := g.first; chain < g.end; chain++ {
+		for w := range r.args {
+			r.bindChain(&r.args[w], w, chain-g.first, chain)
+		}
+		if s.tiles == nil {
+			r.parallelPhases(s.from, r.launches[s.from].Host.Phases)
+			continue
+		}
+		for i := s.from; i < s.to; i++ {
+			r.parallelPhases(i, r.launches[i].Host.prologue())
+		}
+		r.stage = s
+		r.host.pool.run(len(s.items)-1, r.itemWork)
+		for i := s.from; i < s.to; i++ {
+			r.parallelPhases(i, r.launches[i].Host.epilogue())
+		}
 	}
-	for i := s.from; i < s.to; i++ {
-		r.parallelPhases(i, r.launches[i].Host.prologue())
-	}
-	r.stage = s
-	r.host.pool.run(len(s.items)-1, r.itemWork)
-	for i := s.from; i < s.to; i++ {
-		r.parallelPhases(i, r.launches[i].Host.epilogue())
-	}
-}
-
-// parallelLaunch runs one launch of a chain on all workers.
-func (r *hostRunner) parallelLaunch(i, chain int) {
-	for w := range r.args {
-		r.bindChain(&r.args[w], w, 0, chain)
-	}
-	r.parallelPhases(i, r.launches[i].Host.Phases)
 }
 
 // parallelPhases runs phases of a launch on all workers, with a barrier after each.
@@ -345,7 +290,7 @@ func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 	}
 }
 
-// bindLaunch points a worker's arguments at a launch and at the launch's part of the slot's
+// bindLaunch points a worker's arguments at a launch and at the launch's part of a slot of the
 // workspace.
 func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 	a.launch = &r.launches[launch]
@@ -366,8 +311,11 @@ func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
 	if closed := r.closed || r.host.pool.closed.Load(); closed || chain < 0 || chain >= len(r.chains) {
 		return errors.Errorf("tensor: host: Step: chain must be in [0, %d), got %d (closed: %v)", len(r.chains), chain, closed)
 	}
+	for w := range r.args {
+		r.bindChain(&r.args[w], w, 0, chain)
+	}
 	for i := range r.launches {
-		r.parallelLaunch(i, chain)
+		r.parallelPhases(i, r.launches[i].Host.Phases)
 		if err := visit(i); err != nil {
 			return err
 		}

@@ -122,6 +122,17 @@ type HostKernel struct {
 	Workspace int     // bytes shared by all tiles of a launch; undefined when it starts, kept between phases
 	Private   int     // bytes for one tile; undefined when the tile starts
 	RowTile   RowTile // lets the launch be fused with its neighbours, if Rows is not 0
+	Joint     Joint   // lets the launch compute several chains at once, if Chains is above 1
+}
+
+// Joint is the work of a launch for several chains at once, which pays where they share an operand:
+// the products of a data set with each chain's weights are one product with the weights of all,
+// which reads the data once. The bits must be the same as chain by chain. A launch has a Joint or a
+// RowTile, not both.
+type Joint struct {
+	Chains int                         // how many chains at once are worthwhile
+	Bytes  int                         // of the operand that they share
+	Kernel func(chains int) HostKernel // for a number of chains; its phases find their buffers by [SliceOf]
 }
 
 // Phase is a number of tiles and the function that computes one of them. Run must not allocate.

@@ -93,6 +93,11 @@ func TestUnclosedRunner(t *testing.T) {
 	t.Error("a runner that is unreachable keeps its memory")
 }
 
+func jointWorkload(chains, bytes int) Workload {
+	s, _ := newJointTally(chains, 4, bytes)
+	return s.schedule
+}
+
 // Size is the sum of what Load allocates.
 func TestSize(t *testing.T) {
 	for _, threads := range []int{1, 2, 3} {
@@ -100,6 +105,8 @@ func TestSize(t *testing.T) {
 		for _, w := range []Workload{
 			{Bytes: [arenas]int{Shared: 1000, Chain: 77, Scratch: 5000}, Chains: 1},
 			{Bytes: [arenas]int{Shared: 1000, Chain: 77, Scratch: 5000}, Chains: 5, Keeps: true},
+			jointWorkload(9, 0),
+			jointWorkload(4, lockstepBytes),
 		} {
 			r, err := host.Load(w)
 			if err != nil {

@@ -89,6 +89,7 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		stem = "matmul_bias_fwd"
 	}
 	host := hostRoutine(l, plan, err, at)
+	host.Joint = m.joint(l, g)
 	if m.mask {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_mask_fwd"

@@ -145,7 +145,7 @@ func checkRowTiles(t *testing.T, graphOf func(b *graph.Builder, parameter func(s
 			t.Fatal(err)
 		}
 		for i, g := range append(gradients, x) {
-			all = append(all, readOutput(t, s, tensor.Float32, fmt.Sprint("o", i), graph.ShapeOf(g)))
+			all = append(all, readOutput(t, s, tensor.Float32, fmt.Sprint("o", i), 0, graph.ShapeOf(g)))
 		}
 		return all
 	}

@@ -95,24 +95,24 @@ func (c trial) compute(t *testing.T, dtype tensor.DType, threads int, values [][
 	if allocations := testing.AllocsPerRun(3, func() { s.Run(1) }); allocations > 0 {
 		t.Errorf("%v: %v allocations in a step", dtype, allocations)
 	}
-	o := outcome{y: readOutput(t, s, dtype, names[y], graph.ShapeOf(y))}
+	o := outcome{y: readOutput(t, s, dtype, names[y], 0, graph.ShapeOf(y))}
 	for _, g := range gradients {
-		o.gradients = append(o.gradients, readOutput(t, s, dtype, names[g], graph.ShapeOf(g)))
+		o.gradients = append(o.gradients, readOutput(t, s, dtype, names[g], 0, graph.ShapeOf(g)))
 	}
 	return o
 }
 
-func readOutput(t *testing.T, s *graph.Session, dtype tensor.DType, name string, shape tensor.Shape) []float64 {
+func readOutput(t *testing.T, s *graph.Session, dtype tensor.DType, name string, chain int, shape tensor.Shape) []float64 {
 	t.Helper()
 	wide := make([]float64, shape.Elements())
 	if dtype == tensor.Float64 {
-		if err := graph.Read(s, name, 0, 0, wide); err != nil {
+		if err := graph.Read(s, name, chain, 0, wide); err != nil {
 			t.Fatal(err)
 		}
 		return wide
 	}
 	narrow := make([]float32, len(wide))
-	if err := graph.Read(s, name, 0, 0, narrow); err != nil {
+	if err := graph.Read(s, name, chain, 0, narrow); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range narrow {
