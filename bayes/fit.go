@@ -46,13 +46,12 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if err := checkBeforePilot(spec, data, dir); err != nil {
 		return nil, err
 	}
-	if asked.needsPilot(spec) {
-		epochs, err := spec.pilotEpochs(ctx, data.Train, e)
+	if asked.needsPilot(spec, data.Train.Len()) {
+		piloted, err := asked.piloted(ctx, spec, data.Train, e)
 		if err != nil {
 			return nil, err
 		}
-		asked.Epochs = epochs
-		spec = asked.recommendedFor(data.Train, e)
+		spec = piloted.recommendedFor(data.Train, e)
 	}
 	spec, err := spec.decided(ctx, data.Train, e)
 	if err != nil {

@@ -24,6 +24,12 @@ const (
 	shortestCycle = 100
 	longestCycle  = 250
 
+	// A pilot compares mirrored images with others if there are minMirrored, since a fifth of fewer
+	// tells too little. It takes at most maxMirrored of them, and makes two chains each.
+	minMirrored     = 2500
+	maxMirrored     = 5000
+	mirroringChains = 2
+
 	recommendedPatience   = 200 // steps
 	recommendedBurnIn     = 0.9 // of a cycle
 	recommendedSamples    = 32  // of all chains

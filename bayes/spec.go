@@ -55,8 +55,9 @@ type Spec struct {
 	// langevin.Gaussian(0.6), Weights Equal, and Augment shifts images, unless these are given or
 	// do not fit with what is given. For example, there is no cycle with a Schedule, a BurnIn or
 	// Keep. On fewer than 2500 images, Epochs is what a pilot finds: a cycle as long as the warm
-	// start of the first chain takes to be best, of 100 to 250 steps. For the head of a frozen ONNX
-	// network the method is Auto.
+	// start of the first chain takes to be best, of 100 to 250 steps. On more, a pilot finds
+	// whether Augment mirrors images, too. For the head of a frozen ONNX network the method is
+	// Auto.
 	Method Method
 
 	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this

@@ -75,6 +75,8 @@ type warmUp struct {
 	epochs    int // made and scored
 	done      bool
 	chains    []warmChain
+
+	predicted func(chain int, probabilities []float32) // what a chain predicts for the images held out; may be nil
 }
 
 // warmChain is what is kept of a chain: its best parameters so far, in the order of the program's,

@@ -109,7 +109,7 @@ func (w *warmUp) abandon(t *training) (failed int, err error) {
 			return 0, err
 		}
 		c.epoch, c.best = 0, weightsOf(initial)
-		if c.loss, c.accuracy, err = w.scores(initial); err != nil {
+		if c.loss, c.accuracy, err = w.scores(i, initial); err != nil {
 			return 0, err
 		}
 	}
@@ -210,7 +210,7 @@ func (w *warmUp) score(t *training, epoch int) error {
 		if err != nil {
 			return err
 		}
-		loss, accuracy, err := w.scores(state)
+		loss, accuracy, err := w.scores(i, state)
 		if isNotFinite(err) && epoch > 0 {
 			loss, accuracy, err = c.loss, c.accuracy, w.halve(t, i, state.Step, err)
 		}
@@ -235,10 +235,13 @@ func weightsOf(s samples.Sample) (weights [][]float32) {
 }
 
 // scores returns the mean negative log-likelihood and the accuracy on the images held out.
-func (w *warmUp) scores(state samples.Sample) (loss, accuracy float64, err error) {
+func (w *warmUp) scores(chain int, state samples.Sample) (loss, accuracy float64, err error) {
 	p := make([]float32, w.heldOut.Len()*w.predictor.Classes())
 	if err := w.predictor.Predict(state, p); err != nil {
 		return 0, 0, err
+	}
+	if w.predicted != nil {
+		w.predicted(chain, p)
 	}
 	loss, accuracy = measure.Scores(p, w.heldOut.Labels)
 	return loss, accuracy, nil

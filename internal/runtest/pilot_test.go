@@ -3,6 +3,7 @@ package runtest
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -75,6 +77,72 @@ func TestPilotLimits(t *testing.T) {
 		if _, epochs, remark := piloted(t, c.spec, with(t, 1)); epochs != c.want {
 			t.Errorf("%s: %d epochs, want %d: %s", name, epochs, c.want, remark)
 		}
+	}
+}
+
+// spots are images of noise with two faint bright spots, which are the upper or the lower corners,
+// as the class is. If left is set, the class is 1 for images with another spot in the middle of the
+// left edge, and 0 for those with one on the right.
+func spots(t *testing.T, n int, left bool) *datasets.Dataset {
+	t.Helper()
+	const side, bright = 16, 10
+	random := rand.New(rand.NewPCG(1, 2))
+	images, labels := make([]byte, n*side*side), make([]int32, n)
+	for i := range labels {
+		image, lower, right := images[i*side*side:][:side*side], random.IntN(2), random.IntN(2)
+		for k := range image {
+			image[k] = byte(random.IntN(200))
+			y, x := k/side, k%side
+			if y/13 == lower && (y < 3 || y >= 13) && (x < 3 || x >= 13) || left && y/3 == 2 && (x < 3 || x >= 13) && x/13 == right {
+				image[k] += bright
+			}
+		}
+		labels[i] = int32(lower)
+		if left {
+			labels[i] = int32(1 - right)
+		}
+	}
+	d, err := datasets.New("spots", images, labels, 1, side, side, nil)
+	must(t, err)
+	return d
+}
+
+// TestMirroringPilot: images are mirrored where that helps, in each part of a run, and not where
+// the class depends on the side, or Augment is given.
+func TestMirroringPilot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes four runs")
+	}
+	spec := bayes.Spec{Network: "mlp-20", Chains: 1, Epochs: 1, Samples: 1}
+	mirrored := func(data *datasets.Dataset, spec bayes.Spec) (flip bool, remark string) {
+		observe := bayes.WithObserver(func(e bayes.Event) {
+			if strings.HasPrefix(e.Remark, "pilot") {
+				remark += e.Remark
+			}
+		})
+		return fit(t, spec, trainOn(data), with(t, 2), observe).Manifest().Spec.Augment.Flip, remark
+	}
+	upper := spots(t, 2500, false)
+	flip, remark := mirrored(upper, spec)
+	if !flip || !strings.HasSuffix(remark, "so images are mirrored at random (--augment)") {
+		t.Errorf("upper or lower half: mirrored %v, remark %q", flip, remark)
+	}
+	part := spec
+	part.FirstChain = 3
+	if flip, again := mirrored(upper, part); !flip || again != remark {
+		t.Errorf("a part of the run: mirrored %v, remark %q, the first part's %q", flip, again, remark)
+	}
+	if flip, remark := mirrored(spots(t, 2500, true), spec); flip || !strings.HasSuffix(remark, "so images are not mirrored (--augment)") {
+		t.Errorf("left or right half: mirrored %v, remark %q", flip, remark)
+	}
+	given := spec
+	given.Augment = &bayes.Augment{Shift: 1}
+	if flip, remark := mirrored(upper, given); flip || remark != "" {
+		t.Errorf("with Augment: mirrored %v, remark %q", flip, remark)
+	}
+	few, _ := upper.Slice(0, 2499)
+	if _, remark := mirrored(few, spec); remark != "" {
+		t.Errorf("of 2499 images: remark %q", remark)
 	}
 }
 
