@@ -59,7 +59,8 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 		j.command = "fit" + dataFlags(m) + into
 		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
 	case m.Teacher != nil:
-		j.command, j.cost = fmt.Sprintf("distil %s%s --epochs %d%s", shellQuoted(m.Spec.Teacher), distilOptions(m), 2*m.Spec.Epochs, into), 2
+		j.command, j.cost = distilAgain(m)
+		j.command += into
 	case m.Spec.Chains == 1:
 		j.command, j.cost = again+" --chains 4"+into, 4
 	case m.Spec.Cycles == 1: // a longer cycle is sampled at larger steps, and finds no other solutions
@@ -68,6 +69,30 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 		j.command, j.cost = fmt.Sprintf("%s --epochs %d%s", again, 2*m.Spec.Epochs, into), 2
 	}
 	return j
+}
+
+// maxAdviceNetworks is the number of copies of a teacher's network that is advised at most.
+const maxAdviceNetworks = 4
+
+// distilAgain returns the command that would make a distilled run better, and how many times as long
+// it would take: more copies of the teacher's network instead of one, or else twice the epochs.
+func distilAgain(m bayes.Manifest) (command string, cost float64) {
+	command, epochs := "distil "+shellQuoted(m.Spec.Teacher), m.Spec.Epochs
+	cost = 2
+	networks := 0
+	if m.Spec.Method.(bayes.Distillation).Networks == 1 {
+		if teacher, err := bayes.Open(m.Spec.Teacher); err == nil { // it may have been moved
+			spec := teacher.Manifest().Spec
+			networks = min(maxAdviceNetworks, spec.Chains*max(1, spec.Cycles))
+		}
+	}
+	if networks > 1 {
+		command += fmt.Sprintf(" --networks %d", networks)
+		cost = float64(networks)
+	} else {
+		epochs *= 2
+	}
+	return fmt.Sprintf("%s%s --epochs %d", command, distilOptions(m), epochs), cost
 }
 
 // distilOptions returns the flags of a distilled run's network, method and data.
