@@ -74,8 +74,8 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 // maxAdviceNetworks is the number of copies of a teacher's network that is advised at most.
 const maxAdviceNetworks = 4
 
-// distilAgain returns the command that would make a distilled run better, and how many times as long
-// it would take: more copies of the teacher's network instead of one, or else twice the epochs.
+// distilAgain returns the command that would make a distilled run better, and how many times as
+// long it would take: more copies of the teacher's network instead of one, or else twice the epochs.
 func distilAgain(m bayes.Manifest) (command string, cost float64) {
 	command, epochs := "distil "+shellQuoted(m.Spec.Teacher), m.Spec.Epochs
 	cost = 2
