@@ -36,6 +36,10 @@ func FallbackText(sets *evaluate.Sets, name func(class int) string) string {
 		"which promises nothing for each of them: %s", sets.Level, strings.Join(classes, ", "))
 }
 
+// subjectsInFull is the number of subjects that have all columns in the table of classes. With more
+// of them it would be wider than a page, and has recall and coverage only.
+const subjectsInFull = 2
+
 // classesShown is the number of classes in the table of classes.
 const classesShown = 30
 
@@ -135,28 +139,46 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		entries[k].worst = value(slices.MinFunc(entries[k].rows, func(a, b ClassRow) int { return cmp.Compare(value(a), value(b)) }))
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.worst, b.worst) })
-	columns := []Column{{"images", "%.0f"}}
+	columns, full := []Column{{"images", "%.0f"}}, len(subjects) <= subjectsInFull
 	for _, s := range subjects {
 		prefix := ""
 		if len(subjects) > 1 {
 			prefix = s.Name + ", "
 		}
-		columns = append(columns, Column{prefix + "precision", "%.3f"}, Column{prefix + "recall", "%.3f"}, Column{prefix + "F1", "%.3f"})
+		recall, coverage := Column{prefix + "recall", "%.3f"}, Column{prefix + "coverage", "%.3f"}
+		if full {
+			columns = append(columns, Column{prefix + "precision", "%.3f"}, recall, Column{prefix + "F1", "%.3f"})
+		} else {
+			columns = append(columns, recall)
+		}
 		if covered {
-			columns = append(columns, Column{prefix + "coverage", "%.3f"}, Column{prefix + "set size", "%.2f"})
+			columns = append(columns, coverage)
+		}
+		if covered && full {
+			columns = append(columns, Column{prefix + "set size", "%.2f"})
 		}
 	}
 	if n := len(entries); n > classesShown {
 		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))
 		entries = entries[:classesShown]
 	}
+	if !full {
+		texts = append(texts, "Precision, F1 and sizes of sets are in the output of pollen eval --json.")
+	}
 	table := NewTable("class", columns...)
 	for _, e := range entries {
 		cells := []any{float64(e.rows[0].Examples)}
 		for _, row := range e.rows {
-			cells = append(cells, row.Precision, row.Recall, row.F1)
+			if full {
+				cells = append(cells, row.Precision, row.Recall, row.F1)
+			} else {
+				cells = append(cells, row.Recall)
+			}
 			if covered {
-				cells = append(cells, *row.Coverage, *row.SetSize)
+				cells = append(cells, *row.Coverage)
+			}
+			if covered && full {
+				cells = append(cells, *row.SetSize)
 			}
 		}
 		if err := table.Add(e.rows[0].Name, cells...); err != nil {

@@ -85,6 +85,14 @@ tulip       20      1.000   1.000  1.000     1.000      1.00
 	if err := section.Table.WriteText(&b); err != nil || !strings.HasPrefix(b.String(), header) || len(section.Text) != 1 {
 		t.Errorf("table of two runs, one without calibration:\n%s%q, %v", b.String(), section.Text, err)
 	}
+	if section, err = ClassSection([]Subject{s, rareSubject(t, "b"), rareSubject(t, "c")}); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	const narrow = "class   images  a, recall  a, coverage  b, recall  b, coverage  c, recall  c, coverage\n"
+	if err := section.Table.WriteText(&b); err != nil || !strings.HasPrefix(b.String(), narrow) || len(section.Text) != 4 {
+		t.Errorf("table of three runs:\n%s%q, %v", b.String(), section.Text, err)
+	}
 	s.In.Labels = nil
 	if section, err := ClassSection([]Subject{s}); section != nil || err != nil {
 		t.Errorf("without labels: %v, %v, want no section", section, err)

@@ -75,7 +75,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 const maxAdviceNetworks = 4
 
 // distilAgain returns the command that would make a distilled run better, and how many times as
-// long it would take: more copies of the teacher's network instead of one, or else twice the epochs.
+// long it would take: more copies of the teacher's network instead of one, or twice the epochs.
 func distilAgain(m bayes.Manifest) (command string, cost float64) {
 	command, epochs := "distil "+shellQuoted(m.Spec.Teacher), m.Spec.Epochs
 	cost = 2
