@@ -14,7 +14,7 @@ import (
 
 // Options configures a Server. The zero value has suitable defaults.
 type Options struct {
-	Batch int           // images per forward pass, see bayes.Run.Predictor; 0 is 8
+	Batch int           // images per forward pass, also of a request with fewer, see bayes.Run.Predictor; 0 is 2
 	Wait  time.Duration // longest time that a batch waits for the images of other requests; 0 is 2 ms, negative is none
 	Queue int           // maximum number of waiting images; 0 is 512
 
@@ -84,7 +84,7 @@ func (o Options) resolve() (Options, error) {
 		value           *int
 		standard, limit int
 	}{
-		{"Batch", &o.Batch, 8, 1 << 16},
+		{"Batch", &o.Batch, 2, 1 << 16},
 		{"Queue", &o.Queue, 512, 1 << 20},
 		{"MaxImages", &o.MaxImages, 64, 1 << 16},
 		{"MaxBody", &o.MaxBody, 16 << 20, 1 << 30},

@@ -63,7 +63,7 @@ func serveCommand(c *console) *cobra.Command {
 	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; \":8080\" listens on all interfaces")
 	s.guarantees.bindLevels(f)
 	s.guarantees.bind(f)
-	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass (default 8)")
+	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass, also of a request with fewer; more raise throughput and latency (default 2)")
 	f.IntVar(&s.options.MaxBody, "max-body", 0, "maximum bytes of a request (default 16 MiB)")
 	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "maximum pixels of an image (default 25 million)")
 	f.DurationVar(&s.options.Timeout, "timeout", 0, "maximum time to receive a request, and again to answer it (default 20s)")
