@@ -140,6 +140,9 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len()); err != nil {
 		return nil, err
 	}
+	if err := checkNetwork(t.trained, t.inputs, t.data.Classes); err != nil {
+		return nil, err
+	}
 	t.warmUp, err = t.newWarmUp()
 	t.halves = t.warmUp != nil && t.spec.Cycles > 0 && t.spec.Anchor == 0 && len(t.spec.Temperatures) == 0
 	return t, err
@@ -254,9 +257,6 @@ func (t *training) remarkClassWeights() {
 // graph returns the graph of a step. The network is built within Float32 even if the graph is
 // Float64, see dtype.
 func (t *training) graph() (*graph.Builder, error) {
-	if err := checkNetwork(t.trained, t.inputs, t.data.Classes); err != nil {
-		return nil, err
-	}
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
 	traits := t.kind.traits()

@@ -20,6 +20,9 @@ func Check(network Layer, input tensor.Shape, classes int) error {
 		if all := b.Applications(); len(all) > 0 {
 			last = "the last layer is " + scopeOf(all[len(all)-1])
 		}
+		if len(got) == 2 {
+			last += "; in a file, its outputs can be the word classes"
+		}
 		return errors.Errorf("layers: network on inputs %v: output must have shape %s, got %s; %s", input, batchOf(want), batchOf(got), last)
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 		{Sequential{Conv2D{Filters: 8, Kernel: 3}, Linear{Outputs: 10}}, tensor.Shape{3, 8, 8},
 			"layers: network on inputs [3 8 8]: layers: linear1: input must have shape [B I], which a Flatten makes of images, got [B 8 6 6]"},
 		{Sequential{Flatten{}, Linear{Outputs: 5}}, tensor.Shape{3, 8, 8},
-			"layers: network on inputs [3 8 8]: output must have shape [B 10], got [B 5]; the last layer is linear1"},
+			"layers: network on inputs [3 8 8]: output must have shape [B 10], got [B 5]; the last layer is linear1; in a file, its outputs can be the word classes"},
 		{Sequential{Conv2D{Filters: 10, Kernel: 3}}, tensor.Shape{3, 8, 8},
 			"layers: network on inputs [3 8 8]: output must have shape [B 10], got [B 10 6 6]; the last layer is conv1"},
 		{Sequential{}, tensor.Shape{3, 8, 8},
