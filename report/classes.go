@@ -162,8 +162,11 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))
 		entries = entries[:classesShown]
 	}
-	if !full {
-		texts = append(texts, "Precision, F1 and sizes of sets are in the output of pollen eval --json.")
+	if more := "Precision and F1"; !full {
+		if covered {
+			more = "Precision, F1 and sizes of sets"
+		}
+		texts = append(texts, more+" are in the output of pollen eval --json.")
 	}
 	table := NewTable("class", columns...)
 	for _, e := range entries {
