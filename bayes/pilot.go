@@ -143,7 +143,7 @@ func (s Spec) pilotLosses(ctx context.Context, data *datasets.Dataset, e environ
 	}, func(t *training) error {
 		for i, c := range t.warmUp.chains {
 			average := make([]float64, len(predicted[i][c.epoch]))
-			for epoch := c.epoch - around; epoch <= c.epoch+around; epoch++ {
+			for epoch := max(1, c.epoch-around); epoch <= c.epoch+around; epoch++ { // 0 is before the first step
 				for k, p := range predicted[i][epoch] {
 					average[k] += float64(p)
 				}
