@@ -36,8 +36,8 @@ func (s Spec) needsPilot(recommended Spec, examples int) bool {
 	return s.needsLength(recommended) || s.needsMirroring(recommended, examples)
 }
 
-// piloted returns the specification with what a pilot finds, its Epochs or its Augment. Pilots make
-// the warm start of the whole run's first chain, even if the specification is of a part that has
+// piloted returns the specification with what pilots find, its Epochs or its Augment. Pilots make
+// the warm starts of the whole run's first chains, even if the specification is of a part that has
 // other chains, so that all parts find the same.
 func (s Spec) piloted(ctx context.Context, recommended Spec, data *datasets.Dataset, e environment) (Spec, error) {
 	own := e

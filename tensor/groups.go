@@ -26,7 +26,7 @@ func groupChains(launches []Launch, chains, workers int) []chainGroup {
 		together = max(together, launches[i].Host.Joint.Chains)
 	}
 	count := (chains + together - 1) / together
-	count = min((count+workers-1)/workers*workers, chains) // as many for each worker
+	count = min((count+workers-1)/workers*workers, chains) // the same number for each worker
 	groups, joint := make([]chainGroup, count), map[int][]HostKernel{}
 	for i := range groups {
 		first, end := i*chains/count, (i+1)*chains/count

@@ -101,7 +101,7 @@ func runTally(t *testing.T, host *Host, s *tally) (all []float64) {
 	return all
 }
 
-// Groups cover all chains once, differ by at most one chain, and are as many for each worker.
+// Groups cover all chains once and differ by at most one chain. Each worker has the same number.
 func TestGroupChains(t *testing.T) {
 	for _, test := range []struct{ together, chains, workers, groups int }{
 		{0, 5, 2, 5}, {1, 5, 1, 5}, {4, 1, 1, 1}, {4, 4, 1, 1}, {4, 5, 1, 2}, {4, 4, 2, 2}, {4, 9, 2, 4}, {4, 3, 3, 3}, {10, 100, 2, 10}, {32, 1000, 16, 32},

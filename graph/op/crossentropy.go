@@ -43,17 +43,17 @@ func checkLabels(in []tensor.Shape) error {
 // threads.
 func (CrossEntropy) Lower(l *graph.Lowering) {
 	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
-	host := tensor.HostKernel{Workspace: 8 * batch, Private: 8 * sumexp.Scratch(classes)}
-	rows := tensor.Rows(batch, 32*classes, graph.Pick(l, crossEntropyRows[float32], crossEntropyRows[float64]))
+	host := sumexp.Kernel(batch, classes, graph.Pick(l, crossEntropyRows[float32], crossEntropyRows[float64]))
+	host.Workspace = 8 * batch
 	mean := tensor.Single(graph.Pick(l, meanOfRows[float32](batch), meanOfRows[float64](batch)))
-	host.Phases = append(rows.Phases, mean.Phases...)
+	host.Phases = append(host.Phases, mean.Phases...)
 	emitMean(l, "cross_entropy", tensor.Warps(batch), batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
 func crossEntropyRows[T float32 | float64](a *tensor.Args, lo, hi int) {
 	logits, labels, losses := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2), tensor.Workspace[float64](a)
 	classes := len(logits) / len(labels)
-	sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+	sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
 		row := lo + i
 		losses[row] = math.NaN()
 		if label := labels[row]; label >= 0 && int(label) < classes {
@@ -97,9 +97,7 @@ func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (crossEntropyBackward) Lower(l *graph.Lowering) {
 	batch, classes := l.Shape[0], l.Shape[1]
 	run := graph.Pick(l, crossEntropyGradient[float32](minProbability), crossEntropyGradient[float64](0))
-	host := tensor.Rows(batch, 32*classes, run)
-	host.Private = 8 * sumexp.Scratch(classes)
-	l.Emit("cross_entropy_bwd", tensor.Warps(batch), host,
+	l.Emit("cross_entropy_bwd", tensor.Warps(batch), sumexp.Kernel(batch, classes, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
 }
 
@@ -117,7 +115,7 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
 		classes := len(logits) / len(labels)
 		scale := float64(dout[0]) / float64(len(labels))
-		sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+		sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
 			row := lo + i
 			dz := dlogits[row*classes:][:classes]
 			for k, e := range r.Exponentials {
@@ -161,16 +159,14 @@ func lowerRows(l *graph.Lowering, stem string, run func(classes int) func(a *ten
 	for i := range l.Shapes {
 		arguments = append(arguments, l.In(i))
 	}
-	host := tensor.Rows(batch, 32*classes, run(classes))
-	host.Private = 8 * sumexp.Scratch(classes)
-	l.Emit(stem, tensor.Warps(batch), host,
+	l.Emit(stem, tensor.Warps(batch), sumexp.Kernel(batch, classes, run(classes)),
 		append(arguments, tensor.Int(batch), tensor.Int(classes))...)
 }
 
 func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+		sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
 			for k, e := range r.Exponentials {
 				p[(lo+i)*classes+k] = T(e / r.Sum)
 			}
@@ -205,7 +201,7 @@ func (softmaxBackward) Lower(l *graph.Lowering) {
 func softmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		sumexp.Rows(logits[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+		sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
 			from := (lo + i) * classes
 			dy, mean := dout[from:][:classes], 0.0
 			for k, e := range r.Exponentials {

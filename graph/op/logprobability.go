@@ -37,9 +37,7 @@ func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (LogProbability) Lower(l *graph.Lowering) {
 	rows, stride, classes := logitRows(l)
 	run := graph.Pick(l, logProbability[float32](stride, classes), logProbability[float64](stride, classes))
-	host := tensor.Rows(rows, 32*classes, run)
-	host.Private = 8 * sumexp.Scratch(classes)
-	l.Emit("log_probability_fwd", tensor.Warps(rows), host,
+	l.Emit("log_probability_fwd", tensor.Warps(rows), sumexp.Kernel(rows, classes, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
@@ -59,7 +57,7 @@ func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, logits, labels := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
-		labelRows(logits, stride, classes, lo, hi, tensor.Private[float64](a), func(row int, r sumexp.Row) {
+		labelRows(a, logits, stride, classes, lo, hi, func(row int, r sumexp.Row) {
 			value := math.NaN()
 			if label := labels[row]; label >= 0 && int(label) < classes {
 				value = float64(logits[row*stride+int(label)]) - r.Largest - math.Log(r.Sum)
@@ -71,12 +69,12 @@ func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Arg
 
 // labelRows calls visit for the rows of logits of labels lo to hi. With a stride of 0 all labels
 // have the same row, which is computed once.
-func labelRows[T float32 | float64](logits []T, stride, classes, lo, hi int, scratch []float64, visit func(row int, r sumexp.Row)) {
+func labelRows[T float32 | float64](a *tensor.Args, logits []T, stride, classes, lo, hi int, visit func(row int, r sumexp.Row)) {
 	if stride > 0 {
-		sumexp.Rows(logits[lo*stride:hi*stride], classes, scratch, func(i int, r sumexp.Row) { visit(lo+i, r) })
+		sumexp.Rows(a, logits[lo*stride:hi*stride], classes, func(i int, r sumexp.Row) { visit(lo+i, r) })
 		return
 	}
-	sumexp.Rows(logits, classes, scratch, func(_ int, r sumexp.Row) {
+	sumexp.Rows(a, logits, classes, func(_ int, r sumexp.Row) {
 		for row := lo; row < hi; row++ {
 			visit(row, r)
 		}
@@ -115,9 +113,7 @@ func (logProbabilityBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (logProbabilityBackward) Lower(l *graph.Lowering) {
 	rows, stride, classes := logitRows(l)
 	run := graph.Pick(l, logProbabilityGradient[float32](stride, classes), logProbabilityGradient[float64](stride, classes))
-	host := tensor.Rows(rows, 32*classes, run)
-	host.Private = 8 * sumexp.Scratch(classes)
-	l.Emit("log_probability_bwd", tensor.Warps(rows), host,
+	l.Emit("log_probability_bwd", tensor.Warps(rows), sumexp.Kernel(rows, classes, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
@@ -127,7 +123,7 @@ func logProbabilityGradient[T float32 | float64](stride, classes int) func(a *te
 	return func(a *tensor.Args, lo, hi int) {
 		dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
-		labelRows(logits, stride, classes, lo, hi, tensor.Private[float64](a), func(row int, r sumexp.Row) {
+		labelRows(a, logits, stride, classes, lo, hi, func(row int, r sumexp.Row) {
 			dz := dlogits[row*classes:][:classes]
 			for k, e := range r.Exponentials {
 				share := -e / r.Sum

@@ -62,11 +62,11 @@ func jointKernel[T float32 | float64](p jointProduct) func(chains int) tensor.Ho
 			whole.M *= chains
 		}
 		plan, err := whole.Plan()
-		if err != nil {
-			return tensor.HostKernel{} // too large: chain by chain
-		}
 		j := &jointRun[T]{p, chains, &plan}
 		own, bias, out := j.sizes()
+		if err != nil || max(own, out) > jointElements { // another product's groups are larger
+			return tensor.HostKernel{} // chain by chain
+		}
 		size := tensor.DTypeOf[T]().Size()
 		host := tensor.HostKernel{Workspace: (own + bias + out + plan.Workspace) * size, Private: plan.Scratch * size}
 		host.Phases = append(host.Phases, tensor.Phase{Tiles: tilesOf(j.own()), Run: j.gather})
@@ -90,14 +90,11 @@ type jointRun[T float32 | float64] struct {
 
 // sizes returns the elements of all chains' own factors, biases and products.
 func (j *jointRun[T]) sizes() (own, bias, out int) {
-	own = j.M * j.K
-	if j.sharedA {
-		own = j.K * j.N
-	}
+	rows, columns := j.own()
 	if j.Bias != kernel.NoBias {
 		bias = j.N
 	}
-	return j.chains * own, j.chains * bias, j.chains * j.M * j.N
+	return j.chains * rows * columns, j.chains * bias, j.chains * j.M * j.N
 }
 
 // operands returns the operands of the product.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -95,6 +96,17 @@ func TestJointProducts(t *testing.T) {
 				}
 				device.Close()
 			}
+		}
+	}
+}
+
+// A group that is larger than a product allows, because of another product, is computed chain by
+// chain.
+func TestJointProductsAreBounded(t *testing.T) {
+	p := jointProduct{kernel.Gemm{M: jointElements / 8, N: 4, K: 4}, true}
+	for chains, joint := range map[int]bool{2: true, 3: false} {
+		if got := jointKernel[float32](p)(chains).Phases != nil; got != joint {
+			t.Errorf("%d chains: computed together %v, want %v", chains, got, joint)
 		}
 	}
 }

@@ -33,9 +33,7 @@ func (LogSoftmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (LogSoftmax) Lower(l *graph.Lowering) {
 	batch, classes := l.Shape[0], l.Shape[1]
 	run := graph.Pick(l, logSoftmax[float32], logSoftmax[float64])(classes)
-	host := tensor.Rows(batch, 32*classes, run)
-	host.Private = 8 * sumexp.Scratch(classes)
-	l.Emit("log_softmax_fwd", tensor.Warps(batch), host, l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
+	l.Emit("log_softmax_fwd", tensor.Warps(batch), sumexp.Kernel(batch, classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
 }
 
 // logSoftmax computes rows lo to hi. The largest logit is taken out of the sum of exponentials,
@@ -43,7 +41,7 @@ func (LogSoftmax) Lower(l *graph.Lowering) {
 func logSoftmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		sumexp.Rows(x[lo*classes:hi*classes], classes, tensor.Private[float64](a), func(i int, r sumexp.Row) {
+		sumexp.Rows(a, x[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
 			from, log := (lo+i)*classes, math.Log(r.Sum)
 			for k, v := range x[from:][:classes] {
 				y[from+k] = T(float64(v) - r.Largest - log)
