@@ -312,6 +312,26 @@ func multiplyFiveTapsAVX512(rows int, depth int, data *float32, rowOffsets *int3
 //go:noescape
 func accumulateFourLinesAVX512(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, each int, add bool)
 
+// tapPlane3x3Stride1AVX512 convolves a plane of at least 7 lines of outputs, see planeTaps.
+//
+//go:noescape
+func tapPlane3x3Stride1AVX512(to *float32, from *float32, weights *float32, epilogue *float32, masks *uint16, blocks int, height int, width int, outHeight int, outWidth int, padHeight int, padWidth int)
+
+// tapPlane5x5Stride1AVX512 convolves a plane of at least 4 lines of outputs, see planeTaps.
+//
+//go:noescape
+func tapPlane5x5Stride1AVX512(to *float32, from *float32, weights *float32, epilogue *float32, masks *uint16, blocks int, height int, width int, outHeight int, outWidth int, padHeight int, padWidth int)
+
+// tapPlane3x3Stride2AVX512 convolves a plane of at least 7 lines of outputs, see planeTaps.
+//
+//go:noescape
+func tapPlane3x3Stride2AVX512(to *float32, from *float32, weights *float32, epilogue *float32, masks *uint16, blocks int, height int, width int, outHeight int, outWidth int, padHeight int, padWidth int)
+
+// tapPlane5x5Stride2AVX512 convolves a plane of at least 4 lines of outputs, see planeTaps.
+//
+//go:noescape
+func tapPlane5x5Stride2AVX512(to *float32, from *float32, weights *float32, epilogue *float32, masks *uint16, blocks int, height int, width int, outHeight int, outWidth int, padHeight int, padWidth int)
+
 // maxPlanesAVX512 is maxPlanes.
 //
 //go:noescape

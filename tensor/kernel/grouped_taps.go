@@ -28,7 +28,8 @@ type tapsPlan struct {
 	lines, pitch         int // of a phase in the copy
 	spanH, spanW         int // of the copy, that one output needs
 	classes              []tapClass
-	perTarget            int // distance of targets' weights
+	planes               *planeTaps // how to do without the copy; nil if that is not possible
+	perTarget            int        // distance of targets' weights
 	maxTaps              int
 	tiles                int
 	bias                 bool
@@ -79,6 +80,7 @@ func (g GroupedConv2D) forwardTaps() *tapsPlan {
 		}
 	}
 	p.classes = []tapClass{class}
+	p.planes = g.forwardPlanes()
 	p.finish()
 	return p
 }
@@ -109,6 +111,7 @@ func (g GroupedConv2D) backwardTaps() *tapsPlan {
 			p.classes = append(p.classes, class)
 		}
 	}
+	p.planes = g.backwardPlanes()
 	p.finish()
 	return p
 }
@@ -117,12 +120,13 @@ func (g GroupedConv2D) backwardTaps() *tapsPlan {
 // tap multiplies, both counted within their lines.
 type shift struct{ tap, by int }
 
-// shifts returns the taps of each class of an axis, and the least and greatest distance.
+// shifts returns the taps of each class of an axis in the order of their distances, and the least
+// and greatest distance.
 func shifts(taps, dilation, stride, pad int) (classes [][]shift, first, last int) {
 	classes = make([][]shift, stride)
 	first, last = math.MaxInt, math.MinInt
 	for a := range stride {
-		for tap := range taps {
+		for tap := taps - 1; tap >= 0; tap-- {
 			by := a + pad - tap*dilation
 			if by%stride != 0 {
 				continue

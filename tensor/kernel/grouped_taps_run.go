@@ -2,6 +2,9 @@ package kernel
 
 // tapsUnits computes groups [lo, hi), which are counted over images.
 func tapsUnits[T Float](p *tapsPlan, lo, hi int, o Operands[T]) {
+	if p.planes != nil && convolvePlanes(p, lo, hi, o) {
+		return
+	}
 	copies, weights := o.Scratch[:p.source], o.Scratch[p.source:][:p.weights]
 	sums := o.Scratch[p.source+p.weights:][:p.out]
 	sourcePlane, targetPlane := p.sourceH*p.sourceW, p.targetH*p.targetW
@@ -15,11 +18,7 @@ func tapsUnits[T Float](p *tapsPlan, lo, hi int, o Operands[T]) {
 				copySource(p, at, copies[p.offset(source, 0, 0):], o.A[(unit*p.sources+source)*sourcePlane:][:sourcePlane])
 			}
 			for target := range p.targets {
-				filter := unit%p.shape.Groups*p.targets + target
-				e := epilogue[T]{floor: T(p.floor), ceiling: T(p.ceiling)}
-				if p.bias {
-					e.bias = o.Bias[filter]
-				}
+				e := epilogueOf(p, o.Bias, unit%p.shape.Groups*p.targets+target)
 				for i := range p.classes {
 					class := &p.classes[i]
 					line := sums[i*p.length(p.rows):][:p.length(rows)]
@@ -29,6 +28,14 @@ func tapsUnits[T Float](p *tapsPlan, lo, hi int, o Operands[T]) {
 			}
 		}
 	}
+}
+
+func epilogueOf[T Float](p *tapsPlan, bias []T, filter int) epilogue[T] {
+	e := epilogue[T]{floor: T(p.floor), ceiling: T(p.ceiling)}
+	if p.bias {
+		e.bias = bias[filter]
+	}
+	return e
 }
 
 // tapLine computes a line of sums, whose length is a multiple of tapLanes, over all taps:

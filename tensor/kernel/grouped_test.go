@@ -86,6 +86,11 @@ var groupedCases = []func(g *GroupedConv2D){
 		g.pad(0, 0, 1, 1)
 		g.StrideH, g.StrideW = 2, 2
 	},
+	func(g *GroupedConv2D) { g.sizes(2, 2, 4, 19, 37, 3, 3); g.pad(1, 1, 0, 0) },
+	func(g *GroupedConv2D) { g.sizes(1, 2, 2, 9, 20, 3, 3); g.pad(4, 5, 3, 0) },
+	func(g *GroupedConv2D) { g.sizes(2, 2, 2, 24, 71, 3, 3); g.pad(0, 1, 1, 0); g.StrideH, g.StrideW = 2, 2 },
+	func(g *GroupedConv2D) { g.sizes(1, 2, 2, 13, 33, 5, 5); g.pad(2, 2, 0, 0) },
+	func(g *GroupedConv2D) { g.sizes(1, 2, 2, 9, 80, 5, 5); g.pad(2, 1, 0, 2); g.StrideH, g.StrideW = 2, 2 },
 }
 
 func (g *GroupedConv2D) sizes(b, c, k, h, w, r, s int) {

@@ -37,6 +37,7 @@ func AVX512() {
 	multiplyTaps(avx512, "multiplyThreeTaps", 9, 3)
 	multiplyTaps(avx512, "multiplyFiveTaps", 5, 5)
 	accumulateLines(avx512, 2)
+	tapPlanes()
 	maxPlanes512()
 	notePlaces512()
 	spreadPlaces512()

@@ -1,0 +1,99 @@
+package kernel
+
+// planeTaps computes tapsPlan's sums where the source lies, without a copy: a group reads one
+// plane, and filters are small squares. Blocks of sixteen columns of the target hold several lines
+// of sums in registers while a few lines of the source pass by. Columns outside the source are read
+// as zeros, and lines outside are skipped. Terms are added in the order of tapsPlan, so the bits
+// are the same for finite weights.
+type planeTaps struct {
+	height, width       int // of the source
+	outHeight, outWidth int
+	padH, padW          int // the position of the source in the lines and columns that are read; may be negative
+	side, stride        int
+	blocks              int
+	masks               []uint16 // of each block: valid elements of each load, and valid outputs
+}
+
+// forwardPlanes returns the plan of a forward direction, or nil.
+func (g GroupedConv2D) forwardPlanes() *planeTaps {
+	p := &planeTaps{
+		height: g.H, width: g.W, outHeight: g.P(), outWidth: g.Q(), padH: g.PadH, padW: g.PadW, side: g.R, stride: g.StrideH,
+	}
+	return p.prepare(g, g.C/g.Groups)
+}
+
+// backwardPlanes returns the plan of the gradient with respect to the input, or nil. With stride 1,
+// it is a convolution of dout with the flipped filter.
+func (g GroupedConv2D) backwardPlanes() *planeTaps {
+	p := &planeTaps{
+		height: g.P(), width: g.Q(), outHeight: g.H, outWidth: g.W, padH: g.R - 1 - g.PadH, padW: g.S - 1 - g.PadW, side: g.R, stride: 1,
+	}
+	if g.StrideH != 1 {
+		return nil
+	}
+	return p.prepare(g, g.K/g.Groups)
+}
+
+func (p *planeTaps) prepare(g GroupedConv2D, sources int) *planeTaps {
+	if sources != 1 || g.R != g.S || g.StrideH != g.StrideW || g.DilationH != 1 || g.DilationW != 1 || p.outHeight < p.lines() || p.lines() == 0 {
+		return nil
+	}
+	p.blocks = ceilDiv(p.outWidth, panelColumns)
+	for first := 0; first < p.blocks*panelColumns; first += panelColumns {
+		for _, element := range p.loads() {
+			at := first*p.stride + element - p.padW
+			p.masks = append(p.masks, lanesWithin(-at, p.width-at))
+		}
+		p.masks = append(p.masks, lanesWithin(0, p.outWidth-first))
+	}
+	return p
+}
+
+// lines returns the number of lines of sums in registers, or 0 if there is no function for the
+// filter.
+func (p *planeTaps) lines() int {
+	switch {
+	case p.side == 3 && p.stride <= 2:
+		return 7
+	case p.side == 5 && p.stride <= 2:
+		return 4
+	}
+	return 0
+}
+
+// loads returns the first elements of the vectors that a block reads from a line, relative to the
+// first element that it reads: a vector for each column of taps or, with stride 2, two vectors for
+// each pair of columns.
+func (p *planeTaps) loads() (elements []int) {
+	for s := 0; s < p.side; s += p.stride {
+		elements = append(elements, s)
+		if p.stride == 2 {
+			elements = append(elements, s+panelColumns)
+		}
+	}
+	return elements
+}
+
+// lanesWithin returns a mask of the lanes of a vector in [lo, hi).
+func lanesWithin(lo, hi int) (mask uint16) {
+	for lane := max(0, lo); lane < min(hi, panelColumns); lane++ {
+		mask |= 1 << lane
+	}
+	return mask
+}
+
+// convolvePlanes computes groups [lo, hi), if there is assembly for it.
+func convolvePlanes[T Float](p *tapsPlan, lo, hi int, o Operands[T]) bool {
+	source, target := p.sourceH*p.sourceW, p.targetH*p.targetW
+	for unit := lo; unit < hi; unit++ {
+		group := unit % p.shape.Groups
+		for i := range p.targets {
+			weights := classWeights(p, &p.classes[0], group, i, o.B, o.Scratch)
+			e := epilogueOf(p, o.Bias, group*p.targets+i)
+			if !convolvePlaneFast(p.planes, o.Out[(unit*p.targets+i)*target:][:target], o.A[unit*source:][:source], weights, &e) {
+				return false
+			}
+		}
+	}
+	return true
+}
