@@ -48,10 +48,14 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 		s.last = at
 	}
 	for i := range launches {
-		for _, argument := range launches[i].Arguments {
+		planes := launches[i].Host.Planes
+		for j, argument := range launches[i].Arguments {
 			if b := argument.Buffer; b != nil {
 				if p.pin(b); b.Arena == tensor.Scratch {
 					touch(b, first+i)
+					if j > 0 && planes.Count > 0 && planes.Input == 0 {
+						touch(b, first+i+1) // it may alternate with the next launch, see tensor.Planes
+					}
 				}
 			}
 		}

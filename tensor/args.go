@@ -14,11 +14,19 @@ type Args struct {
 	workspace []byte
 	private   []byte
 
-	rowTile      *RowTile // nil outside row tiles row tiles
-	lo, hi       int      // the tile's rows
-	part         int      // the partial sum that they belong to
-	local        []byte   // the worker's memory for intermediates of a fused stage
-	localOffsets []int    // of each argument in local, -1 if in an arena; nil if none is local
+	rowTile      *RowTile    // nil outside row tiles
+	lo, hi       int         // the tile's rows
+	part         int         // the partial sum that they belong to
+	local        []byte      // the worker's memory for intermediates of a fused stage
+	localOffsets []int       // of each argument in local, -1 if in an arena; nil if none is local
+	block        *planeBlock // the planes of the only row; nil for all
+}
+
+// planeBlock is the planes [lo, hi) of an image that a launch computes. No more planes of the
+// buffer between are in memory.
+type planeBlock struct {
+	lo, hi  int
+	between *Buffer
 }
 
 // SliceOf returns all elements of the i-th argument's buffer for one of the chains that a [Joint]'s
@@ -37,10 +45,18 @@ func Slice[T Element](a *Args, i int) []T {
 		return cast[T](a.base[b.Arena][b.Offset:], b.Elements)
 	}
 	row := b.Elements / a.rowTile.Rows
-	if a.localOffsets != nil && a.localOffsets[i] >= 0 {
-		return cast[T](a.local[a.localOffsets[i]:], (a.hi-a.lo)*row)
+	first, n := 0, (a.hi-a.lo)*row
+	if a.block != nil && a.launch.Host.Planes.has(i) {
+		plane := row / a.launch.Host.Planes.Count
+		n = (a.block.hi - a.block.lo) * plane
+		if b != a.block.between {
+			first = a.block.lo * plane
+		}
 	}
-	return cast[T](a.base[b.Arena][b.Offset+a.lo*row*b.DType.Size():], (a.hi-a.lo)*row)
+	if a.localOffsets != nil && a.localOffsets[i] >= 0 {
+		return cast[T](a.local[a.localOffsets[i]+first*b.DType.Size():], n)
+	}
+	return cast[T](a.base[b.Arena][b.Offset+(a.lo*row+first)*b.DType.Size():], n)
 }
 
 // buffer returns the buffer of argument i, whose type must be dtype.

@@ -188,11 +188,31 @@ func (r *hostRunner) runPhases(a *Args, slot, launch int, phases []Phase) {
 func (r *hostRunner) runItem(a *Args, slot int, s *fusedStage, item int) {
 	for n := s.items[item]; n < s.items[item+1]; n++ {
 		for i := s.from; i < s.to; i++ {
+			if s.blocks[i-s.from] > 0 {
+				r.alternate(a, slot, s, i, s.tiles[n])
+				i++
+				continue
+			}
 			r.bindLaunch(a, slot, i)
 			a.localOffsets = s.localOffsets[i-s.from]
 			rows := s.ratios[i-s.from]
 			r.launches[i].Host.RowTile.Handle(a, s.tiles[n]*rows, s.tiles[n+1]*rows)
 			a.localOffsets = nil
+		}
+	}
+}
+
+// alternate runs launches i and i+1 of a stage for the only row of a tile.
+func (r *hostRunner) alternate(a *Args, slot int, s *fusedStage, i, row int) {
+	block := planeBlock{between: r.launches[i].Arguments[0].Buffer}
+	for count := r.launches[i].Host.Planes.Count; block.lo < count; block.lo = block.hi {
+		block.hi = min(block.lo+s.blocks[i-s.from], count)
+		for j := i; j <= i+1; j++ {
+			r.bindLaunch(a, slot, j)
+			host := &r.launches[j].Host
+			a.localOffsets, a.rowTile, a.lo, a.hi, a.block = s.localOffsets[j-s.from], &host.RowTile, row, row+1, &block
+			host.Planes.Run(a, block.lo, block.hi)
+			a.localOffsets, a.rowTile, a.block = nil, nil, nil
 		}
 	}
 }

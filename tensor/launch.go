@@ -122,6 +122,7 @@ type HostKernel struct {
 	Workspace int     // bytes shared by all tiles of a launch; undefined when it starts, kept between phases
 	Private   int     // bytes for one tile; undefined when the tile starts
 	RowTile   RowTile // lets the launch be fused with its neighbours, if Rows is not 0
+	Planes    Planes  // lets the launch alternate with its neighbour, if Count is not 0
 	Joint     Joint   // lets the launch compute several chains at once, if Chains is above 1
 }
 
@@ -134,6 +135,22 @@ type Joint struct {
 	Bytes  int                         // of the operand that they share
 	Kernel func(chains int) HostKernel // for a number of chains; its phases find their buffers by [SliceOf]
 }
+
+// Planes declares that a launch whose rows are images can compute some planes of the output of one
+// image, so that it can alternate with the launch that reads them, a few planes at a time, while
+// they are in cache. The wide image between a pointwise and a depthwise convolution, for example,
+// is then never stored as a whole.
+//
+// A launch with Planes has a RowTile, in a single phase, and writes only its first argument. If
+// each plane needs all inputs, these keep their values until the next launch ends.
+type Planes struct {
+	Count int                       // planes of a row of the first argument
+	Input int                       // the argument whose planes are one to one with those of the output; 0 if each plane needs all inputs
+	Run   func(a *Args, lo, hi int) // computes planes [lo, hi) of a row; a has only these of the first argument, and of Input
+}
+
+// has reports whether an argument is reduced to planes.
+func (p *Planes) has(argument int) bool { return argument == 0 || argument == p.Input }
 
 // Phase is a number of tiles and the function that computes one of them. Run must not allocate.
 type Phase struct {

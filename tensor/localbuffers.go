@@ -14,7 +14,16 @@ type lifetime struct {
 // whole batch. The gradient of a ReLU between two convolutions is a typical one: with 32 KiB per
 // image and tiles of 2 images it takes 64 KiB of the worker's memory instead of 3 MiB for a batch
 // of 100.
-func placeLocalBuffers(launches []Launch, stages []fusedStage) {
+func placeLocalBuffers(launches []Launch, stages []fusedStage, lifetimes map[*Buffer]lifetime) {
+	for g := range stages {
+		if stages[g].tiles != nil {
+			stages[g].placeLocals(launches, lifetimes)
+		}
+	}
+}
+
+// lifetimesOf returns the lifetimes of all buffers.
+func lifetimesOf(launches []Launch) map[*Buffer]lifetime {
 	lifetimes := map[*Buffer]lifetime{}
 	for i := range launches {
 		for _, a := range launches[i].Arguments {
@@ -26,11 +35,7 @@ func placeLocalBuffers(launches []Launch, stages []fusedStage) {
 			}
 		}
 	}
-	for g := range stages {
-		if stages[g].tiles != nil {
-			stages[g].placeLocals(launches, lifetimes)
-		}
-	}
+	return lifetimes
 }
 
 // placeLocals does this for one stage. It sets the offset of each argument in the worker's memory,
@@ -51,6 +56,9 @@ func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifeti
 			if _, seen := bytes[b]; !seen {
 				buffers = append(buffers, b)
 				bytes[b] = b.Bytes() / launches[i].Host.RowTile.Rows * s.ratios[i-s.from] * largestTile
+				if planes := s.blocks[i-s.from]; planes > 0 && j == 0 {
+					bytes[b] = bytes[b] / launches[i].Host.Planes.Count * planes
+				}
 			}
 			if l := lifetimes[b]; l.first < s.from || l.last >= s.to || !l.written || !launches[i].owns(j) || j == 0 && launches[i].Host.hasEpilogue() {
 				bytes[b] = 0
@@ -67,7 +75,7 @@ func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifeti
 	}
 	s.localBytes = Place(local, func(i, j int) bool {
 		one, other := lifetimes[buffers[i]], lifetimes[buffers[j]]
-		return one.last < other.first || other.last < one.first
+		return s.end(one.last) < other.first || s.end(other.last) < one.first
 	})
 	for i := s.from; i < s.to; i++ {
 		offsets := make([]int, len(launches[i].Arguments))
@@ -80,3 +88,7 @@ func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifeti
 		s.localOffsets = append(s.localOffsets, offsets)
 	}
 }
+
+// end returns the last launch that runs before launch i has ended: itself, or the next one if the
+// two alternate.
+func (s *fusedStage) end(i int) int { return i + min(1, s.blocks[i-s.from]) }

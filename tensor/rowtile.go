@@ -62,7 +62,7 @@ const (
 	// tileBytes is the size of a tile, in bytes of one launch's buffers, where there is a choice;
 	// launches whose tiles would exceed maxTileBytes are not fused. A tile should stay in cache.
 	tileBytes    = 128 << 10
-	maxTileBytes = 2 << 20
+	maxTileBytes = 4 << 20
 	// cacheBytes of a worker's data stay in its cache whether or not launches are fused.
 	cacheBytes = 2 << 20
 	// maxImbalance bounds the busiest worker's rows, relative to an even distribution.
@@ -85,6 +85,7 @@ type fusedStage struct {
 	tiles        []int   // the first common row of each, and the end; none if the launches are not fused
 	items        []int   // the first tile of each item, and the end; one worker runs an item's tiles in order
 	ratios       []int   // each launch's own rows per common row
+	blocks       []int   // the planes that a launch computes before the next one reads them; 0 if they do not alternate
 	localOffsets [][]int // of each launch's arguments in the worker's memory; -1 if in an arena
 	localBytes   int     // size of that memory
 }
@@ -92,11 +93,13 @@ type fusedStage struct {
 // fuseLaunches divides a workload into stages. It is greedy: a stage grows as long as its launches
 // can be fused and leave enough tiles for the workers.
 func fuseLaunches(launches []Launch, workers int) (stages []fusedStage) {
+	lifetimes := lifetimesOf(launches)
 	for from := 0; from < len(launches); {
 		s := fusedStage{from: from, to: from + 1}
-		for s.to < len(launches) && canFuse(launches[from:s.to], &launches[s.to]) {
+		for s.to < len(launches) {
 			longer := fusedStage{from: from, to: s.to + 1}
-			if !longer.chooseTiles(launches[from:s.to+1], workers) {
+			longer.findBlocks(launches, lifetimes)
+			if !longer.canFuse(launches[from:s.to+1]) || !longer.chooseTiles(launches[from:s.to+1], workers) {
 				break
 			}
 			s = longer
@@ -104,17 +107,19 @@ func fuseLaunches(launches []Launch, workers int) (stages []fusedStage) {
 		stages = append(stages, s)
 		from = s.to
 	}
-	placeLocalBuffers(launches, stages)
+	placeLocalBuffers(launches, stages, lifetimes)
 	return stages
 }
 
-// canFuse reports whether next computes the same if it is fused with the launches of group.
-func canFuse(group []Launch, next *Launch) bool {
+// canFuse reports whether the last launch of a group computes the same if it is fused with the
+// launches before it.
+func (s *fusedStage) canFuse(group []Launch) bool {
+	before, next := group[:len(group)-1], &group[len(group)-1]
 	if next.Host.RowTile.Rows == 0 || group[0].Host.RowTile.Rows == 0 {
 		return false
 	}
-	for i := range group {
-		if !group[i].fusesWith(next) {
+	for i := range before {
+		if !before[i].fusesWith(next, s.between(i, group)) {
 			return false
 		}
 	}
@@ -124,11 +129,11 @@ func canFuse(group []Launch, next *Launch) bool {
 // fusesWith reports whether l and the later launch next may alternate tile by tile: each tile of
 // next must find what l wrote for it, and must not overwrite what l's later tiles still read. Where
 // the two share memory and one of them writes it, both must therefore own it and view it as the
-// same range of bytes.
-func (l *Launch) fusesWith(next *Launch) bool {
+// same range of bytes. Memory of the buffer between, if any, is not used.
+func (l *Launch) fusesWith(next *Launch, between *Buffer) bool {
 	for i, x := range l.Arguments {
 		for j, y := range next.Arguments {
-			if x.Buffer == nil || y.Buffer == nil || (x.Access|y.Access)&Write == 0 || !x.Buffer.Overlaps(y.Buffer) {
+			if x.Buffer == nil || x.Buffer == between || y.Buffer == nil || (x.Access|y.Access)&Write == 0 || !x.Buffer.Overlaps(y.Buffer) {
 				continue
 			}
 			if j == 0 && next.Host.hasEpilogue() {
@@ -164,7 +169,7 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	}
 	// unit is the least common multiple of the launches' units, in common rows, and alignment that
 	// of the launches whose tiles must be aligned.
-	unit, alignment, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0
+	unit, alignment, all, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
 		rowTile := &group[i].Host.RowTile
@@ -176,6 +181,10 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 			alignment *= whole / gcd(alignment, whole)
 		}
 		owned, others := group[i].footprint()
+		all = max(all, owned)
+		if between := s.between(i, group); between != nil {
+			owned -= between.Bytes()
+		}
 		perRow, shared, largestShared = max(perRow, owned/common), shared+others, max(largestShared, others)
 		tiles = max(tiles, group[i].Host.Phases[rowTile.Phase].Tiles)
 		if rowTile.Parts != nil {
@@ -190,11 +199,16 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	if perRow*unit > maxTileBytes || shared > max(maxSharedBytes, largestShared+maxSharedBytes/8) {
 		return false
 	}
+	blocked := slices.Index(s.blocks, slices.Max(s.blocks))
+	alternate := s.blocks[blocked] > 0
+	if alternate && (parts != nil || unit > 1 || s.ratios[blocked] > 1) {
+		return false // a tile is not an image
+	}
 	if parts != nil {
 		return s.tileParts(parts, unit, alignment, tileBytes/max(1, perRow), workers)
 	}
 	minTiles := 4 * workers
-	if perRow*common < cacheBytes*workers {
+	if all < cacheBytes*workers {
 		minTiles = 16 * workers // all data stay in cache anyway, so balance matters more
 	}
 	minTiles = min(minTiles, tiles)
@@ -202,12 +216,66 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 		return false
 	}
 	largest := min(common/max(1, minTiles), tileBytes/max(1, perRow))
+	if alternate {
+		largest = 1
+	}
 	s.appendTiles(0, common, evenTile(common, unit, largest, workers))
 	s.tiles = append(s.tiles, common)
 	for n := range s.tiles {
 		s.items = append(s.items, n)
 	}
 	return true
+}
+
+// blockBytes is the size of the planes that a launch computes before the next one reads them, and
+// the least size of an image for which two launches alternate.
+const blockBytes = 512 << 10
+
+// alternating returns how many planes launch i computes before launch i+1 reads them, or 0 if
+// they do not alternate.
+func alternating(launches []Launch, i int, lifetimes map[*Buffer]lifetime) (planes int) {
+	if i+1 >= len(launches) {
+		return 0
+	}
+	l, next := &launches[i], &launches[i+1]
+	p, q := &l.Host.Planes, &next.Host.Planes
+	rows := l.Host.RowTile.Rows
+	if p.Count == 0 || p.Count != q.Count || q.Input == 0 || rows == 0 || rows != next.Host.RowTile.Rows {
+		return 0
+	}
+	between, out := l.Arguments[0].Buffer, next.Arguments[0].Buffer
+	bytes := between.Bytes() / rows
+	if next.Arguments[q.Input].Buffer != between || between.Arena != Scratch || lifetimes[between] != (lifetime{i, i + 1, true}) || bytes < blockBytes {
+		return 0
+	}
+	for _, a := range l.Arguments {
+		if a.Buffer != nil && a.Buffer.Overlaps(out) {
+			return 0 // what the first launch still reads when the second one has begun to write
+		}
+	}
+	blocks := (bytes + blockBytes - 1) / blockBytes
+	return (p.Count + blocks - 1) / blocks
+}
+
+// findBlocks finds the launches of a stage that alternate.
+func (s *fusedStage) findBlocks(launches []Launch, lifetimes map[*Buffer]lifetime) {
+	s.blocks = make([]int, s.to-s.from)
+	for i := s.from; i < s.to-1; i++ {
+		if s.blocks[i-s.from] = alternating(launches, i, lifetimes); s.blocks[i-s.from] > 0 {
+			i++
+		}
+	}
+}
+
+// between returns the buffer between launch i of a group and a launch with which it alternates, or
+// nil.
+func (s *fusedStage) between(i int, group []Launch) *Buffer {
+	if i > 0 && s.blocks[i-1] > 0 {
+		i--
+	} else if s.blocks[i] == 0 {
+		return nil
+	}
+	return group[i].Arguments[0].Buffer
 }
 
 // appendTiles divides rows [lo, hi) into tiles.

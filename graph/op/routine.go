@@ -36,7 +36,17 @@ func hostRoutine(l *graph.Lowering, plan kernel.Routine, err error, at operandIn
 			host.RowTile.Phase, host.RowTile.Owns = 0, func(i int, _ *tensor.Buffer) bool { return i == at.a || i == at.b }
 		}
 	}
+	if plan.Planes.Count > 0 {
+		host.Planes = tensor.Planes{Count: plan.Planes.Count, Run: graph.Pick(l, routinePlanes[float32], routinePlanes[float64])(&plan, at)}
+		if plan.Planes.OneToOne {
+			host.Planes.Input = at.a
+		}
+	}
 	return host
+}
+
+func routinePlanes[T float32 | float64](plan *kernel.Routine, at operandIndex) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) { kernel.RunPlanes(plan, lo, hi, routineOperands[T](a, at)) }
 }
 
 func routineRows[T float32 | float64](plan *kernel.Routine, at operandIndex) func(a *tensor.Args, rows int, add bool) {

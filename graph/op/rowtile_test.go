@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -162,6 +163,51 @@ func checkRowTiles(t *testing.T, graphOf func(b *graph.Builder, parameter func(s
 	for _, threads := range []int{1, 3} {
 		for i, got := range build(tensor.NewHost(threads)) {
 			same(t, fmt.Sprintf("output %d on %d threads", i, threads), got, want[i], 0)
+		}
+	}
+}
+
+// TestPlanes: a pointwise and a depthwise convolution that alternate, a few planes at a time, have
+// the same bits as one after the other.
+func TestPlanes(t *testing.T) {
+	const batch = 17 // many enough that they do not stay in cache
+	outputs := func(device tensor.Device) (y []float32) {
+		defer device.Close()
+		b := graph.New(tensor.Float32)
+		x := b.Data("x", tensor.Float32, batch, 5, 64, 72)
+		conv := func(x *graph.Node, filters, size, groups int) *graph.Node {
+			of := graph.ShapeOf(x)[1] / groups
+			w := b.Parameter(fmt.Sprint("w", filters, size), initial(1), filters, of, size, size)
+			if groups > 1 {
+				return b.Apply(GroupedConv2D{Stride: Square(2), Padding: Square(1), Dilation: Square(1), Groups: groups}, x, w)
+			}
+			return b.Apply(ReLU{}, b.Apply(Conv2D{Stride: Square(1), Dilation: Square(1)}, x, w))
+		}
+		b.Output("y", conv(conv(conv(x, 33, 1, 1), 33, 3, 33), 7, 1, 1))
+		p, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := p.Load(device, graph.LoadOptions{Seed: trialSeed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		images := make([]float32, batch*5*64*72)
+		for i := range images {
+			images[i] = float32(i%101) / 50
+		}
+		y = make([]float32, batch*7*32*36)
+		if err := cmp.Or(graph.Write(s, "x", 0, 0, images), s.Run(1), graph.Read(s, "y", 0, 0, y)); err != nil {
+			t.Fatal(err)
+		}
+		return y
+	}
+	one := &strict{Host: tensor.NewHost(1), kernels: map[string]bool{}}
+	want := outputs(one)
+	for _, threads := range []int{1, 2} {
+		if !slices.Equal(outputs(tensor.NewHost(threads)), want) {
+			t.Errorf("%d threads: other bits than launch by launch", threads)
 		}
 	}
 }

@@ -3764,37 +3764,48 @@ end:
 	RET
 
 // func copyRowsAVX2(panels *float32, size int, source *float32, stride int, depth int, whole int)
-// Requires: AVX, MMX+
+// Requires: AVX, CMOV, MMX+
 TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
-	MOVQ panels+0(FP), AX
-	MOVQ size+8(FP), CX
-	SHLQ $0x02, CX
-	MOVQ source+16(FP), DX
-	MOVQ stride+24(FP), BX
-	SHLQ $0x02, BX
-	MOVQ depth+32(FP), SI
-	MOVQ whole+40(FP), DI
-	MOVQ BX, R8
-	SHLQ $0x04, R8
+	MOVQ    panels+0(FP), AX
+	MOVQ    size+8(FP), CX
+	SHLQ    $0x02, CX
+	MOVQ    source+16(FP), DX
+	MOVQ    stride+24(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    depth+32(FP), SI
+	MOVQ    whole+40(FP), DI
+	IMUL3Q  $0x10, BX, R8
+	MOVQ    DI, R9
+	SHLQ    $0x06, R9
+	XORQ    R11, R11
+	MOVQ    SI, R10
+	SUBQ    $0x10, R10
+	CMOVQLE R11, R10
+	CMOVQLE R9, R8
+	IMULQ   BX, R10
+	SUBQ    R10, R9
 
 rows:
-	MOVQ DX, R9
-	MOVQ AX, R10
-	MOVQ DI, R11
+	MOVQ DX, R10
+	MOVQ AX, R11
+	MOVQ DI, R12
 
 panels:
-	PREFETCHT0 (R9)(R8*1)
-	VMOVUPS    (R9), Y0
-	VMOVUPS    Y0, (R10)
-	VMOVUPS    32(R9), Y0
-	VMOVUPS    Y0, 32(R10)
-	ADDQ       $0x40, R9
-	ADDQ       CX, R10
-	DECQ       R11
+	PREFETCHT0 (R10)(R8*1)
+	VMOVUPS    (R10), Y0
+	VMOVUPS    Y0, (R11)
+	VMOVUPS    32(R10), Y0
+	VMOVUPS    Y0, 32(R11)
+	ADDQ       $0x40, R10
+	ADDQ       CX, R11
+	DECQ       R12
 	JNZ        panels
 	ADDQ       BX, DX
 	ADDQ       $0x40, AX
 	DECQ       SI
+	CMPQ       SI, $0x10
+	CMOVQEQ    R9, R8
+	TESTQ      SI, SI
 	JNZ        rows
 	VZEROUPPER
 	RET

@@ -62,10 +62,15 @@ func (c Conv2D) direct() Routine {
 	if c.Bias {
 		bias = c.K
 	}
+	planes := Planes{}
+	if p.inSource && p.images == 1 {
+		planes.Count = c.K
+	}
 	return Routine{
 		Phases:  []int{p.tiles()},
 		Rows:    c.B,
 		Unit:    p.images,
+		Planes:  planes,
 		Scratch: p.paddedSize() + p.packedScratch(),
 		kind:    kindConv2DForward, plan: &p,
 		sizeA: c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),

@@ -22,6 +22,9 @@ func (g GroupedConv2D) Forward() (Routine, error) {
 	if g.Bias {
 		r.sizeBias = g.K
 	}
+	if g.Groups == g.C && g.C == g.K {
+		r.Planes = Planes{Count: g.K, OneToOne: true}
+	}
 	return r, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"unsafe"
@@ -241,6 +242,38 @@ func TestTilesSideBySide(t *testing.T) {
 					t.Fatalf("%s: element %d is %g on its own, %g shared", name, i, alone.Out[i], shared.Out[i])
 				}
 			}
+		}
+	})
+}
+
+// Some planes of an image have the same bits as all planes of all images.
+func TestRunPlanes(t *testing.T) {
+	pointwise := Conv2D{B: 3, C: 5, K: 13, H: 40, W: 33, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Bias: true, ReLU: true}
+	depthwise := groupedCase(len(groupedCases) - 1)
+	onEachInstructionSet(t, func(t *testing.T) {
+		for name, prepare := range map[string]func() (Routine, error){"pointwise": pointwise.Forward, "depthwise": depthwise.Forward} {
+			p, err := prepare()
+			if err != nil || p.Planes.Count == 0 {
+				t.Fatalf("%s: %v, %d planes", name, err, p.Planes.Count)
+			}
+			o := operands[float32](&p)
+			want := execute(t, &p, inputs[float32]{a: o.A, b: o.B, bias: o.Bias}, false, nil)
+			out, a := len(want)/p.Rows, len(o.A)/p.Rows
+			for image := range p.Rows {
+				for lo, hi := 0, 0; lo < p.Planes.Count; lo = hi {
+					hi = min(lo+4, p.Planes.Count)
+					some := o
+					some.A, some.Out = o.A[image*a:][:a], make([]float32, out/p.Planes.Count*(hi-lo))
+					if p.Planes.OneToOne {
+						some.A = some.A[a/p.Planes.Count*lo : a/p.Planes.Count*hi]
+					}
+					RunPlanes(&p, lo, hi, some)
+					if at := image*out + out/p.Planes.Count*lo; !slices.Equal(some.Out, want[at:at+len(some.Out)]) {
+						t.Errorf("%s: planes %d to %d of image %d have other bits", name, lo, hi, image)
+					}
+				}
+			}
+			wantPanic(t, func() { RunPlanes(&p, 1, p.Planes.Count+1, o) })
 		}
 	})
 }

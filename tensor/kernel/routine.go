@@ -15,10 +15,18 @@ type Routine struct {
 	Scratch    int   // elements private to one worker; undefined before every tile
 	Rows, Unit int   // rows of A, Out and pooling's B, or of A and B of a filter's gradient; Rows is 0 if RunRows does not apply
 	Parts      []int // of a filter's gradient: the first row of each partial sum, and the end
+	Planes     Planes
 
 	kind                            kind
 	plan                            any // see kind
 	sizeA, sizeB, sizeBias, sizeOut int
+}
+
+// Planes says whether [RunPlanes] applies: to the planes of the output of an image, of which each
+// needs all planes of its input or only the one of the same number.
+type Planes struct {
+	Count    int // planes of an image's output; 0 if RunPlanes does not apply
+	OneToOne bool
 }
 
 // kind is the algorithm of a routine, which determines the type of its plan and the functions that

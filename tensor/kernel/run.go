@@ -93,6 +93,37 @@ func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	}
 }
 
+// RunPlanes computes planes [lo, hi) of the output of one image, if the routine has Planes. Out
+// holds these planes, and A the image or, if planes are one to one, the planes of A with the same
+// numbers. B and Bias are those of all planes. The bits equal those of [Run].
+func RunPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
+	count := p.Planes.Count
+	if lo < 0 || lo >= hi || hi > count {
+		panic(errors.Errorf("kernel: run: planes must be in [0, %d), got [%d, %d)", count, lo, hi))
+	}
+	a, out := p.sizeA/p.Rows, p.sizeOut/p.Rows/count*(hi-lo)
+	if p.Planes.OneToOne {
+		a = a / count * (hi - lo)
+	}
+	p.checkSizes(a, p.sizeB, p.sizeBias, out, len(o.A), len(o.B), len(o.Bias), len(o.Out))
+	p.checkMemory(p.Workspace, p.Scratch, len(o.Workspace), len(o.Scratch))
+	filter := p.sizeB / count
+	o.B = o.B[lo*filter : hi*filter]
+	if p.sizeBias > 0 {
+		o.Bias = o.Bias[lo:hi]
+	}
+	switch plan := p.plan.(type) {
+	case *tapsPlan:
+		tapsUnits(plan, 0, hi-lo, o)
+	case *convPlan:
+		some := *plan
+		some.outputs = hi - lo
+		for tile := range p.Phases[0] / p.Rows {
+			convTile(&some, tile, 1, o.A, o.B, o.Bias, o.Out, o.Scratch)
+		}
+	}
+}
+
 // sumRanges sums all ranges of a filter's gradient over some units of rows.
 func sumRanges[T Float](p *Routine, units, rows int, o Operands[T]) {
 	switch plan := p.plan.(type) {

@@ -154,11 +154,11 @@ func (w *window) inPlace(outputs int) bool {
 // packsSource reports whether it costs less to pack a pointwise convolution's panels. Each group of
 // rows reads the image in place again, eight pixels of a channel at a time, which is slow if the
 // image is not in the nearest cache. In AVX-512, whose tiles are wider than a panel, packing takes
-// less except for few inputs with many outputs: their time goes to storing, which is faster by
-// groups. The bits are the same.
+// less unless there are so few channels that a tile's products take little longer than packing.
+// The bits are the same.
 func (w *window) packsSource(outputs int) bool {
 	if isa == avx512 {
-		return w.channels >= outputs || w.channels > 64
+		return w.channels > 48
 	}
 	return w.channels >= 3*outputs && w.height*w.width > 512
 }

@@ -154,9 +154,10 @@ func windowGather(t target) {
 }
 
 // copyRows writes the packing of whole panels of rows. Each row is prefetched some rows ahead: rows
-// may be on different pages, where the hardware prefetcher does not help.
+// may be on different pages, where the hardware prefetcher does not help. The last rows prefetch
+// what the next call, for the columns behind these, reads first.
 func copyRows(t target) {
-	const ahead = 4 // 16 rows
+	const ahead = 16 // rows
 	name := "copyRows" + t.suffix
 	TEXT(name, NOSPLIT, "func(panels *float32, size int, source *float32, stride, depth, whole int)")
 	Pragma("noescape")
@@ -164,9 +165,17 @@ func copyRows(t target) {
 	panels, size := Load(Param("panels"), GP64()), loadBytes("size")
 	source, stride := Load(Param("source"), GP64()), loadBytes("stride")
 	depth, whole := Load(Param("depth"), GP64()), Load(Param("whole"), GP64())
-	distance := GP64()
-	MOVQ(stride, distance)
-	SHLQ(Imm(ahead), distance)
+	distance, last, before, none := GP64(), GP64(), GP64(), GP64() // to what is prefetched, and the same in the last rows
+	IMUL3Q(Imm(ahead), stride, distance)
+	MOVQ(whole, last)
+	SHLQ(Imm(6), last)
+	XORQ(none, none)
+	MOVQ(depth, before)
+	SUBQ(Imm(ahead), before) // rows before the last ones
+	CMOVQLE(none, before)
+	CMOVQLE(last, distance)
+	IMULQ(stride, before)
+	SUBQ(before, last)
 	Label("rows")
 	from, to, left := GP64(), GP64(), GP64()
 	MOVQ(source, from)
@@ -186,6 +195,9 @@ func copyRows(t target) {
 	ADDQ(stride, source)
 	ADDQ(Imm(panelColumns*bytes), panels)
 	DECQ(depth)
+	CMPQ(depth, Imm(ahead))
+	CMOVQEQ(last, distance)
+	TESTQ(depth, depth)
 	JNZ(LabelRef("rows"))
 	VZEROUPPER()
 	RET()
