@@ -24857,8 +24857,8 @@ TEXT ·tapPlane3x3Stride2AVX512(SB), NOSPLIT, $0-96
 	VBROADCASTSS 24(DX), Z6
 	VBROADCASTSS 28(DX), Z7
 	VBROADCASTSS 32(DX), Z8
-	VMOVUPS      tapPlane3x3Stride2AVX512Evens<>+0(SB), Z9
-	VMOVUPS      tapPlane3x3Stride2AVX512Odds<>+0(SB), Z10
+	VMOVUPS      everySecondFrom0<>+0(SB), Z9
+	VMOVUPS      everySecondFrom1<>+0(SB), Z10
 
 block:
 	KMOVW (BX), K1
@@ -25228,41 +25228,41 @@ next:
 	VZEROUPPER
 	RET
 
-DATA tapPlane3x3Stride2AVX512Evens<>+0(SB)/4, $0x00000000
-DATA tapPlane3x3Stride2AVX512Evens<>+4(SB)/4, $0x00000002
-DATA tapPlane3x3Stride2AVX512Evens<>+8(SB)/4, $0x00000004
-DATA tapPlane3x3Stride2AVX512Evens<>+12(SB)/4, $0x00000006
-DATA tapPlane3x3Stride2AVX512Evens<>+16(SB)/4, $0x00000008
-DATA tapPlane3x3Stride2AVX512Evens<>+20(SB)/4, $0x0000000a
-DATA tapPlane3x3Stride2AVX512Evens<>+24(SB)/4, $0x0000000c
-DATA tapPlane3x3Stride2AVX512Evens<>+28(SB)/4, $0x0000000e
-DATA tapPlane3x3Stride2AVX512Evens<>+32(SB)/4, $0x00000010
-DATA tapPlane3x3Stride2AVX512Evens<>+36(SB)/4, $0x00000012
-DATA tapPlane3x3Stride2AVX512Evens<>+40(SB)/4, $0x00000014
-DATA tapPlane3x3Stride2AVX512Evens<>+44(SB)/4, $0x00000016
-DATA tapPlane3x3Stride2AVX512Evens<>+48(SB)/4, $0x00000018
-DATA tapPlane3x3Stride2AVX512Evens<>+52(SB)/4, $0x0000001a
-DATA tapPlane3x3Stride2AVX512Evens<>+56(SB)/4, $0x0000001c
-DATA tapPlane3x3Stride2AVX512Evens<>+60(SB)/4, $0x0000001e
-GLOBL tapPlane3x3Stride2AVX512Evens<>(SB), RODATA|NOPTR, $64
+DATA everySecondFrom0<>+0(SB)/4, $0x00000000
+DATA everySecondFrom0<>+4(SB)/4, $0x00000002
+DATA everySecondFrom0<>+8(SB)/4, $0x00000004
+DATA everySecondFrom0<>+12(SB)/4, $0x00000006
+DATA everySecondFrom0<>+16(SB)/4, $0x00000008
+DATA everySecondFrom0<>+20(SB)/4, $0x0000000a
+DATA everySecondFrom0<>+24(SB)/4, $0x0000000c
+DATA everySecondFrom0<>+28(SB)/4, $0x0000000e
+DATA everySecondFrom0<>+32(SB)/4, $0x00000010
+DATA everySecondFrom0<>+36(SB)/4, $0x00000012
+DATA everySecondFrom0<>+40(SB)/4, $0x00000014
+DATA everySecondFrom0<>+44(SB)/4, $0x00000016
+DATA everySecondFrom0<>+48(SB)/4, $0x00000018
+DATA everySecondFrom0<>+52(SB)/4, $0x0000001a
+DATA everySecondFrom0<>+56(SB)/4, $0x0000001c
+DATA everySecondFrom0<>+60(SB)/4, $0x0000001e
+GLOBL everySecondFrom0<>(SB), RODATA|NOPTR, $64
 
-DATA tapPlane3x3Stride2AVX512Odds<>+0(SB)/4, $0x00000001
-DATA tapPlane3x3Stride2AVX512Odds<>+4(SB)/4, $0x00000003
-DATA tapPlane3x3Stride2AVX512Odds<>+8(SB)/4, $0x00000005
-DATA tapPlane3x3Stride2AVX512Odds<>+12(SB)/4, $0x00000007
-DATA tapPlane3x3Stride2AVX512Odds<>+16(SB)/4, $0x00000009
-DATA tapPlane3x3Stride2AVX512Odds<>+20(SB)/4, $0x0000000b
-DATA tapPlane3x3Stride2AVX512Odds<>+24(SB)/4, $0x0000000d
-DATA tapPlane3x3Stride2AVX512Odds<>+28(SB)/4, $0x0000000f
-DATA tapPlane3x3Stride2AVX512Odds<>+32(SB)/4, $0x00000011
-DATA tapPlane3x3Stride2AVX512Odds<>+36(SB)/4, $0x00000013
-DATA tapPlane3x3Stride2AVX512Odds<>+40(SB)/4, $0x00000015
-DATA tapPlane3x3Stride2AVX512Odds<>+44(SB)/4, $0x00000017
-DATA tapPlane3x3Stride2AVX512Odds<>+48(SB)/4, $0x00000019
-DATA tapPlane3x3Stride2AVX512Odds<>+52(SB)/4, $0x0000001b
-DATA tapPlane3x3Stride2AVX512Odds<>+56(SB)/4, $0x0000001d
-DATA tapPlane3x3Stride2AVX512Odds<>+60(SB)/4, $0x0000001f
-GLOBL tapPlane3x3Stride2AVX512Odds<>(SB), RODATA|NOPTR, $64
+DATA everySecondFrom1<>+0(SB)/4, $0x00000001
+DATA everySecondFrom1<>+4(SB)/4, $0x00000003
+DATA everySecondFrom1<>+8(SB)/4, $0x00000005
+DATA everySecondFrom1<>+12(SB)/4, $0x00000007
+DATA everySecondFrom1<>+16(SB)/4, $0x00000009
+DATA everySecondFrom1<>+20(SB)/4, $0x0000000b
+DATA everySecondFrom1<>+24(SB)/4, $0x0000000d
+DATA everySecondFrom1<>+28(SB)/4, $0x0000000f
+DATA everySecondFrom1<>+32(SB)/4, $0x00000011
+DATA everySecondFrom1<>+36(SB)/4, $0x00000013
+DATA everySecondFrom1<>+40(SB)/4, $0x00000015
+DATA everySecondFrom1<>+44(SB)/4, $0x00000017
+DATA everySecondFrom1<>+48(SB)/4, $0x00000019
+DATA everySecondFrom1<>+52(SB)/4, $0x0000001b
+DATA everySecondFrom1<>+56(SB)/4, $0x0000001d
+DATA everySecondFrom1<>+60(SB)/4, $0x0000001f
+GLOBL everySecondFrom1<>(SB), RODATA|NOPTR, $64
 
 // func tapPlane5x5Stride2AVX512(to *float32, from *float32, weights *float32, epilogue *float32, masks *uint16, blocks int, height int, width int, outHeight int, outWidth int, padHeight int, padWidth int)
 // Requires: AVX, AVX512DQ, AVX512F, CMOV
@@ -25279,8 +25279,8 @@ TEXT ·tapPlane5x5Stride2AVX512(SB), NOSPLIT, $0-96
 	MOVQ    padWidth+88(FP), R9
 	SHLQ    $0x02, R9
 	SUBQ    R9, CX
-	VMOVUPS tapPlane5x5Stride2AVX512Evens<>+0(SB), Z0
-	VMOVUPS tapPlane5x5Stride2AVX512Odds<>+0(SB), Z1
+	VMOVUPS everySecondFrom0<>+0(SB), Z0
+	VMOVUPS everySecondFrom1<>+0(SB), Z1
 
 block:
 	KMOVW (BX), K1
@@ -25666,41 +25666,153 @@ next:
 	VZEROUPPER
 	RET
 
-DATA tapPlane5x5Stride2AVX512Evens<>+0(SB)/4, $0x00000000
-DATA tapPlane5x5Stride2AVX512Evens<>+4(SB)/4, $0x00000002
-DATA tapPlane5x5Stride2AVX512Evens<>+8(SB)/4, $0x00000004
-DATA tapPlane5x5Stride2AVX512Evens<>+12(SB)/4, $0x00000006
-DATA tapPlane5x5Stride2AVX512Evens<>+16(SB)/4, $0x00000008
-DATA tapPlane5x5Stride2AVX512Evens<>+20(SB)/4, $0x0000000a
-DATA tapPlane5x5Stride2AVX512Evens<>+24(SB)/4, $0x0000000c
-DATA tapPlane5x5Stride2AVX512Evens<>+28(SB)/4, $0x0000000e
-DATA tapPlane5x5Stride2AVX512Evens<>+32(SB)/4, $0x00000010
-DATA tapPlane5x5Stride2AVX512Evens<>+36(SB)/4, $0x00000012
-DATA tapPlane5x5Stride2AVX512Evens<>+40(SB)/4, $0x00000014
-DATA tapPlane5x5Stride2AVX512Evens<>+44(SB)/4, $0x00000016
-DATA tapPlane5x5Stride2AVX512Evens<>+48(SB)/4, $0x00000018
-DATA tapPlane5x5Stride2AVX512Evens<>+52(SB)/4, $0x0000001a
-DATA tapPlane5x5Stride2AVX512Evens<>+56(SB)/4, $0x0000001c
-DATA tapPlane5x5Stride2AVX512Evens<>+60(SB)/4, $0x0000001e
-GLOBL tapPlane5x5Stride2AVX512Evens<>(SB), RODATA|NOPTR, $64
+// func maxLineAVX512(to *float32, from *float32, rows int, width int, masks *uint16, blocks int, padWidth int)
+// Requires: AVX, AVX512F
+TEXT ·maxLineAVX512(SB), NOSPLIT, $0-56
+	MOVQ         to+0(FP), AX
+	MOVQ         from+8(FP), CX
+	MOVQ         width+24(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         masks+32(FP), BX
+	MOVQ         blocks+40(FP), SI
+	MOVQ         padWidth+48(FP), DI
+	SHLQ         $0x02, DI
+	SUBQ         DI, CX
+	MOVL         $0xff800000, DI
+	VPBROADCASTD DI, Z3
+	VMOVUPS      everySecondFrom0<>+0(SB), Z1
+	VMOVUPS      everySecondFrom1<>+0(SB), Z2
 
-DATA tapPlane5x5Stride2AVX512Odds<>+0(SB)/4, $0x00000001
-DATA tapPlane5x5Stride2AVX512Odds<>+4(SB)/4, $0x00000003
-DATA tapPlane5x5Stride2AVX512Odds<>+8(SB)/4, $0x00000005
-DATA tapPlane5x5Stride2AVX512Odds<>+12(SB)/4, $0x00000007
-DATA tapPlane5x5Stride2AVX512Odds<>+16(SB)/4, $0x00000009
-DATA tapPlane5x5Stride2AVX512Odds<>+20(SB)/4, $0x0000000b
-DATA tapPlane5x5Stride2AVX512Odds<>+24(SB)/4, $0x0000000d
-DATA tapPlane5x5Stride2AVX512Odds<>+28(SB)/4, $0x0000000f
-DATA tapPlane5x5Stride2AVX512Odds<>+32(SB)/4, $0x00000011
-DATA tapPlane5x5Stride2AVX512Odds<>+36(SB)/4, $0x00000013
-DATA tapPlane5x5Stride2AVX512Odds<>+40(SB)/4, $0x00000015
-DATA tapPlane5x5Stride2AVX512Odds<>+44(SB)/4, $0x00000017
-DATA tapPlane5x5Stride2AVX512Odds<>+48(SB)/4, $0x00000019
-DATA tapPlane5x5Stride2AVX512Odds<>+52(SB)/4, $0x0000001b
-DATA tapPlane5x5Stride2AVX512Odds<>+56(SB)/4, $0x0000001d
-DATA tapPlane5x5Stride2AVX512Odds<>+60(SB)/4, $0x0000001f
-GLOBL tapPlane5x5Stride2AVX512Odds<>(SB), RODATA|NOPTR, $64
+block:
+	KMOVW        (BX), K1
+	KMOVW        2(BX), K2
+	KMOVW        4(BX), K3
+	KMOVW        6(BX), K4
+	KMOVW        8(BX), K5
+	ADDQ         $0x0a, BX
+	MOVL         $0xff800000, DI
+	VPBROADCASTD DI, Z0
+	VMOVAPS      Z0, Z0
+	MOVQ         rows+16(FP), R8
+	MOVQ         CX, DI
+
+row:
+	VMOVAPS   Z3, Z4
+	VMOVUPS   (DI), K1, Z4
+	VMOVAPS   Z3, Z5
+	VMOVUPS   64(DI), K2, Z5
+	VMOVUPS   Z1, Z6
+	VPERMI2PS Z5, Z4, Z6
+	VMAXPS    Z6, Z0, Z6
+	VCMPPS    $0x03, Z0, Z0, K6
+	VMOVAPS   Z0, K6, Z6
+	VMOVAPS   Z6, Z0
+	VPERMT2PS Z5, Z2, Z4
+	VMAXPS    Z4, Z0, Z4
+	VCMPPS    $0x03, Z0, Z0, K6
+	VMOVAPS   Z0, K6, Z4
+	VMOVAPS   Z4, Z0
+	VMOVAPS   Z3, Z4
+	VMOVUPS   8(DI), K3, Z4
+	VMOVAPS   Z3, Z5
+	VMOVUPS   72(DI), K4, Z5
+	VMOVUPS   Z1, Z6
+	VPERMI2PS Z5, Z4, Z6
+	VMAXPS    Z6, Z0, Z4
+	VCMPPS    $0x03, Z0, Z0, K6
+	VMOVAPS   Z0, K6, Z4
+	VMOVAPS   Z4, Z0
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       row
+	VMOVUPS   Z0, K5, (AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x00000080, CX
+	DECQ      SI
+	JNZ       block
+	VZEROUPPER
+	RET
+
+// func placeLineAVX512(to *uint8, from *float32, rows int, width int, masks *uint16, blocks int, padWidth int)
+// Requires: AVX, AVX512F
+TEXT ·placeLineAVX512(SB), NOSPLIT, $0-56
+	MOVQ         to+0(FP), AX
+	MOVL         $0x00000004, CX
+	VPBROADCASTD CX, Z2
+	MOVQ         from+8(FP), CX
+	MOVQ         width+24(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         masks+32(FP), BX
+	MOVQ         blocks+40(FP), SI
+	MOVQ         padWidth+48(FP), DI
+	SHLQ         $0x02, DI
+	SUBQ         DI, CX
+	MOVL         $0xff800000, DI
+	VPBROADCASTD DI, Z8
+	VMOVUPS      everySecondFrom0<>+0(SB), Z6
+	VMOVUPS      everySecondFrom1<>+0(SB), Z7
+
+block:
+	KMOVW        (BX), K1
+	KMOVW        2(BX), K2
+	KMOVW        4(BX), K3
+	KMOVW        6(BX), K4
+	KMOVW        8(BX), K5
+	ADDQ         $0x0a, BX
+	MOVL         $0xff800000, DI
+	VPBROADCASTD DI, Z0
+	VMOVAPS      Z0, Z0
+	MOVL         $0x000000ff, DI
+	VPBROADCASTD DI, Z1
+	VMOVAPS      Z1, Z1
+	MOVL         $0x00000000, DI
+	VPBROADCASTD DI, Z3
+	VMOVAPS      Z3, Z3
+	MOVL         $0x00000001, DI
+	VPBROADCASTD DI, Z4
+	VMOVAPS      Z4, Z4
+	MOVL         $0x00000002, DI
+	VPBROADCASTD DI, Z5
+	VMOVAPS      Z5, Z5
+	MOVQ         rows+16(FP), R8
+	MOVQ         CX, DI
+
+row:
+	VMOVAPS   Z8, Z9
+	VMOVUPS   (DI), K1, Z9
+	VMOVAPS   Z8, Z10
+	VMOVUPS   64(DI), K2, Z10
+	VMOVUPS   Z6, Z11
+	VPERMI2PS Z10, Z9, Z11
+	VCMPPS    $0x1e, Z0, Z11, K6
+	VMOVAPS   Z11, K6, Z0
+	VMOVDQA32 Z3, K6, Z1
+	VPERMT2PS Z10, Z7, Z9
+	VCMPPS    $0x1e, Z0, Z9, K6
+	VMOVAPS   Z9, K6, Z0
+	VMOVDQA32 Z4, K6, Z1
+	VMOVAPS   Z8, Z9
+	VMOVUPS   8(DI), K3, Z9
+	VMOVAPS   Z8, Z10
+	VMOVUPS   72(DI), K4, Z10
+	VMOVUPS   Z6, Z11
+	VPERMI2PS Z10, Z9, Z11
+	VCMPPS    $0x1e, Z0, Z11, K6
+	VMOVAPS   Z11, K6, Z0
+	VMOVDQA32 Z5, K6, Z1
+	VPADDD    Z2, Z3, Z3
+	VPADDD    Z2, Z4, Z4
+	VPADDD    Z2, Z5, Z5
+	ADDQ      DX, DI
+	DECQ      R8
+	JNZ       row
+	VPMOVDB   Z1, K5, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x00000080, CX
+	DECQ      SI
+	JNZ       block
+	VZEROUPPER
+	RET
 
 // func maxPlanesAVX512(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL

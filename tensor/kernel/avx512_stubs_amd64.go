@@ -332,6 +332,16 @@ func tapPlane3x3Stride2AVX512(to *float32, from *float32, weights *float32, epil
 //go:noescape
 func tapPlane5x5Stride2AVX512(to *float32, from *float32, weights *float32, epilogue *float32, masks *uint16, blocks int, height int, width int, outHeight int, outWidth int, padHeight int, padWidth int)
 
+// maxLineAVX512 writes the maxima of a line of windows over some rows of three columns with stride 2.
+//
+//go:noescape
+func maxLineAVX512(to *float32, from *float32, rows int, width int, masks *uint16, blocks int, padWidth int)
+
+// placeLineAVX512 writes the places of these maxima: 4 row + column, or noPlace.
+//
+//go:noescape
+func placeLineAVX512(to *uint8, from *float32, rows int, width int, masks *uint16, blocks int, padWidth int)
+
 // maxPlanesAVX512 is maxPlanes.
 //
 //go:noescape

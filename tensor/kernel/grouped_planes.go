@@ -39,13 +39,7 @@ func (p *planeTaps) prepare(g GroupedConv2D, sources int) *planeTaps {
 		return nil
 	}
 	p.blocks = ceilDiv(p.outWidth, panelColumns)
-	for first := 0; first < p.blocks*panelColumns; first += panelColumns {
-		for _, element := range p.loads() {
-			at := first*p.stride + element - p.padW
-			p.masks = append(p.masks, lanesWithin(-at, p.width-at))
-		}
-		p.masks = append(p.masks, lanesWithin(0, p.outWidth-first))
-	}
+	p.masks = columnMasks(p.side, p.stride, p.padW, p.width, p.outWidth)
 	return p
 }
 
@@ -61,17 +55,20 @@ func (p *planeTaps) lines() int {
 	return 0
 }
 
-// loads returns the first elements of the vectors that a block reads from a line, relative to the
-// first element that it reads: a vector for each column of taps or, with stride 2, two vectors for
-// each pair of columns.
-func (p *planeTaps) loads() (elements []int) {
-	for s := 0; s < p.side; s += p.stride {
-		elements = append(elements, s)
-		if p.stride == 2 {
-			elements = append(elements, s+panelColumns)
+// columnMasks returns, for each block of sixteen outputs of a line, masks of the valid elements of
+// the vectors that it reads from a line of the source, and of the valid outputs. It reads a vector
+// for each column of taps or, with stride 2, two vectors for each pair of columns.
+func columnMasks(taps, stride, pad, width, outWidth int) (masks []uint16) {
+	for first := 0; first < outWidth; first += panelColumns {
+		for s := 0; s < taps; s += stride {
+			for vector := range stride {
+				at := first*stride + s + vector*panelColumns - pad
+				masks = append(masks, lanesWithin(-at, width-at))
+			}
 		}
+		masks = append(masks, lanesWithin(0, outWidth-first))
 	}
-	return elements
+	return masks
 }
 
 // lanesWithin returns a mask of the lanes of a vector in [lo, hi).

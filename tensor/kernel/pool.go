@@ -51,7 +51,8 @@ type poolPlan struct {
 	Pool2D
 	outH, outW int
 	tiles      int
-	table      []int32 // argument of maxPlanes, nil if it does not apply
+	table      []int32  // argument of maxPlanes, nil if it does not apply
+	masks      []uint16 // argument of maxLineFast and placeLineFast, nil if they do not apply
 }
 
 // poolTileElements is the minimum number of input elements of a tile where there is a choice.
@@ -85,6 +86,9 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 	pool := poolPlan{Pool2D: p, outH: p.P(), outW: p.Q(), tiles: ceilDiv(planes, each)}
 	if pool.simple() {
 		pool.table = pairSegments(p.W, pool.outH, pool.outW)
+	}
+	if p.S == 3 && p.StrideW == 2 && p.R <= noPlace/4 {
+		pool.masks = columnMasks(p.S, p.StrideW, p.PadW, p.W, pool.outW)
 	}
 	x, y := planes*p.H*p.W, planes*pool.outH*pool.outW
 	plan := Routine{Phases: []int{pool.tiles}, Rows: planes, Unit: 1, kind: k, plan: &pool}

@@ -20,6 +20,9 @@ func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 			line := to[i*p.outW:][:p.outW]
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			rows := from[h0*p.W : h1*p.W]
+			if maxLineFast(p, line, rows) {
+				continue
+			}
 			if p.W <= maxColumns && p.StrideW < p.S {
 				maxByColumns(p, line, rows, columns[:p.W])
 				continue
@@ -38,6 +41,10 @@ func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 		}
 	}
 }
+
+// noPlace is the place, in a window, of a maximum that is minus infinity or NaN. Other places are
+// 4 row + column.
+const noPlace = 0xff
 
 // maxColumns is the largest width for which maxima of columns are kept.
 const maxColumns = 512
@@ -73,6 +80,7 @@ func maxLine[T Float](y, upper, lower []T) {
 // maxPoolBackward recomputes the position of each maximum from x, so that the forward pass need not
 // store it.
 func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
+	var places [maxColumns]uint8
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := dx[plane*p.H*p.W:][:p.H*p.W]
@@ -81,6 +89,18 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 		for i := range p.outH {
 			line := gradient[i*p.outW:][:p.outW]
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
+			if len(line) <= maxColumns && placeLineFast(p, places[:len(line)], from[h0*p.W:h1*p.W]) {
+				for j, g := range line {
+					at := h0*p.W + max(0, j*p.StrideW-p.PadW)
+					if place := int(places[j]); place != noPlace {
+						at = (h0+place/4)*p.W + j*p.StrideW - p.PadW + place%4
+					}
+					if !p.ReLU || from[at] > 0 {
+						to[at] += g
+					}
+				}
+				continue
+			}
 			for j, g := range line {
 				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
 				at := h0*p.W + w0

@@ -38,6 +38,7 @@ func AVX512() {
 	multiplyTaps(avx512, "multiplyFiveTaps", 5, 5)
 	accumulateLines(avx512, 2)
 	tapPlanes()
+	maxLines()
 	maxPlanes512()
 	notePlaces512()
 	spreadPlaces512()

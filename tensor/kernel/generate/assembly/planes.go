@@ -47,8 +47,8 @@ func (p tapPlane) write() {
 	loads := p.side
 	if p.stride == 2 {
 		evens, odds, loads = ZMM(), ZMM(), 2*p.pairs()
-		VMOVUPS(numbers(name+"Evens", 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), evens)
-		VMOVUPS(numbers(name+"Odds", 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), odds)
+		VMOVUPS(everySecond(0), evens)
+		VMOVUPS(everySecond(1), odds)
 	}
 
 	Label("block")
@@ -79,7 +79,7 @@ func (p tapPlane) write() {
 		outside := fmt.Sprintf("outside_%d", i)
 		CMPQ(row, NewParamAddr("height", 48))
 		JAE(LabelRef(outside)) // row is negative, or at least height
-		p.readLine(at, valid, evens, odds, func(s int, v VecVirtual) {
+		p.readLine(at, valid, evens, odds, nil, func(s int, v VecVirtual) {
 			for j, sum := range sums {
 				r := i - j*p.stride
 				if r < 0 || r >= p.side {
@@ -136,12 +136,17 @@ func (p tapPlane) write() {
 	RET()
 }
 
-// readLine calls visit with the elements of the line at an address that each column of taps
-// multiplies, from left to right.
-func (p tapPlane) readLine(at Register, valid []Register, evens, odds VecVirtual, visit func(s int, v VecVirtual)) {
+// readLine calls visit with the elements of the line at an address that each column of taps reads,
+// from left to right. Elements outside the line have the value outside, nil for 0.
+func (p tapPlane) readLine(at Register, valid []Register, evens, odds, outside VecVirtual, visit func(s int, v VecVirtual)) {
 	load := func(element, mask int) VecVirtual {
-		v := ZMM()
-		VMOVUPS_Z(Mem{Base: at, Disp: element * bytes}, valid[mask], v)
+		v, from := ZMM(), Mem{Base: at, Disp: element * bytes}
+		if outside == nil {
+			VMOVUPS_Z(from, valid[mask], v)
+			return v
+		}
+		VMOVAPS(outside, v)
+		VMOVUPS(from, valid[mask], v)
 		return v
 	}
 	if p.stride == 1 {
@@ -161,3 +166,20 @@ func (p tapPlane) readLine(at Register, valid []Register, evens, odds VecVirtual
 		}
 	}
 }
+
+// everySecond returns the numbers of every second element of two vectors, from the given one on.
+func everySecond(first uint32) Mem {
+	table, made := secondTables[first]
+	if !made {
+		values := make([]uint32, panelColumns)
+		for i := range values {
+			values[i] = first + 2*uint32(i)
+		}
+		table = numbers(fmt.Sprintf("everySecondFrom%d", first), values...)
+		secondTables[first] = table
+	}
+	return table
+}
+
+// secondTables are the tables that everySecond has written.
+var secondTables = map[uint32]Mem{}
