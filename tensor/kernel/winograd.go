@@ -45,12 +45,14 @@ type winogradPlan struct {
 const (
 	// rowTileElements is the size of a row tile's transformed input: 24 Ki float32 are 96 KiB. If
 	// the transformed filter, which each row tile reads, is large, the size is 1/rowTileFraction of
-	// the filter's; but at most groupElements: 128 Ki float32 are 512 KiB.
+	// the filter's; but at most groupElements: 2 Mi float32 are 8 MiB.
 	rowTileElements = 24 << 10
 	rowTileFraction = 5
-	groupElements   = 1 << 17
-	// transformedElements bounds the transformed filter: 4 Mi float32 are 16 MiB.
-	transformedElements = 1 << 22
+	groupElements   = 1 << 21
+	// transformedElements bounds the transformed filter: 16 Mi float32 are 64 MiB. The last filters
+	// of a ResNet, from 512 to 512 channels, have 9.4 million elements. That is more than caches
+	// hold, but few row tiles read it.
+	transformedElements = 1 << 24
 )
 
 // winograd prepares the forward direction or the gradient of the input. Phase 0 transforms the

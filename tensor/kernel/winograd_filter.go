@@ -22,8 +22,8 @@ type winogradGradient struct {
 const (
 	// filterGroupElements bounds a group's transformed patches: 768 Ki float32 are 3 MiB.
 	filterGroupElements = 3 << 18
-	// sumsElements bounds the sums of all chunks: 3 Mi float32 are 12 MiB.
-	sumsElements = 3 << 20
+	// sumsElements bounds the sums of all chunks: 10 Mi float32 are 40 MiB.
+	sumsElements = 10 << 20
 	// chunkPatches is the minimum number of patches of a chunk for which separate sums pay.
 	chunkPatches = 64
 	// filterTiles is the minimum number of tiles, even if x is then transformed more than once.
