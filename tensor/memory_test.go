@@ -8,7 +8,9 @@ import (
 )
 
 func TestBytes(t *testing.T) {
-	m := newMemory(new(int))
+	owner := new(int)
+	defer runtime.KeepAlive(owner) // m would be freed without it
+	m := newMemory(owner)
 	defer m.free()
 	for n := range 200 {
 		if block := m.bytes(n); len(block) != n || cap(block) != n || addressOf(block)%Alignment != 0 && n > 0 {
@@ -33,7 +35,9 @@ func TestBytes(t *testing.T) {
 
 // The slices of one allocation do not overlap.
 func TestSlices(t *testing.T) {
-	m := newMemory(new(int))
+	owner := new(int)
+	defer runtime.KeepAlive(owner) // m would be freed without it
+	m := newMemory(owner)
 	defer m.free()
 	for _, n := range []int{0, 5, Alignment, hugePageBytes - 1} {
 		many := m.slices(3, n)

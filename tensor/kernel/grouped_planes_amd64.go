@@ -4,7 +4,7 @@ package kernel
 
 import "unsafe"
 
-// convolvePlaneFast is convolvePlane in AVX-512.
+// convolvePlaneFast convolves a plane in AVX-512.
 func convolvePlaneFast[T Float](p *planeTaps, to, from, filter []T, e *epilogue[T]) bool {
 	if isa != avx512 || !useAssembly[T]() {
 		return false
