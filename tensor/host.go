@@ -378,6 +378,7 @@ func (r *hostRunner) copyChains(to, from [][]byte) error {
 
 // Close implements Runner. It waits for a Run of another goroutine.
 func (r *hostRunner) Close() error {
+	defer runtime.KeepAlive(r) // its memory is freed once, here
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	r.closed = true
