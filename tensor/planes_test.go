@@ -11,7 +11,7 @@ import (
 const (
 	testImages = 9
 	testPlanes = 7
-	testWidth  = 30001 // of a plane: three planes exceed blockBytes/2
+	testWidth  = 30001 // of a plane: seven planes exceed blockBytes and take two blocks
 )
 
 // byImages returns a launch whose rows are images. compute computes planes [lo, hi) of one image;
@@ -34,8 +34,8 @@ func byImages(planes Planes, compute func(a *Args, lo, hi int), arguments ...Arg
 	return Launch{Kernel: "test", Arguments: arguments, Host: h}
 }
 
-// planesWorkload widens images to several planes, changes these plane by plane, and adds them up,
-// with the buffer of the sum of planes at an offset of scratch memory.
+// planesWorkload widens images to several planes, changes these plane by plane, and adds them up.
+// The changed planes are at an offset of scratch memory.
 func planesWorkload(changedAt int) (w Workload, numbers, sums *Buffer) {
 	const image = 4 * testImages * testWidth
 	numbers = placed("numbers", Shared, Float32, testImages*testWidth, 0)

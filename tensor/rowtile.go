@@ -168,7 +168,8 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 		common = gcd(common, group[i].Host.RowTile.Rows)
 	}
 	// unit is the least common multiple of the launches' units, in common rows, and alignment that
-	// of the launches whose tiles must be aligned.
+	// of the launches whose tiles must be aligned. all are the bytes of the launch with the most;
+	// perRow does not count those that are never stored.
 	unit, alignment, all, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0, 0
 	var parts []int
 	for i := range group {

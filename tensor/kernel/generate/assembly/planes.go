@@ -52,12 +52,7 @@ func (p tapPlane) write() {
 	}
 
 	Label("block")
-	valid := make([]Register, loads+1) // of each load, and of the outputs
-	for i := range valid {
-		valid[i] = K()
-		KMOVW(Mem{Base: masks, Disp: 2 * i}, valid[i])
-	}
-	ADDQ(Imm(uint64(2*len(valid))), masks)
+	valid := loadMasks(masks, loads+1) // of each load, and of the outputs
 	line := GP64() // of the outputs
 	XORQ(line, line)
 
@@ -134,6 +129,17 @@ func (p tapPlane) write() {
 	JNZ(LabelRef("block"))
 	VZEROUPPER()
 	RET()
+}
+
+// loadMasks loads some masks and advances to those of the next block.
+func loadMasks(from Register, count int) []Register {
+	masks := make([]Register, count)
+	for i := range masks {
+		masks[i] = K()
+		KMOVW(Mem{Base: from, Disp: 2 * i}, masks[i])
+	}
+	ADDQ(Imm(uint64(2*count)), from)
+	return masks
 }
 
 // readLine calls visit with the elements of the line at an address that each column of taps reads,

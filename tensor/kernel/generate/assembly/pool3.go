@@ -64,17 +64,12 @@ func windowsOfThree(begin func(), visit func(s int, v VecVirtual), nextRow func(
 	VMOVUPS(everySecond(0), evens)
 	VMOVUPS(everySecond(1), odds)
 	Label("block")
-	var valid [5]Register
-	for i := range valid {
-		valid[i] = K()
-		KMOVW(Mem{Base: masks, Disp: 2 * i}, valid[i])
-	}
-	ADDQ(Imm(uint64(2*len(valid))), masks)
+	valid := loadMasks(masks, 5)
 	begin()
 	at, left := GP64(), Load(Param("rows"), GP64())
 	MOVQ(from, at)
 	Label("row")
-	tapPlane{side: 3, stride: 2}.readLine(at, valid[:], evens, odds, outside, visit)
+	tapPlane{side: 3, stride: 2}.readLine(at, valid, evens, odds, outside, visit)
 	nextRow()
 	ADDQ(width, at)
 	DECQ(left)
