@@ -34,7 +34,7 @@ func (g GroupedConv2D) backwardPlanes() *planeTaps {
 	return p.prepare(g, g.K/g.Groups)
 }
 
-// prepare computes the blocks and masks. It returns nil if there is no function for the convolution.
+// prepare computes the blocks and masks. It returns nil where no function suits.
 func (p *planeTaps) prepare(g GroupedConv2D, sources int) *planeTaps {
 	if sources != 1 || g.R != g.S || g.StrideH != g.StrideW || g.DilationH != 1 || g.DilationW != 1 || p.outHeight < p.lines() || p.lines() == 0 {
 		return nil

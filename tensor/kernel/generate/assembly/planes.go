@@ -53,7 +53,7 @@ func (p tapPlane) write() {
 
 	Label("block")
 	valid := loadMasks(masks, loads+1) // of each load, and of the outputs
-	line := GP64() // of the outputs
+	line := GP64()                     // of the outputs
 	XORQ(line, line)
 
 	Label("lines")
