@@ -44,6 +44,9 @@ func (m MatMul) joint(l *graph.Lowering, g kernel.Gemm) tensor.Joint {
 	if p.sharedA == (l.In(1).Buffer.Arena == tensor.Shared) || m.mask || m.bias && !p.sharedA || shared < minShared {
 		return tensor.Joint{}
 	}
+	if !p.sharedA && g.Inner() { // all chains together have too many rows for that, and would add in another order
+		return tensor.Joint{}
+	}
 	return tensor.Joint{
 		Chains: min(jointWidth/width, jointElements/max(own, g.M*g.N), jointChains),
 		Bytes:  shared * l.DType.Size(),

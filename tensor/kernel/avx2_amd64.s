@@ -2858,6 +2858,156 @@ after_flag16_6:
 	VZEROUPPER
 	RET
 
+// func dotRowsAVX2(sums *float32, x *float32, rows *float32, distance int, depth int, count int)
+// Requires: AVX, FMA3
+TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ sums+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ distance+24(FP), DX
+	SHLQ $0x02, DX
+	MOVQ depth+32(FP), BX
+	SHLQ $0x02, BX
+	MOVQ count+40(FP), SI
+	LEAQ (DX)(DX*2), DI
+
+rows_4:
+	CMPQ   SI, $0x04
+	JL     after_4
+	MOVQ   x+8(FP), R8
+	MOVQ   CX, R10
+	LEAQ   (CX)(DX*4), R11
+	MOVQ   BX, R9
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+depth_4:
+	VMOVUPS      (R8), Y8
+	VFMADD231PS  (R10), Y8, Y0
+	VFMADD231PS  (R10)(DX*1), Y8, Y2
+	VFMADD231PS  (R10)(DX*2), Y8, Y4
+	VFMADD231PS  (R10)(DI*1), Y8, Y6
+	VMOVUPS      32(R8), Y8
+	VFMADD231PS  32(R10), Y8, Y1
+	VFMADD231PS  32(R10)(DX*1), Y8, Y3
+	VFMADD231PS  32(R10)(DX*2), Y8, Y5
+	VFMADD231PS  32(R10)(DI*1), Y8, Y7
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R10
+	ADDQ         $0x40, R11
+	SUBQ         $0x40, R9
+	JNZ          depth_4
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X1
+	VADDPS       Y3, Y2, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X2, X0, X2
+	VADDPS       Y5, Y4, Y0
+	VEXTRACTF128 $0x01, Y0, X3
+	VADDPS       X3, X0, X3
+	VADDPS       Y7, Y6, Y0
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X4
+	VUNPCKLPD    X2, X1, X0
+	VUNPCKHPD    X2, X1, X1
+	VADDPS       X1, X0, X0
+	VUNPCKLPD    X4, X3, X1
+	VUNPCKHPD    X4, X3, X2
+	VADDPS       X2, X1, X1
+	VSHUFPS      $0x88, X1, X0, X2
+	VSHUFPS      $0xdd, X1, X0, X0
+	VADDPS       X0, X2, X2
+	VMOVUPS      X2, (AX)
+	ADDQ         $0x10, AX
+	LEAQ         (CX)(DX*4), CX
+	SUBQ         $0x04, SI
+	JMP          rows_4
+
+after_4:
+	CMPQ   SI, $0x02
+	JL     after_2
+	MOVQ   x+8(FP), DI
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	MOVQ   BX, R8
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+depth_2:
+	VMOVUPS      (DI), Y4
+	VFMADD231PS  (R9), Y4, Y0
+	VFMADD231PS  (R9)(DX*1), Y4, Y2
+	VMOVUPS      32(DI), Y4
+	VFMADD231PS  32(R9), Y4, Y1
+	VFMADD231PS  32(R9)(DX*1), Y4, Y3
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R9
+	ADDQ         $0x40, R10
+	SUBQ         $0x40, R8
+	JNZ          depth_2
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X1
+	VADDPS       Y3, Y2, Y0
+	VEXTRACTF128 $0x01, Y0, X2
+	VADDPS       X2, X0, X2
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X0, X1, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X1
+	VMOVSS       X1, (AX)
+	VUNPCKHPD    X2, X2, X0
+	VADDPS       X0, X2, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X1
+	VMOVSS       X1, 4(AX)
+	ADDQ         $0x08, AX
+	LEAQ         (CX)(DX*2), CX
+	SUBQ         $0x02, SI
+
+after_2:
+	CMPQ   SI, $0x01
+	JL     after_1
+	MOVQ   x+8(FP), DI
+	MOVQ   CX, R8
+	LEAQ   (CX)(DX*4), R9
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+depth_1:
+	VMOVUPS      (DI), Y2
+	VFMADD231PS  (R8), Y2, Y0
+	VMOVUPS      32(DI), Y2
+	VFMADD231PS  32(R8), Y2, Y1
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, R8
+	ADDQ         $0x40, R9
+	SUBQ         $0x40, BX
+	JNZ          depth_1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDPS       X0, X1, X0
+	VMOVSHDUP    X0, X1
+	VADDSS       X1, X0, X1
+	VMOVSS       X1, (AX)
+	ADDQ         $0x04, AX
+	LEAQ         (CX)(DX*1), CX
+	SUBQ         $0x01, SI
+
+after_1:
+	VZEROUPPER
+	RET
+
 // func scatterAVX2(rows int, depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
 // Requires: AVX, FMA3
 TEXT ·scatterAVX2(SB), NOSPLIT, $0-80

@@ -6930,6 +6930,233 @@ after_flag16_14:
 	VZEROUPPER
 	RET
 
+// func dotRowsAVX512(sums *float32, x *float32, rows *float32, distance int, depth int, count int)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·dotRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ sums+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ distance+24(FP), DX
+	SHLQ $0x02, DX
+	MOVQ depth+32(FP), BX
+	SHLQ $0x02, BX
+	MOVQ count+40(FP), SI
+	LEAQ (DX)(DX*2), DI
+
+rows_8:
+	CMPQ   SI, $0x08
+	JL     after_8
+	MOVQ   x+8(FP), R8
+	MOVQ   CX, R10
+	LEAQ   (CX)(DX*4), R11
+	MOVQ   BX, R9
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+
+depth_8:
+	VMOVUPS       (R8), Z8
+	VFMADD231PS   (R10), Z8, Z0
+	VFMADD231PS   (R10)(DX*1), Z8, Z1
+	VFMADD231PS   (R10)(DX*2), Z8, Z2
+	VFMADD231PS   (R10)(DI*1), Z8, Z3
+	VFMADD231PS   (R11), Z8, Z4
+	VFMADD231PS   (R11)(DX*1), Z8, Z5
+	VFMADD231PS   (R11)(DX*2), Z8, Z6
+	VFMADD231PS   (R11)(DI*1), Z8, Z7
+	ADDQ          $0x40, R8
+	ADDQ          $0x40, R10
+	ADDQ          $0x40, R11
+	SUBQ          $0x40, R9
+	JNZ           depth_8
+	VEXTRACTF32X8 $0x01, Z0, Y8
+	VADDPS        Y8, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X8
+	VADDPS        X8, X0, X8
+	VEXTRACTF32X8 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VEXTRACTF32X8 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTF32X4 $0x01, Y0, X2
+	VADDPS        X2, X0, X2
+	VEXTRACTF32X8 $0x01, Z3, Y0
+	VADDPS        Y0, Y3, Y0
+	VEXTRACTF32X4 $0x01, Y0, X3
+	VADDPS        X3, X0, X3
+	VEXTRACTF32X8 $0x01, Z4, Y0
+	VADDPS        Y0, Y4, Y0
+	VEXTRACTF32X4 $0x01, Y0, X4
+	VADDPS        X4, X0, X4
+	VEXTRACTF32X8 $0x01, Z5, Y0
+	VADDPS        Y0, Y5, Y0
+	VEXTRACTF32X4 $0x01, Y0, X5
+	VADDPS        X5, X0, X5
+	VEXTRACTF32X8 $0x01, Z6, Y0
+	VADDPS        Y0, Y6, Y0
+	VEXTRACTF32X4 $0x01, Y0, X6
+	VADDPS        X6, X0, X6
+	VEXTRACTF32X8 $0x01, Z7, Y0
+	VADDPS        Y0, Y7, Y0
+	VEXTRACTF32X4 $0x01, Y0, X7
+	VADDPS        X7, X0, X7
+	VUNPCKLPD     X1, X8, X0
+	VUNPCKHPD     X1, X8, X1
+	VADDPS        X1, X0, X0
+	VUNPCKLPD     X3, X2, X1
+	VUNPCKHPD     X3, X2, X2
+	VADDPS        X2, X1, X1
+	VSHUFPS       $0x88, X1, X0, X2
+	VSHUFPS       $0xdd, X1, X0, X0
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)
+	VUNPCKLPD     X5, X4, X0
+	VUNPCKHPD     X5, X4, X1
+	VADDPS        X1, X0, X0
+	VUNPCKLPD     X7, X6, X1
+	VUNPCKHPD     X7, X6, X2
+	VADDPS        X2, X1, X1
+	VSHUFPS       $0x88, X1, X0, X2
+	VSHUFPS       $0xdd, X1, X0, X0
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, 16(AX)
+	ADDQ          $0x20, AX
+	LEAQ          (CX)(DX*8), CX
+	SUBQ          $0x08, SI
+	JMP           rows_8
+
+after_8:
+	CMPQ   SI, $0x04
+	JL     after_4
+	MOVQ   x+8(FP), R8
+	MOVQ   CX, R10
+	LEAQ   (CX)(DX*4), R11
+	MOVQ   BX, R9
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+
+depth_4:
+	VMOVUPS       (R8), Z4
+	VFMADD231PS   (R10), Z4, Z0
+	VFMADD231PS   (R10)(DX*1), Z4, Z1
+	VFMADD231PS   (R10)(DX*2), Z4, Z2
+	VFMADD231PS   (R10)(DI*1), Z4, Z3
+	ADDQ          $0x40, R8
+	ADDQ          $0x40, R10
+	ADDQ          $0x40, R11
+	SUBQ          $0x40, R9
+	JNZ           depth_4
+	VEXTRACTF32X8 $0x01, Z0, Y4
+	VADDPS        Y4, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X4
+	VADDPS        X4, X0, X4
+	VEXTRACTF32X8 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VEXTRACTF32X8 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y0
+	VEXTRACTF32X4 $0x01, Y0, X2
+	VADDPS        X2, X0, X2
+	VEXTRACTF32X8 $0x01, Z3, Y0
+	VADDPS        Y0, Y3, Y0
+	VEXTRACTF32X4 $0x01, Y0, X3
+	VADDPS        X3, X0, X3
+	VUNPCKLPD     X1, X4, X0
+	VUNPCKHPD     X1, X4, X1
+	VADDPS        X1, X0, X0
+	VUNPCKLPD     X3, X2, X1
+	VUNPCKHPD     X3, X2, X2
+	VADDPS        X2, X1, X1
+	VSHUFPS       $0x88, X1, X0, X2
+	VSHUFPS       $0xdd, X1, X0, X0
+	VADDPS        X0, X2, X2
+	VMOVUPS       X2, (AX)
+	ADDQ          $0x10, AX
+	LEAQ          (CX)(DX*4), CX
+	SUBQ          $0x04, SI
+
+after_4:
+	CMPQ   SI, $0x02
+	JL     after_2
+	MOVQ   x+8(FP), DI
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	MOVQ   BX, R8
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+
+depth_2:
+	VMOVUPS       (DI), Z2
+	VFMADD231PS   (R9), Z2, Z0
+	VFMADD231PS   (R9)(DX*1), Z2, Z1
+	ADDQ          $0x40, DI
+	ADDQ          $0x40, R9
+	ADDQ          $0x40, R10
+	SUBQ          $0x40, R8
+	JNZ           depth_2
+	VEXTRACTF32X8 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X2
+	VADDPS        X2, X0, X2
+	VEXTRACTF32X8 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VUNPCKHPD     X2, X2, X0
+	VADDPS        X0, X2, X0
+	VMOVSHDUP     X0, X2
+	VADDSS        X2, X0, X2
+	VMOVSS        X2, (AX)
+	VUNPCKHPD     X1, X1, X0
+	VADDPS        X0, X1, X0
+	VMOVSHDUP     X0, X1
+	VADDSS        X1, X0, X1
+	VMOVSS        X1, 4(AX)
+	ADDQ          $0x08, AX
+	LEAQ          (CX)(DX*2), CX
+	SUBQ          $0x02, SI
+
+after_2:
+	CMPQ   SI, $0x01
+	JL     after_1
+	MOVQ   x+8(FP), DI
+	MOVQ   CX, R8
+	LEAQ   (CX)(DX*4), R9
+	VXORPS Z0, Z0, Z0
+
+depth_1:
+	VMOVUPS       (DI), Z1
+	VFMADD231PS   (R8), Z1, Z0
+	ADDQ          $0x40, DI
+	ADDQ          $0x40, R8
+	ADDQ          $0x40, R9
+	SUBQ          $0x40, BX
+	JNZ           depth_1
+	VEXTRACTF32X8 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDPS        X0, X1, X0
+	VMOVSHDUP     X0, X1
+	VADDSS        X1, X0, X1
+	VMOVSS        X1, (AX)
+	ADDQ          $0x04, AX
+	LEAQ          (CX)(DX*1), CX
+	SUBQ          $0x01, SI
+
+after_1:
+	VZEROUPPER
+	RET
+
 // func scatterAVX512(rows int, depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·scatterAVX512(SB), NOSPLIT, $0-80

@@ -27,7 +27,7 @@
 //
 // # Algorithms
 //
-// Multiplication packs panels as in Goto and van de Geijn ("Anatomy of High-Performance Matrix
+// Products of a few rows are inner products. Others pack panels as in Goto and van de Geijn ("Anatomy of High-Performance Matrix
 // Multiplication", ACM TOMS 34(3), 2008), the scheme of BLIS. A convolution is such a product with
 // panels packed from the image (implicit GEMM) or, where a line of pixels fills vectors, read from
 // the image in place. The gradient of the input is scattered (col2im without the matrix) where that

@@ -5199,6 +5199,144 @@ after_flag4_6:
 	BNE panel_6
 	RET
 
+// func dotRows(sums, x, rows *float32, distance, depth, count int)
+TEXT ·dotRows(SB), NOSPLIT, $0-48
+	MOVD sums+0(FP), R0
+	MOVD rows+16(FP), R1
+	MOVD distance+24(FP), R2
+	LSL $2, R2
+	MOVD depth+32(FP), R3
+	MOVD count+40(FP), R4
+rows_4:
+	CMP $4, R4
+	BLT after_4
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD x+8(FP), R5
+	MOVD R1, R6
+	MOVD R3, R7
+	ADD R2, R6, R8
+	ADD R2, R8, R9
+	ADD R2, R9, R10
+depth_4:
+	WORD $0xad4044b0 // ldp q16, q17, [x5, #0]
+	WORD $0xad404cd2 // ldp q18, q19, [x6, #0]
+	WORD $0x4e32ce00 // fmla v0.4s, v16.4s, v18.4s
+	WORD $0x4e33ce21 // fmla v1.4s, v17.4s, v19.4s
+	WORD $0xad405514 // ldp q20, q21, [x8, #0]
+	WORD $0x4e34ce04 // fmla v4.4s, v16.4s, v20.4s
+	WORD $0x4e35ce25 // fmla v5.4s, v17.4s, v21.4s
+	WORD $0xad405d36 // ldp q22, q23, [x9, #0]
+	WORD $0x4e36ce08 // fmla v8.4s, v16.4s, v22.4s
+	WORD $0x4e37ce29 // fmla v9.4s, v17.4s, v23.4s
+	WORD $0xad406558 // ldp q24, q25, [x10, #0]
+	WORD $0x4e38ce0c // fmla v12.4s, v16.4s, v24.4s
+	WORD $0x4e39ce2d // fmla v13.4s, v17.4s, v25.4s
+	WORD $0xad416cba // ldp q26, q27, [x5, #32]
+	WORD $0xad4174dc // ldp q28, q29, [x6, #32]
+	WORD $0x4e3ccf42 // fmla v2.4s, v26.4s, v28.4s
+	WORD $0x4e3dcf63 // fmla v3.4s, v27.4s, v29.4s
+	WORD $0xad417d1e // ldp q30, q31, [x8, #32]
+	WORD $0x4e3ecf46 // fmla v6.4s, v26.4s, v30.4s
+	WORD $0x4e3fcf67 // fmla v7.4s, v27.4s, v31.4s
+	WORD $0xad414d32 // ldp q18, q19, [x9, #32]
+	WORD $0x4e32cf4a // fmla v10.4s, v26.4s, v18.4s
+	WORD $0x4e33cf6b // fmla v11.4s, v27.4s, v19.4s
+	WORD $0xad415554 // ldp q20, q21, [x10, #32]
+	WORD $0x4e34cf4e // fmla v14.4s, v26.4s, v20.4s
+	WORD $0x4e35cf6f // fmla v15.4s, v27.4s, v21.4s
+	ADD $64, R6
+	ADD $64, R8
+	ADD $64, R9
+	ADD $64, R10
+	ADD $64, R5
+	SUBS $16, R7
+	BNE depth_4
+	WORD $0x4e22d416 // fadd v22.4s, v0.4s, v2.4s
+	WORD $0x4e23d437 // fadd v23.4s, v1.4s, v3.4s
+	WORD $0x4e37d6d0 // fadd v16.4s, v22.4s, v23.4s
+	WORD $0x6e104218 // ext v24.16b, v16.16b, v16.16b, #8
+	WORD $0x4e38d611 // fadd v17.4s, v16.4s, v24.4s
+	WORD $0x7e30da39 // faddp s25, v17.2s
+	WORD $0xbc004419 // str s25, [x0], #4
+	WORD $0x4e26d49c // fadd v28.4s, v4.4s, v6.4s
+	WORD $0x4e27d4bd // fadd v29.4s, v5.4s, v7.4s
+	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
+	WORD $0x6e1e43df // ext v31.16b, v30.16b, v30.16b, #8
+	WORD $0x4e3fd7d2 // fadd v18.4s, v30.4s, v31.4s
+	WORD $0x7e30da53 // faddp s19, v18.2s
+	WORD $0xbc004413 // str s19, [x0], #4
+	WORD $0x4e2ad51a // fadd v26.4s, v8.4s, v10.4s
+	WORD $0x4e2bd534 // fadd v20.4s, v9.4s, v11.4s
+	WORD $0x4e34d75b // fadd v27.4s, v26.4s, v20.4s
+	WORD $0x6e1b4375 // ext v21.16b, v27.16b, v27.16b, #8
+	WORD $0x4e35d760 // fadd v0.4s, v27.4s, v21.4s
+	WORD $0x7e30d802 // faddp s2, v0.2s
+	WORD $0xbc004402 // str s2, [x0], #4
+	WORD $0x4e2ed581 // fadd v1.4s, v12.4s, v14.4s
+	WORD $0x4e2fd5a3 // fadd v3.4s, v13.4s, v15.4s
+	WORD $0x4e23d436 // fadd v22.4s, v1.4s, v3.4s
+	WORD $0x6e1642d7 // ext v23.16b, v22.16b, v22.16b, #8
+	WORD $0x4e37d6d0 // fadd v16.4s, v22.4s, v23.4s
+	WORD $0x7e30da18 // faddp s24, v16.2s
+	WORD $0xbc004418 // str s24, [x0], #4
+	ADD R2, R1
+	ADD R2, R1
+	ADD R2, R1
+	ADD R2, R1
+	SUB $4, R4
+	B rows_4
+after_4:
+rows_1:
+	CMP $1, R4
+	BLT after_1
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	MOVD x+8(FP), R11
+	MOVD R1, R12
+	MOVD R3, R13
+depth_1:
+	WORD $0xad401d65 // ldp q5, q7, [x11, #0]
+	WORD $0xad40759c // ldp q28, q29, [x12, #0]
+	WORD $0x4e3cccb1 // fmla v17.4s, v5.4s, v28.4s
+	WORD $0x4e3dccf9 // fmla v25.4s, v7.4s, v29.4s
+	WORD $0xad417d7e // ldp q30, q31, [x11, #32]
+	WORD $0xad414d92 // ldp q18, q19, [x12, #32]
+	WORD $0x4e32cfc4 // fmla v4.4s, v30.4s, v18.4s
+	WORD $0x4e33cfe6 // fmla v6.4s, v31.4s, v19.4s
+	ADD $64, R12
+	ADD $64, R11
+	SUBS $16, R13
+	BNE depth_1
+	WORD $0x4e24d628 // fadd v8.4s, v17.4s, v4.4s
+	WORD $0x4e26d72a // fadd v10.4s, v25.4s, v6.4s
+	WORD $0x4e2ad509 // fadd v9.4s, v8.4s, v10.4s
+	WORD $0x6e09412b // ext v11.16b, v9.16b, v9.16b, #8
+	WORD $0x4e2bd53a // fadd v26.4s, v9.4s, v11.4s
+	WORD $0x7e30db54 // faddp s20, v26.2s
+	WORD $0xbc004414 // str s20, [x0], #4
+	ADD R2, R1
+	SUB $1, R4
+	B rows_1
+after_1:
+	RET
+
 // func scatter(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)
 TEXT ·scatter(SB), NOSPLIT, $0-80
 	MOVD rows+0(FP), R0

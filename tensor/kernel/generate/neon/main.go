@@ -22,6 +22,7 @@ func main() {
 	multiplyTiles(f)
 	multiplyTable(f)
 	multiplyWindows(f)
+	dotRows(f)
 	scatter(f)
 	accumulateLines(f)
 	transpose(f)
