@@ -25,10 +25,11 @@ import (
 type BayesByBackprop struct {
 	Posterior langevin.Posterior // N and the priors, by the names of the network's own parameters
 
-	InitialStd float64 // standard deviation of q at the start, above 0; its mean starts as the network's parameters do
+	InitialStd float64 // standard deviation of q at the start, above 0; its mean starts at the network's initial parameters
 
-	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4, by which an
-	// epoch's first minibatches carry the prior and its last ones the data. 0 means pi_i = 1/M.
+	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4, with which
+	// the prior dominates in an epoch's first minibatches and the data in its last ones. 0 means
+	// pi_i = 1/M.
 	FrontLoaded int
 
 	// ClosedForm computes KL(q || prior) by formula instead of log q(w) - log p(w). Priors must be
@@ -87,7 +88,7 @@ func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, 
 	return y, q
 }
 
-// check sets the priors of the weights, and reports what only the network shows.
+// check sets the priors of the weights, and reports errors that depend on the network.
 func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	var names []string
 	var shapes []tensor.Shape

@@ -41,7 +41,7 @@ type LaplaceApproximation struct {
 	inputs       *mat.SymDense // sum of a a', scaled
 	outputs      *mat.SymDense // sum of diag(p) - p p'
 	seen         []float32     // inputs of the first examples, up to agreementExamples
-	classes      []int         // that the mode gives them
+	classes      []int         // classes that the mode predicts for them
 
 	// Standard deviations along the eigenvectors [K F], and the eigenvectors themselves, as the
 	// columns of [K K] and [F F].
@@ -79,11 +79,11 @@ func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, pri
 	return l, nil
 }
 
-// LaplaceBytes returns the memory of an approximation, without its mode, for a layer of inputs F
-// and outputs K that observes batches of examples: the factors, the eigenvectors and the work of
-// finding these, the deviations, a draw, and a batch.
+// LaplaceBytes returns the memory of an approximation, without its mode, for a layer with the given
+// numbers of inputs and outputs that observes batches of the given size: the factors, the
+// eigenvectors and the work space to compute them, the standard deviations, a draw, and a batch.
 func LaplaceBytes(inputs, outputs, batch int) int {
-	const each = 4 // matrices of the size of a factor: it, a term, eigenvectors, work
+	const each = 4 // matrices of the size of a factor: the factor, a term, its eigenvectors, work space
 	f := inputs + 1
 	return 8*(each*(f*f+outputs*outputs)+3*f*outputs+2*batch*f) + 4*agreementExamples*inputs + 8*agreementExamples*(outputs+1)
 }
@@ -131,8 +131,8 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	return nil
 }
 
-// fit computes the eigenvectors and the standard deviations along them. In units of the prior's
-// standard deviations, in which the scaled inputs are, the precision is N G x A + I.
+// fit computes the eigenvectors and the standard deviations along them. The scaled inputs are in
+// units of the prior's standard deviations; in these units the precision is N G x A + I.
 func (l *LaplaceApproximation) fit() error {
 	if l.n == 0 {
 		return errors.New("approximate: laplace: no examples observed")
@@ -148,7 +148,7 @@ func (l *LaplaceApproximation) fit() error {
 	l.stds = mat.NewDense(len(byRow), len(byColumn), nil)
 	for i, r := range byRow {
 		for j, c := range byColumn {
-			curvature := max(0, r) * max(0, c) / float64(l.n) // sums of both: N G x A
+			curvature := max(0, r) * max(0, c) / float64(l.n) // r and c belong to sums over N examples: this is N G x A
 			l.stds.Set(i, j, 1/math.Sqrt(1+curvature))
 		}
 	}
@@ -192,8 +192,8 @@ func (l *LaplaceApproximation) Draw(draw int) (samples.Sample, error) {
 	return sample, errors.Wrap(sample.Validate(), "approximate: laplace")
 }
 
-// Agreement returns the fraction of up to 256 of the examples to which the average of the first
-// draws gives the class that the mode gives them.
+// Agreement returns the fraction of the examples, up to 256 of them, for which the average of the
+// first draws predicts the same class as the mode.
 func (l *LaplaceApproximation) Agreement(draws int) (float64, error) {
 	if l.n == 0 || draws < 1 {
 		return 0, errors.Errorf("approximate: laplace: agreement needs examples and at least 1 draw, got %d and %d", l.n, draws)

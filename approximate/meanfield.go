@@ -56,7 +56,7 @@ func (q *MeanField) add(b *graph.Builder, name string, std float64, initialize g
 	return f.weight
 }
 
-// of returns the factor whose weight the node is, nil for other nodes.
+// of returns the factor that the node weight is drawn from, nil for other nodes.
 func (q *MeanField) of(weight *graph.Node) *factor {
 	for _, f := range q.factors {
 		if weight != nil && f.weight == weight {
@@ -82,8 +82,8 @@ func (f *factor) product(b *graph.Builder, product op.MatMul, x *graph.Node) *gr
 	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, std, noise))
 }
 
-// divergence returns the node of KL(q || prior): by formula, for Gaussian priors, or as log q(w) -
-// log p(w) at the step's weights, of which it is the expectation.
+// divergence returns the node of KL(q || prior): with closedForm by formula, for Gaussian priors,
+// else log q(w) - log p(w) at the step's weights, whose expectation is KL(q || prior).
 func (q *MeanField) divergence(b *graph.Builder, closedForm bool) *graph.Node {
 	var total *graph.Node
 	for _, f := range q.factors {
@@ -125,9 +125,10 @@ func (f *factor) divergence(b *graph.Builder) *graph.Node {
 
 func sumOf(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Sum{}, n) }
 
-// Draw draws weights from q, as it is now in a chain of a session whose program has this q, and
-// returns them as a sample of the plain network's parameters, of weight 1. Different draw numbers
-// from one state give independent samples; the sample's step is the session's plus the draw number.
+// Draw draws weights from q in its present state in a chain of a session, whose program must
+// contain this q. It returns them as a sample of the plain network's parameters, of weight 1.
+// Different draw numbers from one state give independent samples; the sample's step is the
+// session's plus the draw number.
 func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, error) {
 	if s == nil || len(q.factors) == 0 {
 		return samples.Sample{}, errors.New("approximate: mean field: Draw must have a session, and a MeanField of BayesByBackprop.Apply")
@@ -161,8 +162,8 @@ func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, err
 	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
 }
 
-// Mean returns the mean of q in a chain of a session whose program has this q, as a sample of the
-// plain network's parameters, of weight 1.
+// Mean returns the mean of q in a chain of a session, whose program must contain this q, as a
+// sample of the plain network's parameters, of weight 1.
 func (q *MeanField) Mean(s *graph.Session, chain int) (samples.Sample, error) {
 	address, err := drawAddress(s, chain, 0)
 	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}

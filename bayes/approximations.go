@@ -49,8 +49,8 @@ func (Ensemble) check(s *Spec) error {
 	return nil
 }
 
-// Dropout is Monte Carlo dropout: inputs of all linear layers, also of those in blocks, except of a
-// linear layer that comes first, are dropped in training and in prediction. Predictions average
+// Dropout is Monte Carlo dropout: in training and in prediction, it drops inputs of all linear
+// layers, including those in blocks, except a linear layer that comes first. Predictions average
 // Spec.Samples passes. Source: Gal and Ghahramani, Dropout as a Bayesian approximation (2016).
 type Dropout struct {
 	descending
@@ -90,7 +90,7 @@ func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
 	return with, nil
 }
 
-// within drops the inputs of linear layers that follow another layer, also in blocks. later is
+// within drops the inputs of linear layers that follow another layer, also in blocks. later reports
 // whether a layer comes before n, and after whether one comes before the layer that follows n.
 func (d Dropout) within(n layers.Sequential, later bool, dropped *bool) (with layers.Sequential, after bool) {
 	for _, layer := range n {
@@ -160,7 +160,7 @@ func (g SWAG) kept(*Spec) int {
 	return diagonalStates
 }
 
-// conclude reads the states from the disk, where they have been safe from kills during the run, and
+// conclude reads the states from the disk, where they survived if the process was killed, and
 // collects them by chain. The draws of a resumed run are the same, since they depend only on the
 // seed and these files.
 func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
@@ -372,7 +372,7 @@ func (v BayesByBackprop) rule(posterior langevin.Posterior) approximate.BayesByB
 
 // attach makes the means and standard deviations of the weights the graph's parameters, from which
 // each step draws. It descends along the gradient of the bound, while the recorded loss is only the
-// cross-entropy, which compares with other methods.
+// cross-entropy, as for other methods.
 func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	rule := v.rule(in.posterior)
 	logits, t.meanField = rule.Apply(b, in.network.Apply, in.x)

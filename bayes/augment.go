@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Augment is how training images are changed at random, independently for each image at each step
-// of each chain. The zero value leaves them unchanged. An image is rotated about its centre,
+// Augment describes how training images are changed at random, independently for each image at each
+// step of each chain. The zero value leaves them unchanged. An image is rotated about its centre,
 // shifted, mirrored, and a square of it erased, in this order. The square, and pixels from beyond
 // the edges, get the mean of the training images. See op.Augment. Predictions use unchanged images.
 // Mirroring may change the class of a digit or a traffic sign.
@@ -68,7 +68,7 @@ func ParseAugment(text string) (Augment, error) {
 	return a, nil
 }
 
-// setItem sets the field of an item of the text.
+// setItem sets the field that an item of the text names.
 func setItem(fields []attribute, item string) error {
 	name, value, given := strings.Cut(item, "=")
 	for _, field := range fields {

@@ -10,9 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/mcmc"
 )
 
-// Auto chooses a sampler, its steps and what was left out of the Spec by the data, the device's
-// measured speed, and Spec.Budget, the time that the steps may take. The manifest records the
-// choice. It prefers what samples the posterior most exactly:
+// Auto chooses a sampler, its number of steps and the fields left out of the Spec, by the data, the
+// measured speed of the device, and Spec.Budget, the time that the steps may take. The manifest
+// records the choice. It prefers the sampler that is closest to the posterior:
 //
 //  1. mcmc.MCLMC, which uses all data at each step and adapts its step size, if the budget is
 //     enough for minExactSteps.
@@ -23,9 +23,9 @@ import (
 //
 // The rate of SGNHT follows from the noise of minibatches that a pilot run measures: it is at most
 // twice the rate of the pilot, which was stable. Auto runs 4 chains, keeps 100 samples of all
-// chains together, and has the prior langevin.FanIn(2), near which networks start, except of
-// pretrained networks. If Spec.Epochs is given, it decides instead of the budget, and no speed is
-// measured.
+// chains together, and has the prior langevin.FanIn(2), which is close to the distribution of
+// initial weights, except for pretrained networks. If Spec.Epochs is given, it decides instead of
+// the budget, and no speed is measured.
 type Auto struct{}
 
 // Name implements Method.

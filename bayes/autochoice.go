@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// What Auto fills in.
+// The defaults of Auto.
 const (
 	autoBudget  = 10 * time.Minute
 	autoChains  = 4
@@ -34,15 +34,15 @@ const (
 	largeBatches  = 6
 	maxAutoEpochs = 100 // of small minibatches
 
-	speedImages = 2000 // most, to measure the speed on
+	speedImages = 2000 // maximum number of images on which the speed is measured
 	speedSteps  = 6    // of which the first two warm up
 
-	autoNoise  = 4   // noise of the noisiest layer over the friction's, in small minibatches
-	largeNoise = 0.5 // in large ones
+	autoNoise  = 4   // wanted ratio of the noisiest layer's minibatch noise to the friction's noise, in small minibatches
+	largeNoise = 0.5 // the same, in large ones
 	autoEpochs = 2   // of the pilot
 	autoSteps  = 400 // of the pilot, at least
-	autoFaster = 2   // largest factor between the rates of the run and of a stable pilot
-	autoTries  = 4   // rates to try, each a quarter of the one before, while numbers do not stay finite
+	autoFaster = 2   // maximum ratio of the run's rate to that of a stable pilot
+	autoTries  = 4   // maximum number of rates to try, each a quarter of the one before, until all numbers stay finite
 )
 
 // decided returns the specification with the method that Auto chooses, and its schedule and batch
@@ -88,7 +88,8 @@ func (s Spec) examplesOf(data *datasets.Dataset) int {
 	return data.Len()
 }
 
-// checkCandidates finds mistakes of the specification before any step is made.
+// checkCandidates returns the errors of the specification that can be found before any step is
+// made.
 func (s Spec) checkCandidates(data *datasets.Dataset, e environment) error {
 	list := s.candidates(s.examplesOf(data))
 	if last := list[len(list)-1]; last.noise > 0 && last.spec.Batch >= last.examples {
@@ -114,11 +115,11 @@ func (s Spec) checkCandidates(data *datasets.Dataset, e environment) error {
 type candidate struct {
 	spec               Spec // with Method and Batch, and Epochs if they are given
 	examples           int
-	minSteps, maxSteps int     // that it makes if the budget allows
-	noise              float64 // of the noisiest layer over the friction's, that a pilot aims at; 0 with all data
+	minSteps, maxSteps int     // bounds of the number of steps that the budget decides
+	noise              float64 // ratio of the noisiest layer's noise to the friction's that a pilot aims at; 0 with all data
 
-	time time.Duration // that its steps take; 0 if that was not measured
-	lost string        // remark on what is lost by it; "" if nothing is
+	time time.Duration // estimate for all steps; 0 if it was not measured
+	lost string        // remark on the candidates that the budget excluded; "" if there are none
 }
 
 func (c candidate) minEpochs() int { return epochsOf(c.minSteps, c.spec.Batch, c.examples) }
@@ -142,8 +143,8 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%.2g h", d.Hours())
 }
 
-// candidates returns the ways to sample a number of examples, the most exact first. The last one
-// is for any number.
+// candidates returns the ways to sample the given number of examples, at least one, the most exact
+// first.
 func (s Spec) candidates(examples int) (list []candidate) {
 	if s.Prior == nil && !s.isPretrained() {
 		s.Prior = new(langevin.FanIn(autoGain))
@@ -172,8 +173,8 @@ func (s Spec) candidates(examples int) (list []candidate) {
 	return list
 }
 
-// chooseByEpochs returns the first candidate that has its fewest steps in the specification's
-// epochs.
+// chooseByEpochs returns the first candidate whose minimum number of steps fits into the
+// specification's epochs.
 func (s Spec) chooseByEpochs(list []candidate) (c candidate, err error) {
 	for _, c = range list {
 		if s.Epochs >= c.minEpochs() {
@@ -184,7 +185,8 @@ func (s Spec) chooseByEpochs(list []candidate) (c candidate, err error) {
 		c.minEpochs(), c.minSteps, c.spec.Batch, c.examples, s.Epochs)
 }
 
-// choose returns the first candidate that the epochs or the budget allow.
+// choose returns the first candidate that the epochs or the budget allow, or the last one if the
+// budget allows none.
 func (s Spec) choose(ctx context.Context, data *datasets.Dataset, e environment) (c candidate, err error) {
 	examples := s.examplesOf(data)
 	list := s.candidates(examples)
@@ -239,7 +241,7 @@ func (c candidate) epochTime(ctx context.Context, data *datasets.Dataset, e envi
 	images := min(c.examples, speedImages)
 	s.Subset, s.Start, s.FirstChain = images, "", 0
 	s.Batch = min(s.Batch, images)
-	// A plan of the length of a run, of which a few steps are made.
+	// The plan is as long as that of a run, but only a few steps are made.
 	s.Epochs, s.BurnIn, s.Samples, s.Keep = minExactSteps, new(minExactSteps/2), 1, 0
 	if c.noise > 0 {
 		s.Epochs, s.BurnIn = maxAutoEpochs, new(0)
@@ -293,13 +295,14 @@ func (c candidate) fitsMemory(data *datasets.Dataset, e environment) (fits bool,
 	return fits, err
 }
 
-// pilot returns the rate at which the noise of the noisiest layer is wanted times the friction's,
-// as far as that can be reached, and a text about the noise there. A thermostat
-// compensates that much; it would hide what more noise does to layers whose noise differs. The
-// pilot's chain is not kept.
+// pilot returns the learning rate at which the minibatch noise of the noisiest layer is wanted
+// times the noise of the friction, but at most autoFaster times the rate of a stable pilot. noise
+// describes the noise at the rate returned. A thermostat compensates this amount of noise; with
+// more, layers whose noise differs would be at different temperatures. The pilot's chain is not
+// kept.
 //
 // The noise of minibatches is proportional to the rate, so that one pilot at a stable rate gives
-// the factor to the rate wanted.
+// the factor by which to change it.
 func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, wanted float64) (rate optimizers.Constant, noise string, err error) {
 	examples := s.examplesOf(data)
 	epochs := max(autoEpochs, (autoSteps*s.Batch+examples-1)/examples)
@@ -317,11 +320,11 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 		if layers, err = s.pilotNoise(ctx, data, e); err == nil {
 			most := slices.MaxFunc(layers[1:], func(a, b Temperature) int { return cmp.Compare(a.GradientNoise, b.GradientNoise) })
 			factor := min(wanted/float64(most.GradientNoise), autoFaster)
-			// Two digits are more than the estimate has.
+			// The estimate has fewer than two significant digits.
 			rate.Rate = twoDigits(rate.Rate * factor)
 			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.GradientNoise), most.Layer), nil
 		}
-		// A rate at which numbers do not stay finite was too large. Other errors end the pilot.
+		// If numbers did not stay finite, the rate was too high. Other errors end the pilot.
 		var wild *graph.NotFinite
 		if !errors.As(err, &wild) {
 			break
@@ -354,7 +357,8 @@ func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environm
 	return layers, err
 }
 
-// assumed returns the specification with the method that Auto chooses, and a schedule of a pilot.
+// assumed returns the specification with the method that Auto chooses. Its rate, which a pilot
+// would find, is left out.
 func (s Spec) assumed(data *datasets.Dataset, e environment) (Spec, error) {
 	s = s.named()
 	if _, ok := s.Method.(Auto); !ok {

@@ -15,14 +15,14 @@ import (
 
 // Calibrate evaluates the run on labelled images that it was not trained on, and writes to its
 // directory the scores from which prediction sets, InDistribution and Refer are computed, with the
-// result of a test of InDistribution on strange images. What is guaranteed then holds for images
-// like heldOut. Fit calls Calibrate if there are validation data; calling it again replaces the
+// result of a test of InDistribution on strange images. The guarantees then hold for images like
+// heldOut. Fit calls Calibrate if there are validation data; calling it again replaces the
 // calibration, for example by one for another camera.
 //
-// InDistribution is calibrated, too: by the scores of heldOut from the run's detector, which
-// compares images with those trained on and stays as it is. Since heldOut was used for neither, a
-// new image like heldOut is accepted with the promised rate. Without a detector, see FitDetector,
-// there is no InDistribution.
+// InDistribution is calibrated, too, by the scores that the run's detector gives to heldOut. The
+// detector compares images with those trained on, and stays as it is. Since neither training nor
+// the detector used heldOut, a new image like heldOut is accepted with the promised rate. Without a
+// detector, see FitDetector, there is no InDistribution.
 //
 // The error is LockedError while another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
@@ -37,9 +37,9 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
-// calibrationOn returns the calibration by held-out data, and remarks what is wrong with the
-// predictions. atCentre, if not nil, predicts the data at the centre of the samples, which is that
-// of chainMeans otherwise.
+// calibrationOn returns the calibration by held-out data, and remarks on problems with the
+// predictions. atCentre, if not nil, predicts the data at the centre of the samples; otherwise the
+// centre is that of chainMeans, for methods with chains.
 func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error),
 ) (*evaluate.Calibration, error) {
 	heldOut, err := r.relabelled(heldOut)

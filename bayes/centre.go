@@ -77,7 +77,7 @@ func (r *Run) atCentres(ctx context.Context, data *datasets.Dataset, spec Spec, 
 			if err := predictor.Predict(s, rows); err != nil {
 				return err
 			}
-			// Probabilities that are not finite. There is then no average, see the return value.
+			// The probabilities are not finite: there is no average, and atCentres returns nil.
 			if average.Add(rows, s.Weight) != nil {
 				return nil
 			}

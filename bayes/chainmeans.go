@@ -9,8 +9,8 @@ import (
 )
 
 // chainMeans averages the predictions of the networks at the mean weights of each chain's samples,
-// which centre the samples of a chain that stays around one mode. Samples of a chain must follow
-// one another. A nil *chainMeans does nothing.
+// which centre the samples of a chain that stays around one mode. Samples of a chain must be added
+// one after the other. A nil *chainMeans does nothing.
 type chainMeans struct {
 	predictions *evaluate.Predictions // after end; nil if one is not finite
 

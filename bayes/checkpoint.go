@@ -31,7 +31,7 @@ func (t *training) save(states []samples.Sample) error {
 	return t.writer.Checkpoint(states, checkpoint)
 }
 
-// saveNow saves, and waits until that is on the disk.
+// saveNow saves a checkpoint, and waits until it is on the disk.
 func (t *training) saveNow() error {
 	if err := t.save(nil); err != nil {
 		return err
@@ -65,13 +65,13 @@ func (t *training) checkpoint() (rundir.Checkpoint, error) {
 	return c, nil
 }
 
-// explores reports whether chains explore, at temperature 0, in a later step than the given one, or
-// explored in that one, whose outcome afterExploring has yet to look at.
+// explores reports whether chains explore, at temperature 0, in one of the steps after the first
+// made ones, or explored in the last of those, which afterExploring has not checked yet.
 func (t *training) explores(made int) bool {
 	return t.halves && slices.Contains(t.temperatures[max(0, made-1):], 0)
 }
 
-// restore puts the session and the measurements back to a checkpoint. The size of a chain's state
+// restore restores the session and the measurements from a checkpoint. The size of a chain's state
 // must be the program's: another network or method is an error of Session.Restore.
 func (t *training) restore(c rundir.Checkpoint) error {
 	s := t.session
@@ -100,16 +100,16 @@ func (t *training) restore(c rundir.Checkpoint) error {
 	return err
 }
 
-// warmName is the name of a warm start's numbers in a checkpoint, and numbersOfWarmChain how many
-// there are for each chain before its losses.
+// warmName is the name of a warm start's numbers in a checkpoint. Each chain has numbersOfWarmChain
+// of them, and then its losses.
 const (
 	warmName           = "warm start"
 	numbersOfWarmChain = 5
 )
 
-// numbers returns what a checkpoint keeps of a warm start as numbers: whether it is done, its
-// epochs, and of each chain the best epoch, its loss and its accuracy, the halvings of its learning
-// rate, the number of losses, and these.
+// numbers returns the numbers of a warm start for a checkpoint: whether it is done, its epochs, and
+// for each chain the best epoch with its loss and accuracy, the halvings of the learning rate, the
+// number of losses, and the losses.
 func (w *warmUp) numbers() []float64 {
 	numbers := []float64{0, float64(w.epochs)}
 	if w.done {
@@ -148,10 +148,10 @@ func (w *warmUp) setNumbers(numbers []float64) error {
 	return nil
 }
 
-// save returns the states of a warm start for a checkpoint. While it is in progress, they are of
-// each chain its steps, the state of the optimizer, and the best parameters. Afterwards, while the
-// chains explore, they are the best parameters, to which a chain that diverges goes back.
-// Otherwise, and before the first step, there are none.
+// save returns the states of a warm start for a checkpoint, one for each chain. While the warm
+// start is in progress, a state has the number of steps, the state of the optimizer, and the best
+// parameters. Afterwards, while the chains explore, it has the best parameters, to which a chain
+// that diverges goes back. Otherwise, and before the first step, there are no states.
 func (w *warmUp) save(exploring bool) (states [][]byte, err error) {
 	s := w.training.session
 	if w.chains[0].best == nil || w.done && !exploring {
@@ -174,7 +174,7 @@ func (w *warmUp) save(exploring bool) (states [][]byte, err error) {
 	return states, nil
 }
 
-// restore puts the optimizer's session back to a checkpoint's states, if there are any.
+// restore restores the optimizer's session from a checkpoint's states, if there are any.
 func (w *warmUp) restore(states [][]byte) error {
 	if states == nil {
 		return nil
@@ -191,8 +191,8 @@ func (w *warmUp) restore(states [][]byte) error {
 	return nil
 }
 
-// restoreBest takes the best parameters from a checkpoint's states, if there are any, which have
-// some bytes before them.
+// restoreBest reads the best parameters from a checkpoint's states, if there are any. In each state
+// they follow the first before bytes.
 func (w *warmUp) restoreBest(program *graph.Program, states [][]byte, before int) error {
 	if states == nil {
 		return nil
@@ -245,12 +245,12 @@ func (t *training) room() (state, sample uint64) {
 	return state, sample
 }
 
-// muchRoom is the size in bytes from which a run reports, before it begins, what it will take on
-// disk.
+// muchRoom is the size in bytes from which on a run reports, before it begins, the disk space that
+// it will take.
 const muchRoom = 256 << 20
 
-// remarkRoom reports what the run will take on disk if that is at least least bytes or more than
-// are free.
+// remarkRoom reports the disk space that the run will take, if that is at least least bytes, or if
+// less is free.
 func (t *training) remarkRoom(dir string, least uint64) error {
 	state, sample := t.room()
 	most := t.plan.Samples()

@@ -10,16 +10,16 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// ClassWeights weight the classes in the loss. The zero value gives all the weight 1. Weights are
-// divided by their mean over the training images, so that N and the meaning of learning rates,
-// priors and temperatures stay. With weights w the potential is
+// ClassWeights weight the classes in the loss. The zero value gives each class the weight 1.
+// Weights are divided by their mean over the training images, so that N and the meaning of learning
+// rates, priors and temperatures do not change. With weights w the potential is
 //
 //	U(theta) = -ln prior(theta) - sum over the N images of w(label) ln p(label | image, theta)
 //
 // This gives the posterior one would have if class k had w(k) times as many images, in a data set
 // of the same total size. Predictions are then calibrated for that mixture of classes. With
-// Balanced, a rare class is found more often and announced wrongly more often; on test images in
-// which classes are as frequent as in training, accuracy is usually lower and probabilities are
+// Balanced, a rare class is found more often, but also predicted wrongly more often; on test images
+// in which classes are as frequent as in training, accuracy is usually lower and probabilities are
 // too high for rare classes. Guarantees that are calibrated on validation images hold as before.
 type ClassWeights struct {
 	// Balanced gives each class the same total weight: w(k) = N/(K n(k)) for n(k) of N images in

@@ -6,26 +6,28 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// defaultNetwork is the network that samplers' customary schedules are for. Other networks are
-// wider and get wideFraction of these rates: at T = 1 weights grow towards their prior's size, and
-// the more inputs a layer has, the smaller its steps must be. Optimizers keep their rates.
+// defaultNetwork is the network to which samplers' customary schedules apply as they are. Other
+// networks are wider, and their rates are multiplied by wideFraction: at T = 1 weights grow towards
+// their prior's size, and the more inputs a layer has, the smaller its steps must be. Optimizers
+// keep their rates.
 const (
 	defaultNetwork = "lenet-small"
 	wideFraction   = 0.25
 )
 
-// tuningFraction of their rates is what optimizers get that train a pretrained network as a whole:
-// at its own rate Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
+// tuningFraction multiplies the rates of optimizers that train a pretrained network as a whole: at
+// its customary rate, Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
 const tuningFraction = 0.1
 
-// Rates from steepRate on rise for risingSteps, or the first tenth of a shorter run.
+// A schedule that begins at steepRate or above gets a warm-up of risingSteps, or of a tenth of the
+// run if that is shorter.
 const (
 	steepRate   = 0.05
 	risingSteps = 50
 )
 
-// customaryPrior is the default prior, also for weights that start at random where others have
-// a prior around their starting values.
+// customaryPrior is the default prior. It also applies to weights that start at random if the other
+// weights have a prior around their starting values.
 var customaryPrior = langevin.Gaussian(0.316)
 
 // Some defaults depend on the number of examples. Small data sets get smaller batches, enough
@@ -34,14 +36,16 @@ var customaryPrior = langevin.Gaussian(0.316)
 const (
 	standardBatch  = 100
 	standardEpochs = 8
-	minBatches     = 10     // minibatches that the data are divided into
-	minSteps       = 1000   // of a run
-	rateExamples   = 10_000 // number of examples from which on rates are not scaled
-	// The number of minibatches in all data at which the rate of matched friction is its
-	// customary one. Its noise share is proportional to the rate and to the noise of a gradient. It
-	// was found to be as large at other numbers if the rate is divided by the root of their ratio.
+	minBatches     = 10     // minimum number of minibatches in the data
+	minSteps       = 1000   // minimum number of steps of a run
+	rateExamples   = 10_000 // rates are scaled for fewer examples
+	// The number of minibatches in all data for which matched friction has its customary rate. Its
+	// noise share is proportional to the rate and to the noise of a gradient. In measurements, the
+	// share stayed the same for another number of minibatches if the rate was divided by the square
+	// root of the ratio of that number to this one.
 	independentBatches = 600
-	// Stand for a large data set, by which no default is scaled down, and the side of its images.
+	// The number of examples of a large data set, for which no default is scaled down, and the side
+	// of its images in pixels.
 	manyExamples, standardSide = 1 << 40, 28
 )
 

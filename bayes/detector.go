@@ -26,7 +26,7 @@ import (
 // seen. Fit fits a detector.Detector to the features that training images have under a few samples
 // of the posterior. Calibrate scores validation images with it, and keeps the quantiles. A
 // prediction then compares the score of an image with these. At the end, selfTest shows the run
-// images that cannot be of its classes, and the report states how many of them it accepts.
+// images that cannot belong to its classes, and the report states how many of them it accepts.
 
 // detectorSamples is the maximum number of posterior samples whose features a detector compares.
 // More of them detect little more, and take longer.
@@ -170,8 +170,8 @@ func (r *Run) detectorIfAny(present int) (*detector.Detector, error) {
 	return d, nil
 }
 
-// predictors are one of samples whose features a detector needs, and one of the others, which is
-// faster.
+// predictors has a predictor of the samples whose features a detector needs, featured, and one of
+// the others, plain, which is faster.
 type predictors struct {
 	plain, featured *samples.SamplePredictor // nil if not used
 	detector        *detector.Detector
@@ -179,8 +179,8 @@ type predictors struct {
 }
 
 // newPredictors loads the predictors for a run with the given number of sample files; d may be nil.
-// Passes of one sample differ only if one predictor makes all of them. With logits, all
-// predictions store these.
+// Passes of one sample differ only if one predictor makes all of them. If logits is true, all
+// predictors store the logits.
 func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int, logits bool,
 ) (p *predictors, err error) {
 	p = &predictors{detector: d}
@@ -225,7 +225,8 @@ func (p *predictors) close() {
 	}
 }
 
-// strangeness accumulates what a detector needs of predictions.
+// strangeness accumulates the scores of predictions by which images are judged in or out of
+// distribution.
 type strangeness struct {
 	scorer   *detector.Scorer
 	detector *detector.Detector
@@ -242,8 +243,8 @@ func newStrangeness(d *detector.Detector, pixels []byte, shape detector.Shape) *
 // featureRows is the number of images whose features are read together.
 const featureRows = 1024
 
-// add reads the logits of a prediction of n images by a sample that the detector has, at a
-// position, and the features of its first pass.
+// add adds a prediction of n images by the sample at a position, whose features the detector has:
+// its logits and, in the first pass, its features.
 func (s *strangeness) add(p *samples.SamplePredictor, n, position, pass int, weight float64) error {
 	if pass == 0 {
 		if err := s.addFeatures(n, p.FeatureCount(), position, p.Features); err != nil {
@@ -303,7 +304,7 @@ func (s *strangeness) scores() (evaluate.Strangeness, error) {
 }
 
 // selfTest shows the run images that cannot belong to its classes, made in part from own ones, and
-// returns how many of them it accepts. It is nil if the run makes no such decisions.
+// returns how many of them it accepts. It is nil if the run makes no in-distribution decisions.
 func (r *Run) selfTest(ctx context.Context, c *evaluate.Calibration, own *datasets.Dataset) (*evaluate.SelfTest, error) {
 	if !c.Decides(evaluate.Level) {
 		return nil, nil
@@ -339,8 +340,8 @@ func (r *Run) selfTest(ctx context.Context, c *evaluate.Calibration, own *datase
 	return test, nil
 }
 
-// remarkFewHeldOut remarks that a run may accept strange images for want of held-out ones, where at
-// most one of these is not accepted.
+// remarkFewHeldOut remarks that a run which failed its self-test may accept strange images because
+// there are too few held-out ones: at most one of these is not accepted.
 func (r *Run) remarkFewHeldOut(c *evaluate.Calibration) error {
 	if c.SelfTest == nil || c.SelfTest.Passed() {
 		return nil
@@ -363,8 +364,8 @@ func (r *Run) remarkFewHeldOut(c *evaluate.Calibration) error {
 	return nil
 }
 
-// nonconformity returns the nonconformity scores of images, for which only the samples of the
-// detector predict.
+// nonconformity returns the nonconformity scores of images. Only the samples of the detector make
+// predictions for them.
 func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, error) {
 	files, err := r.intactFiles("detector")
 	if err != nil {
@@ -410,7 +411,7 @@ type ensembles struct {
 }
 
 // loadEnsembles loads samples. Passes of one sample differ only within an ensemble, so that all
-// samples are in one if there are several passes. Those of a dirichlet run store their logits.
+// samples are in one if there are several passes. If dirichlet is true, the ensembles store logits.
 func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File, d *detector.Detector, shape detector.Shape, passes int, dirichlet bool,
 ) (e *ensembles, err error) {
 	images, network := p.inputs(), p.network
@@ -459,8 +460,8 @@ func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File
 	return e, nil
 }
 
-// predict predicts n images. The average has the samples in the order of the run, since sums depend
-// on it.
+// predict predicts n images. It adds the samples in the order of the run, since rounding depends on
+// the order.
 func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n int) (*evaluate.Predictions, error) {
 	inputs, err := e.extractor.of(ctx, pixels)
 	if err != nil {

@@ -42,16 +42,16 @@ type Diagnostics struct {
 	Watched string    `json:"watched"`
 	Trace   []float64 `json:"trace"`
 
-	// WarmStart is where the chains began; nil without a warm start, and of a gathered run.
+	// WarmStart is where the chains began; nil without a warm start, and for a gathered run.
 	WarmStart *WarmStart `json:"warmStart,omitempty"`
 
-	// Predicted is how the chains mix in what they predict for held-out images, by states between
-	// samples, too; nil without held-out images.
+	// Predicted describes how well the chains mix in their predictions for held-out images,
+	// measured also at states between samples; nil without held-out images.
 	Predicted *Mixing `json:"predicted,omitempty"`
 
 	// WeightRHat is split R-hat of the watched weight in the sampling phase, near 1 if the chains
-	// agree. LossRHat is the loss's, which on minibatches is mostly their noise, and so near
-	// 1 even for chains that do not agree.
+	// agree. LossRHat is split R-hat of the loss. On minibatches the loss is mostly their noise, so
+	// that LossRHat is near 1 even for chains that do not agree.
 	WeightRHat Number `json:"weightRHat"`
 	LossRHat   Number `json:"lossRHat"`
 
@@ -60,12 +60,12 @@ type Diagnostics struct {
 	Weights [][]float64 `json:"weights,omitempty"`
 	Losses  [][]float64 `json:"losses,omitempty"`
 
-	// Temperatures are of all weights, then of each layer.
+	// Temperatures has the temperature of all weights, and then of each layer.
 	Temperatures []Temperature `json:"temperatures,omitempty"`
-	// Predictions is the temperature of what predictions depend on, with the directions of weight
-	// space weighted by their curvature lambda: an alarm, which the steepest few directions decide.
-	// Determination is the same with each direction weighted by lambda/(lambda + prior), so that
-	// each one that the data determine counts once, as in the spread of predictions. They are nil
+	// Predictions is the temperature of the directions of weight space that predictions depend on,
+	// weighted by their curvature lambda. It serves as an alarm, which the few steepest directions
+	// decide. Determination weights each direction by lambda/(lambda + prior) instead, so that each
+	// direction that the data determine counts once, as in the spread of predictions. They are nil
 	// if they were not measured, the latter also for networks of more than a million weights.
 	Predictions   *Measured `json:"predictions,omitempty"`
 	Determination *Measured `json:"determination,omitempty"`
@@ -79,24 +79,25 @@ type Diagnostics struct {
 
 // WarmStart is where the chains of a run began after its warm start, see Spec.WarmStart.
 type WarmStart struct {
-	// HeldOut is the number of training images that the optimizer was stopped by.
+	// HeldOut is the number of training images held out, whose loss stopped the optimizer.
 	HeldOut int `json:"heldOut"`
 	// Epochs is the number of epochs that the optimizer made.
 	Epochs int `json:"epochs"`
-	// Epoch is, of each chain, the epoch after whose steps it began to sample, 0 at its initial
-	// values; Loss and Accuracy are its scores there, on the images held out.
+	// Epoch has, for each chain, the epoch with the best weights, from which it began to sample; 0
+	// means initial values. Loss and Accuracy are the scores of these weights on the images held
+	// out.
 	Epoch    []int    `json:"epoch"`
 	Loss     []Number `json:"loss"`
 	Accuracy []Number `json:"accuracy"`
-	// Halvings is how often the learning rate of each chain was halved because it diverged, in the
-	// warm start or where a cycle explored.
+	// Halvings has the number of times that the learning rate of each chain was halved because it
+	// diverged, in the warm start or where a cycle explored.
 	Halvings []int `json:"halvings"`
-	// Losses are, of each chain, those at its initial values and after each epoch, until it had not
-	// improved for Spec.WarmPatience epochs.
+	// Losses has, for each chain, the losses at its initial values and after each epoch, until it
+	// had not improved for Spec.WarmPatience epochs.
 	Losses [][]Number `json:"losses"`
 }
 
-// String returns a sentence.
+// String describes the warm start in a sentence.
 func (w *WarmStart) String() string {
 	var loss, accuracy float64
 	for i := range w.Epoch {
@@ -111,8 +112,8 @@ func (w *WarmStart) String() string {
 		"loss %.3f, accuracy %.3f on %d training images held out", w.Epochs, after, loss, accuracy, w.HeldOut)
 }
 
-// Diagnostics reads the diagnostics of a run that has finished or was stopped; of a gathered run,
-// it combines those of its parts. The error's cause is os.ErrNotExist if there are none, and the
+// Diagnostics reads the diagnostics of a run that has finished or was stopped. For a gathered run,
+// it combines those of the parts. The error's cause is os.ErrNotExist if there are none, and the
 // error is DamagedError if they were changed.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
 	parts, err := r.Parts()
@@ -129,7 +130,7 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 	return d, nil
 }
 
-// heldOutImages is how many held-out images chains are watched on.
+// heldOutImages is the maximum number of held-out images on which chains are watched.
 const heldOutImages = 50
 
 // toWatch returns the validation data, or the test data if there are none; nil without either.
@@ -155,9 +156,9 @@ func spaced(data *datasets.Dataset) (pixels []byte) {
 }
 
 // Mixing returns how well the chains have mixed in what their samples predict for some of the
-// validation images, or of the test images if there are none; of a gathered run, all chains
-// together. It is nil without such images, for methods that do not sample, and if chains have too
-// few samples. Chains are cut to the length of the shortest.
+// validation images, or of the test images if there are none. For a gathered run, it takes all
+// chains together. It is nil without such images, for methods that do not sample, and if chains
+// have too few samples. Chains are cut to the length of the shortest.
 func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
 	if err := checkContext(ctx, "mixing"); err != nil {
 		return nil, err
@@ -293,9 +294,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	return all, nil
 }
 
-// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its error
-// is the larger of two: that by their own errors and that by their spread, as a thermometer's of
-// chains.
+// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its
+// standard error is the larger of two, one from their own errors and one from their spread, as for
+// the chains of a diagnostics.Thermometer.
 func meanOf(measured []Measured, shares []float64) *Measured {
 	if len(measured) == 0 {
 		return nil

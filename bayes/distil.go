@@ -32,15 +32,15 @@ import (
 // Malinin and Gales (Scaling ensemble distribution distillation to many classes with proxy targets,
 // 2021) therefore fit such a target, too.
 //
-// The images are those trained on and WithUnlabelled's, changed ones, which are warped and blended
-// with each other, and drawn ones, of random shapes. No label is used: the teacher predicts each of
-// them.
+// The network learns from the training images and those of WithUnlabelled, from changed copies of
+// these, which are warped and blended with each other, and from drawn images of random shapes. No
+// label is used: the teacher predicts each image.
 type Distillation struct {
 	plain
 	// PrecisionWeight is the weight of the error of the precision, positive.
 	PrecisionWeight float64
 	// Copies is the number of copies of the images, at least 1, of which all but the first are
-	// changed. The teacher predicts each copy once. An epoch uses one of them, in turn.
+	// changed. The teacher predicts each copy once. Each epoch uses the next copy, in turn.
 	Copies int
 	// Networks, if it is above 0, is the number of copies of the teacher's network, whose logits
 	// are averaged, see layers.Average. Each copy starts at the mean of the teacher's samples of
@@ -104,13 +104,14 @@ func (d Distillation) check(s *Spec) error {
 	return d.Validate()
 }
 
-// The inputs of a distillation, besides images and labels.
+// The inputs of a distillation in addition to images and labels.
 const (
 	meansInput      = "means"      // [N K], of the target
 	precisionsInput = "precisions" // [N 1], logarithms
 )
 
-// attach makes the loss of the mean the recorded one, which compares with other methods.
+// attach records the cross-entropy with the teacher's mean as the loss, which is comparable with
+// that of other methods.
 func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits = in.network.Apply(b, in.x)
 	n, batch := t.data.Len(), op.Batch{Size: t.spec.Batch, Order: op.Shuffled}

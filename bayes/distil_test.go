@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// taught returns a specification with what only a distillation must have.
+// taught returns a specification with the fields that only a distillation must have.
 func taught(s Spec) Spec {
 	if _, ok := s.Method.(Distillation); ok {
 		s.Chains, s.Teacher = 1, "runs/teacher"

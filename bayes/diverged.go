@@ -26,14 +26,14 @@ func (t *training) diverged(err error) error {
 	return &DivergedError{MethodName(t.spec.Method), advice, err}
 }
 
-// newProbe loads the probe that samples must pass before they are kept.
+// newProbe loads the probe that checks samples before they are kept.
 func (t *training) newProbe(device tensor.Device) (err error) {
 	t.probe, err = samples.NewProbe(device, t.predicted.inputs(), t.predicted.network.Apply)
 	return err
 }
 
-// checkStart refuses a sample of another run to start from, as it is in a chain now, that does not
-// predict finite probabilities.
+// checkStart returns an InvalidError if a sample of another run, at which a chain now starts, does
+// not predict finite probabilities.
 func (t *training) checkStart(chain int, s samples.Sample) error {
 	state, err := samples.FromSession(t.session, chain, 1) // in the order of this network's parameters
 	if err != nil {

@@ -19,10 +19,10 @@ type InvalidError struct{ error }
 // NewInvalidError returns an InvalidError with a cause.
 func NewInvalidError(cause error) error { return InvalidError{cause} }
 
-// Unwrap returns what is not valid.
+// Unwrap returns the cause.
 func (e InvalidError) Unwrap() error { return e.error }
 
-// asInvalid returns err as an InvalidError, unless it is one, or a damaged file.
+// asInvalid returns err as an InvalidError, unless it already is one, or a DamagedError.
 func asInvalid(err error) error {
 	if errors.As(err, new(InvalidError)) || errors.As(err, new(*DamagedError)) {
 		return err
@@ -61,7 +61,7 @@ func (e *UnfinishedError) Unwrap() error { return e.Cause }
 type DivergedError struct {
 	// Method is the name of the method, or of the optimizer of its warm start.
 	Method string
-	// Advice is what may help.
+	// Advice completes "start a new run with", such as "smaller learning rates".
 	Advice string
 	// Cause names the step, the chain, and what was not finite.
 	Cause error
@@ -75,7 +75,7 @@ func (e *DivergedError) Error() string {
 // Unwrap returns the cause.
 func (e *DivergedError) Unwrap() error { return e.Cause }
 
-// isNotFinite reports whether an error is of numbers that are not finite.
+// isNotFinite reports whether numbers that are not finite caused an error.
 func isNotFinite(err error) bool {
 	return errors.As(err, new(*graph.NotFinite)) || errors.As(err, new(*samples.NotFiniteError))
 }
@@ -95,18 +95,20 @@ func (d *DiskFullError) Error() string {
 
 func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
 
-// NotARunError is the error of opening a directory that has no manifest: Dir, because of Cause.
+// NotARunError is the error of opening a directory, Dir, that has no manifest. Cause is the reason.
 type NotARunError = rundir.NotARunError
 
 // DamagedError is the error of a file of a run that is missing, was changed, or is a sample of a
-// chain that diverged: its path, File, and what is wrong with it, Cause. The other files can still
-// be used, see WithoutDamaged and Verify.
+// chain that diverged. File is its path, and Cause the reason. The other files can still be used,
+// see WithoutDamaged and Verify.
 type DamagedError = rundir.DamagedError
 
-// LockedError is the error of writing to the directory Dir while another process writes there:
-// number Process on Host, which is "" if unknown. Reading the directory is no error.
+// LockedError is the error of writing to the directory Dir while another process writes there.
+// Process is its number and Host its machine, "" if unknown. Reading the directory is still
+// possible.
 type LockedError = rundir.LockedError
 
-// MemoryError is the error of a call that needs more memory than the process can take: Need and
-// Limit are bytes, and Advice are settings that need less. It is found before the work begins.
+// MemoryError is the error of a call that needs more memory than the process can take. Need and
+// Limit are in bytes, and Advice lists settings that need less. It is returned before the work
+// begins.
 type MemoryError = memory.Error

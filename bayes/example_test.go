@@ -47,7 +47,7 @@ func ExampleFit() {
 	// lying true
 }
 
-// A Spec has a text for each of its settings, as flags, configuration files and manifests have it.
+// A Spec has a text for each of its settings, which flags, configuration files and manifests use.
 func ExampleSpec() {
 	spec := bayes.Spec{Network: "lenet-small", Method: langevin.SGHMC{Friction: 0.2}, Epochs: 16, Chains: 4}
 	spec, err := spec.Resolve()
@@ -61,7 +61,7 @@ func ExampleSpec() {
 	// true
 }
 
-// A method's attributes are fields of its type, and named in its text.
+// A method's attributes are fields of its type, and its text names them.
 func ExampleParseMethod() {
 	method, err := bayes.ParseMethod("psgld:alpha=0.95,gamma=none")
 	check(err)
@@ -134,7 +134,7 @@ func Example() {
 	// Output: 4 parameters of chain 3 after 100 steps
 }
 
-// stripes are images of 8x8 bytes, striped across or along.
+// stripes returns images of 8x8 bytes, striped across or along.
 func stripes(n int) (images []byte, labels []int32) {
 	for i := range n {
 		labels = append(labels, int32(i%2))

@@ -6,11 +6,11 @@ import (
 	"github.com/pollen-ml/pollen/internal/featurecache"
 )
 
-// maxFeatureMemory is the number of bytes of features that are kept in memory.
+// maxFeatureMemory is the maximum number of bytes of features that are kept in memory.
 const maxFeatureMemory = 256 << 20
 
-// featureMemory keeps features, which the parts of a run need at different times. It forgets all of
-// them when they become too many.
+// featureMemory keeps features, which several phases of a run need. It drops all of them when they
+// would exceed maxFeatureMemory.
 type featureMemory struct {
 	mu    sync.Mutex
 	rows  map[featurecache.Key][]float32

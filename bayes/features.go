@@ -19,8 +19,8 @@ import (
 )
 
 // parts are a network in the two stages in which it predicts: a frozen stem, from images to
-// features, which are computed once for each image, and the network that is sampled. stem is nil if
-// nothing is frozen, or not everything before the head; the network then reads images.
+// features, which are computed once for each image, and the network that is sampled. stem is nil
+// unless everything before the head is frozen; without a stem, the network reads images.
 type parts struct {
 	stem    *stem
 	file    *networkFile
@@ -38,8 +38,8 @@ func (p parts) inputs() samples.Images {
 }
 
 // featureBatch is the number of images whose features are computed together. It changes values by
-// rounding only. Features in the cache are of batches of this size, whoever asked for them first:
-// the features of an image do not depend on how many others were asked for with it.
+// rounding only. All features are computed in batches of this size, so that the cached features of
+// an image do not depend on the number of images that were requested with it.
 const featureBatch = 16
 
 // extractor computes what the sampled network reads: features of images, or the images themselves
@@ -51,7 +51,7 @@ type extractor struct {
 	remark  func(text string)
 	session *graph.Session
 	dir     string              // where features are kept on disk; "" is nowhere
-	now     func() time.Time    // marks what is used there
+	now     func() time.Time    // dates the use of features there
 	cache   *featurecache.Cache // opened when it is first needed
 }
 
@@ -59,7 +59,7 @@ func (p parts) extractor(device tensor.Device) *extractor {
 	return &extractor{parts: p, device: device, observe: func(int, int) {}, remark: func(string) {}}
 }
 
-// keepIn makes the extractor keep features on disk where options say so.
+// keepIn makes the extractor keep features in the directory that options name, if any.
 func (e *extractor) keepIn(options environment) {
 	e.dir, e.now, e.remark = options.featureDir, options.now, options.remark
 }
@@ -74,7 +74,7 @@ func (p parts) program() (*graph.Program, error) {
 
 const featuresOutput = "features"
 
-// of returns images [N C H W] as the sampled network reads them.
+// of returns the inputs of the sampled network for images [N C H W].
 func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, error) {
 	if e.stem == nil {
 		images := e.images
@@ -85,7 +85,7 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 	n := len(pixels) / size
 	rows := samples.Images{Features: e.width, Rows: make([]float32, n*e.width)}
 	row := func(i int) []float32 { return rows.Rows[i*e.width : (i+1)*e.width] }
-	// Memory first, then the disk, and what neither has is computed.
+	// Look in memory first, then on the disk, and compute the rest.
 	keys := make([]featurecache.Key, n)
 	missing := e.recall(keys, pixels, row)
 	for from := 0; from < len(missing); from += featureBatch {

@@ -28,8 +28,7 @@ import (
 //
 // An invalid specification, data or option is an InvalidError. If ctx ends or something fails
 // during training, the error is an UnfinishedError, the samples are kept, and Resume continues the
-// run, as it does after a crash. The error is a DiskFullError within it if the disk was about to be
-// full.
+// run, as it does after a crash. It wraps a DiskFullError if the disk was nearly full.
 func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, options ...Option) (*Run, error) {
 	if err := checkContext(ctx, "fit"); err != nil {
 		return nil, err
@@ -75,8 +74,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	return t.finish(ctx, data, t.beginRun)
 }
 
-// checkBeforePilot refuses what a new run cannot do, before a pilot makes the first step: a mistake
-// must not cost minutes of a pilot. newTraining checks most of it again, for what the pilot chose.
+// checkBeforePilot returns the errors of a specification, data and directory that can be found
+// before a pilot makes its first step: a mistake must not cost minutes of a pilot. newTraining
+// checks most of it again, for what the pilot chose.
 func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	spec, err := spec.resolve(data.Train.Len())
 	if err != nil {
@@ -145,7 +145,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 
 // checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
 // and validation data that cannot calibrate the run: other image sizes, classes without a
-// counterpart, missing labels. There may be neither kind of data.
+// counterpart, missing labels. Both kinds of data are optional.
 func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 	c, err := kindOf(spec.Method)
 	if err != nil {
@@ -167,9 +167,9 @@ func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
 	return errors.WithMessage(err, "validation")
 }
 
-// finish makes the run on the environment's device, and records how that ended. open makes the
-// run's directory (Fit) or prepares an interrupted run's (Resume); it is called after the
-// program is loaded, so that a network that does not compile leaves no directory behind.
+// finish makes the run on the environment's device, and records its outcome. open makes the run's
+// directory (Fit) or recovers that of an interrupted run (Resume); it is called after the program
+// is loaded, so that a network that does not compile leaves no directory behind.
 //
 // The order of the deferred calls matters: held-out predictor, then writer, which waits for a
 // checkpoint in flight and releases the lock, then session. Nothing may write after the lock is
@@ -187,8 +187,8 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		defer t.measured.HeldOut.Close()
 		defer t.measured.Validation.Close()
 		defer t.probe.Close()
-		// Only a run that began has an outcome to record: the directory of another may be locked by
-		// another process.
+		// Only a run that has begun has an outcome to record: otherwise, another process may have
+		// locked the directory.
 		began := err == nil
 		if began {
 			err = t.unfinished(t.beginSplits(data))
@@ -223,9 +223,9 @@ func (t *training) newWriter() *rundir.Writer {
 	})
 }
 
-// beginRun makes the directory of a new run: a checkpoint at step 0, which has the initial values
-// of all chains, and then the manifest. Even a run that is killed before its first window can
-// therefore be resumed.
+// beginRun writes the directory of a new run: a checkpoint at step 0, which has the initial values
+// of all chains, and then the manifest. A run that is killed before its first window can therefore
+// be resumed, too.
 func (t *training) beginRun(device tensor.Device) error {
 	return t.writer.Begin(func() (first rundir.Checkpoint, manifest any, err error) {
 		if err := t.remarkRoom(t.dir, muchRoom); err != nil {
@@ -256,8 +256,8 @@ func (t *training) beginRun(device tensor.Device) error {
 }
 
 // recoverRun prepares the directory and the session of an interrupted run to continue. If another
-// build or device continues it, the manifest records from which step on: the bits may differ from
-// there.
+// build or device continues the run, the manifest records the step, from which on the bits may
+// differ.
 func (t *training) recoverRun(device tensor.Device) error {
 	if err := t.writer.Recover(t.restore); err != nil {
 		return err
@@ -293,9 +293,9 @@ func (t *training) remarkResumed(made int, device tensor.Device) {
 	}
 }
 
-// recordOutcome writes how the run that ended with err ended, and returns err, or the error of
-// writing. If another process has taken the run over, that is the error, whatever else went wrong:
-// this process must not write an outcome into a run that is still in progress.
+// recordOutcome writes the outcome of a run that ended with err, and returns err, or the error of
+// writing. If another process has taken over the run, it returns that error, whatever else went
+// wrong: this process must not write an outcome into a run that is still in progress.
 func (t *training) recordOutcome(ctx context.Context, err error) error {
 	if lost := t.writer.Check(); lost != nil {
 		if err == nil || errors.As(lost, new(*LockedError)) {
@@ -314,10 +314,10 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 	return cmp.Or(err, t.writer.Finish(ended))
 }
 
-// start puts the chains of a new run where those of Spec.Start ended, if it is given. Only the
-// parameters are taken over: momenta, preconditioners and thermostats start fresh and adapt during
-// burn-in. It comes before the first checkpoint, from which a resumed run continues without reading
-// Start again.
+// start moves the chains of a new run to the last samples of the run Spec.Start, if it is given.
+// Only the parameters are taken over: momenta, preconditioners and thermostats start fresh and
+// adapt during burn-in. It is called before the first checkpoint, from which a resumed run
+// continues without reading Start again.
 func (t *training) start() error {
 	if t.spec.Start == "" {
 		s, err := t.teaching.start()
@@ -377,8 +377,8 @@ func (t *training) start() error {
 
 // drawsAgain reports whether some chains have the same noise as chains of another run, namely those
 // with the same seed and number. Noise depends only on seed, chain and step, so two such chains
-// approach each other where they mix, and the second adds little information. The intervals that
-// are compared are of session chains, with replicas counted.
+// approach each other where they mix, and the second adds little information. The intervals
+// compared are numbers of session chains, which include replicas.
 func (t *training) drawsAgain(from *Run) (bool, error) {
 	runs, err := from.Parts()
 	if runs == nil {
@@ -391,8 +391,8 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 	}), err
 }
 
-// startAt gives a chain a sample's parameters, matched by name and shape, so that the order of
-// layers does not matter.
+// startAt sets the parameters of a chain to those of a sample, matched by name and shape, so that
+// the order of layers does not matter.
 func (t *training) startAt(chain int, s samples.Sample) error {
 	for _, p := range t.session.Program().Parameters() {
 		at := slices.IndexFunc(s.Parameters, func(q samples.Parameter) bool { return q.Name == p.Name && q.Shape.Equal(p.Shape) })
@@ -410,7 +410,7 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 // checkpoint there, and keeps its samples.
 //
 // An error of saving takes precedence over a stop, since Resume must not be promised a checkpoint
-// that is not there; diagnostics are written even after a failure, as they often explain it.
+// that does not exist; diagnostics are written even after a failure, as they often explain it.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
 	err := t.warm(ctx, device)
 	if err == nil {
@@ -447,9 +447,9 @@ func (t *training) unfinished(err error) error {
 	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
 }
 
-// warn remarks that a run has learnt nothing: large steps can kill all ReLUs of a network while its
-// loss stays finite. Guessing among K classes has a loss of ln K; a run above 98 % of it gets the
-// remark.
+// warn remarks on a run that has learnt nothing: large steps can kill all ReLUs of a network while
+// its loss stays finite. Guessing among K classes has a loss of ln K; a run above 98 % of it gets
+// the remark.
 func (t *training) warn() {
 	const like = 0.98
 	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {

@@ -70,7 +70,8 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	return m, m.sum(device)
 }
 
-// loaded returns the bytes of the data, and of the copy that a subset of sorted data is.
+// loaded returns the bytes of the data, including the copy that Spec.Subset makes of data that are
+// sorted by class.
 func (t *training) loaded() int64 {
 	if t.splits == nil {
 		return datasetBytes(t.data)
@@ -94,7 +95,7 @@ func (t *training) heldOutLen() int {
 // validationLen returns the number of validation images that chains are scored on.
 func (t *training) validationLen() int { return len(t.labels) }
 
-// addWarmStart adds what the warm start takes: its images, its chains, and the best weights of
+// addWarmStart adds the memory of the warm start: its images, its chains, and the best weights of
 // each.
 func (t *training) addWarmStart(m *Memory, device tensor.Device) error {
 	if t.warmUp == nil {
@@ -117,12 +118,12 @@ func (t *training) addWarmStart(m *Memory, device tensor.Device) error {
 	return nil
 }
 
-// copiesWritten is how many copies of a state there are while it is written: it is copied and then
+// copiesWritten is the number of copies of a state while it is written: it is copied and then
 // encoded, while the chains continue.
 const copiesWritten = 2
 
-// writtenBytes returns what samples of some bytes take while they are written: some files are
-// written at once, and the next samples may be there already.
+// writtenBytes returns the memory of samples while they are written, each of which has sample
+// bytes: several files are written at once, and the next samples may already exist.
 func (t *training) writtenBytes(sample int) int {
 	const writers = 8
 	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
@@ -142,7 +143,7 @@ func (t *training) addValidation(m *Memory, device tensor.Device) error {
 	return nil
 }
 
-// addConclusion adds what approximations take after the last step.
+// addConclusion adds the memory of approximations after the last step.
 func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) error {
 	const file = 8 // bytes per weight of a sample that is read: its file and its values
 	switch method := t.kind.(type) {
@@ -169,7 +170,7 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) e
 	return nil
 }
 
-// addDiagnostics adds what the measurements at the end take.
+// addDiagnostics adds the memory of the measurements at the end.
 func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	traits := t.kind.traits()
 	if !traits.tempered || t.spec.temperature() == 0 {
@@ -199,7 +200,8 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	return nil
 }
 
-// addPredictions adds what predictions for the calibration and the scores take, whichever is more.
+// addPredictions adds the memory of the predictions for the calibration or for the scores,
+// whichever is more.
 func (t *training) addPredictions(m *Memory, device tensor.Device) error {
 	n := 0
 	for _, d := range []*datasets.Dataset{t.splits.Validation, t.splits.Test} {
@@ -213,7 +215,8 @@ func (t *training) addPredictions(m *Memory, device tensor.Device) error {
 	return m.addPredictions(afterTraining, device, t.predicted, n, t.spec.Samples*max(1, t.spec.Chains), true)
 }
 
-// build compiles the program, for a device that must have memory for the weights at least.
+// build compiles the program. It returns a MemoryError if the device does not even have memory for
+// the weights.
 func (t *training) build(device tensor.Device) (*graph.Program, error) {
 	b, err := t.graph()
 	if err != nil {
@@ -274,8 +277,9 @@ func (t *training) checkFits(device tensor.Device, m *Memory, task string) error
 	})
 }
 
-// advice returns settings with which the run would need at most some bytes of the host, in addition
-// to its data, and of the device: fewer chains, a smaller batch, fewer examples, each on its own.
+// advice returns settings with which the run would need at most onHost bytes of the host, in
+// addition to its data, and onDevice bytes of the device: fewer chains, a smaller batch, fewer
+// examples, each on its own.
 func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice []string) {
 	fits := func(s Spec) bool {
 		u, err := newTraining(s, t.data, "", t.environment)

@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// firstExactRate is their initial step size, which adapts during burn-in, as a learning rate on the
-// mean loss.
+// firstExactRate is the initial step size of samplers on all data, as a learning rate on the mean
+// loss. It adapts during burn-in.
 const firstExactRate = 0.01
 
 // NUTS is the no-U-turn sampler, see mcmc.NUTS: Hamiltonian Monte Carlo that chooses the number of
@@ -78,7 +78,8 @@ func (w fullBatchKind) check(s *Spec) error {
 	return err
 }
 
-// checkExact refuses minibatches, on which the test of such a sampler is not valid.
+// checkExact refuses minibatches, on which the Metropolis test of a sampler on all data is not
+// valid.
 func (s Spec) checkExact(examples int) error {
 	if s.Batch != examples {
 		return invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
@@ -144,8 +145,8 @@ func (w fullBatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, nil
 }
 
-// states returns the present draws, which are not the session's parameters: those may be of a
-// proposal that is not accepted yet, or on a trajectory.
+// states returns the present draws. The session's parameters may differ from these: they may be a
+// proposal that is not accepted yet, or a point of a trajectory.
 func (fullBatchKind) states(t *job, _ int) ([]samples.Sample, error) {
 	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Current(t.session, chain) })
 }

@@ -16,9 +16,10 @@ import (
 )
 
 // Gather makes one run of several parts, whose chains sample the same posterior, in a new or empty
-// directory. The run refers to the directories of the parts, which are read whenever it is used, or
-// has copies of what they contain now. It is an InvalidError if parts differ in anything but seeds,
-// chains, devices and where chains start, or two of them have the same chain.
+// directory. If copied is true, the run has copies of the parts as they are now. Otherwise it
+// refers to their directories, which are read whenever it is used. It is an InvalidError if parts
+// differ in anything but seeds, chains, devices and where chains start, or two of them have the
+// same chain.
 func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", dir)
@@ -82,9 +83,9 @@ type chainOf struct {
 	number int
 }
 
-// gathered returns the manifest of the run that has these parts: that of the first, with the chains
-// of all. It refuses parts of different posteriors, whose samples must not be averaged, and a chain
-// that is given twice, which would count double.
+// gathered returns the manifest of a run with these parts: the manifest of the first, with the
+// chains of all. It refuses parts of different posteriors, whose samples must not be averaged, and
+// a chain that is given twice, which would count double.
 func gathered(parts []string) (*Manifest, error) {
 	var all *Manifest
 	holder := map[chainOf]string{}
@@ -178,8 +179,8 @@ type Progress struct {
 	PerSecond float64
 }
 
-// Progress returns how far the run is, which another process may be running; of a gathered run, its
-// parts together.
+// Progress returns how far the run is; another process may be running it. For a gathered run, it
+// adds up the progress of the parts.
 func (r *Run) Progress() (p Progress, err error) {
 	parts, err := r.Parts()
 	if err != nil {
@@ -244,11 +245,11 @@ func progressOf(parts []*Run) (all Progress, err error) {
 // Verification is the result of Verify. Its String method lists the findings in lines of text. Its
 // fields are
 //
-//	Made, Steps       int             // by the newest whole checkpoint, and to be made
-//	Samples, Expected int             // that are whole, and of the finished run
-//	Checked           int             // files that are as they were written
-//	Damaged           []*DamagedError // files that are not, and missing ones
-//	Notes             []string        // no damage, but worth knowing
+//	Made, Steps       int             // by the newest whole checkpoint, and in the finished run
+//	Samples, Expected int             // whole samples, and those of the finished run
+//	Checked           int             // number of files that are as they were written
+//	Damaged           []*DamagedError // damaged and missing files
+//	Notes             []string        // findings that are not damage
 //	Resumable         bool            // by Resume, with WithoutDamaged if samples are damaged
 type Verification = rundir.Verification
 
@@ -263,8 +264,8 @@ func Verify(dir string) (*Verification, error) {
 	})
 }
 
-// describeRun returns what package rundir needs to know of a run to verify its files. A run whose
-// manifest is damaged cannot be described; a damaged model is among what it describes.
+// describeRun returns the description of a run by which package rundir verifies its files. A run
+// whose manifest is damaged cannot be described; a damaged model is among what it describes.
 func describeRun(dir string) (*rundir.Description, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {

@@ -40,8 +40,9 @@ func (h afterExploring) Due(steps int) bool {
 // explodedLoss is the ratio to the loss of guessing above which a loss shows that a chain exploded.
 const explodedLoss = 100
 
-// OnStep returns chains that exploded to the weights that they began with, and those that predict
-// worse than the frequencies of the classes do although they predicted better after the warm start.
+// OnStep resets chains that exploded to the weights that they began with, and also chains that
+// predict worse than the frequencies of the classes although they predicted better after the warm
+// start.
 func (h afterExploring) OnStep(_ context.Context, s *graph.Session) error {
 	const last = 10
 	t, steps, guessing := h.t, int(s.Steps()), h.t.warmUp.guessing()
@@ -66,7 +67,7 @@ func (h afterExploring) OnStep(_ context.Context, s *graph.Session) error {
 	return nil
 }
 
-// halve returns a chain to the weights that it began with, halves its learning rate, and remarks on
+// halve resets a chain to the weights that it began with, halves its learning rate, and remarks on
 // what happened to it. It returns err if there are no such weights or too many halvings.
 func (t *training) halve(i int, happened string, err error) error {
 	c := &t.warmUp.chains[i]

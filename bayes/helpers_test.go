@@ -14,13 +14,13 @@ import (
 // side is the height and width of the images of squares.
 const side = letters.Side
 
-// squares are images of noise with a bright square, see letters.Squares.
+// squares returns images of noise with a bright square, see letters.Squares.
 func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
 	t.Helper()
 	return letters.Squares(t, n, classes, seed)
 }
 
-// trainOn are splits with only training data.
+// trainOn returns splits with only training data.
 func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
 
 func must(t testing.TB, err error) {
@@ -30,14 +30,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// with is a device of the given number of threads, which the test closes.
+// with returns a device of the given number of threads, which the test closes.
 func with(t testing.TB, threads int) Option {
 	host := tensor.NewHost(threads)
 	t.Cleanup(func() { host.Close() })
 	return WithDevice(host)
 }
 
-// methodOf is what a text says.
+// methodOf returns the method that a text names.
 func methodOf(t testing.TB, text string) Method {
 	t.Helper()
 	m, err := ParseMethod(text)
@@ -45,7 +45,7 @@ func methodOf(t testing.TB, text string) Method {
 	return m
 }
 
-// wantError fails the test unless the error has all these texts.
+// wantError fails the test unless the error contains all these texts.
 func wantError(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -55,7 +55,7 @@ func wantError(t testing.TB, what string, err error, texts ...string) {
 	}
 }
 
-// wantInvalid is wantError for what the caller did wrong.
+// wantInvalid is like wantError, for errors of the caller.
 func wantInvalid(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	wantError(t, what, err, texts...)

@@ -17,16 +17,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// methodKind is what methods of one kind do in a run: how they are attached to a graph, which
-// states they keep, how they finish. All differences between methods are behind it: Fit, plan and
-// predictions use the kind and not the method. kindOf returns it; there are optimizerKind,
-// minibatchKind, fullBatchKind, autoKind, and the approximations, which are their own kinds.
+// methodKind defines how methods of one kind take part in a run: how they are attached to a graph,
+// which states they keep, and how they finish. All differences between methods are behind it: Fit,
+// plan and predictions use the kind and not the method. kindOf returns an optimizerKind, a
+// minibatchKind, a fullBatchKind, an autoKind, or an approximation, which is its own kind.
 type methodKind interface {
-	// traits returns properties that decide about defaults and about what is measured.
+	// traits returns the properties that determine defaults and measurements.
 	traits() kindTraits
 	// applies reports whether a setting that only some methods have applies.
 	applies(setting string) bool
-	// check refuses values of a specification whose defaults are filled in.
+	// check refuses invalid values of a specification, in which defaults are filled in.
 	check(s *Spec) error
 	// network returns the network to train and predict with.
 	network(n layers.Sequential) (layers.Sequential, error)
@@ -131,16 +131,16 @@ func (t *job) checkFinite(states []samples.Sample) error {
 	return nil
 }
 
-// job is what a kind of method sees of a training: what to attach to, and what attach leaves for
-// the steps that follow. rates and temperatures have one entry for each step of the run.
+// job is the part of a training that a methodKind uses: the inputs of attach, and its results,
+// which the steps that follow need. rates and temperatures have one entry for each step of the run.
 type job struct {
 	spec Spec
 	data *datasets.Dataset
 	plan langevin.Plan
 
-	// trained is the network that is trained and inputs are the training images as it reads them,
-	// whose values are there once the session is loaded. predicted is the same network in the
-	// stages in which it predicts; it differs from trained if images are augmented.
+	// trained is the network that is trained, and inputs are the training images as it reads them,
+	// whose values are set when the session is loaded. predicted is the same network in the stages
+	// in which it predicts, which differ from trained if images are augmented.
 	trained   layers.Sequential
 	inputs    samples.Images
 	predicted parts
@@ -155,11 +155,11 @@ type job struct {
 	walk         mcmc.Chains            // of samplers on all data
 	replicas     *langevin.Replicas     // of replica exchange
 	meanField    *approximate.MeanField // of Bayes by Backprop
-	targets      langevin.Hook          // of a distillation: loads what the teacher predicts
+	targets      langevin.Hook          // of a distillation: loads the teacher's predictions
 	targetsDir   string                 // where its predictions are kept until the run is finished
 	session      *graph.Session
 	writer       *rundir.Writer
-	probe        *samples.Probe    // that samples must pass before they are kept
+	probe        *samples.Probe    // checks samples before they are kept
 	note         func(text string) // makes a remark to the user
 }
 
@@ -209,9 +209,9 @@ func (t *job) watched(b *graph.Builder) *graph.Node {
 	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
-// The metrics of a run: the minibatch's, and the weight whose trace is recorded. With a
-// Metropolis test they are quantities of the draws, since a proposal, which is then rejected, may
-// be so far off that they are not finite.
+// The metrics of a run: the loss and accuracy of the minibatch, and the watched weight. Samplers on
+// all data record them as quantities of the draws instead: for a proposal, which is then rejected,
+// they may not even be finite.
 const (
 	lossMetric     = "loss"
 	accuracyMetric = "accuracy"

@@ -68,8 +68,8 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 
 // learningModel returns the model whose learning coefficient is estimated: the loss of each example
 // of a minibatch, -log p(label), as a node of a graph, and the data that it reads. The network is
-// the one that predicts, without dropout, because the coefficient describes a
-// function of the weights only.
+// the one that predicts, without dropout, because the coefficient describes a function of the
+// weights only.
 func (t *training) learningModel(apply func(*graph.Builder, *graph.Node) *graph.Node, centre []samples.Parameter) llc.Model {
 	n := t.data.Len()
 	return llc.Model{

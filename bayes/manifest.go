@@ -71,7 +71,7 @@ type Data struct {
 	Std  []float64 `json:"std"`
 	// Content is the SHA-256 of the images and labels trained on. Resume compares it.
 	Content string `json:"content,omitempty"`
-	// Hashes are those of the files that the data came from, for the record.
+	// Hashes are the checksums of the files that the data came from, for the record.
 	Hashes map[string]string `json:"hashes,omitempty"`
 	// Remarks are the data set's, see datasets.Dataset.
 	Remarks []string `json:"remarks,omitempty"`
@@ -162,8 +162,8 @@ func parseManifest(content []byte) (*Manifest, error) {
 // maxClasses is the largest number of classes of a data set, which package datasets allows.
 const maxClasses = math.MaxUint16 + 1
 
-// check refuses what no run writes, and fills in what the specification leaves out. It keeps the
-// network's name as it was written: "" if the manifest had none.
+// check refuses values that no run writes, and fills in the fields that the specification leaves
+// out. It keeps the network's name as it was written: "" if the manifest had none.
 func (m *Manifest) check() (err error) {
 	network := m.Spec.Network
 	if m.Spec, err = m.Spec.Resolve(); err != nil {
@@ -210,7 +210,8 @@ func (m *Manifest) check() (err error) {
 	return nil
 }
 
-// hasSteps reports whether the epochs are a number of steps on a number of examples.
+// hasSteps reports whether the specification's epochs have the given number of steps on the given
+// number of examples.
 func (s *Spec) hasSteps(steps, examples int) bool {
 	return float64(steps) == math.Floor(float64(examples)/float64(s.Batch)*float64(s.Epochs))
 }

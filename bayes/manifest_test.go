@@ -56,7 +56,7 @@ func TestBuildOf(t *testing.T) {
 	}
 }
 
-// Builds and devices whose steps are all made again are forgotten.
+// Builds and devices are removed if all their steps are made again.
 func TestContinuedBy(t *testing.T) {
 	m := Manifest{Device: "cpu", Build: Build{Revision: "first"}}
 	by := func(made int, device string) []Continued {

@@ -12,10 +12,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Estimates come from the compiled programs that a call will run, which know the sizes of their
-// arenas exactly, plus what Go allocates in addition, which is counted by hand at each call of add:
-// samples being read, probabilities being averaged. Tests compare the sums with what the kernel
-// reports for whole runs.
+// An estimate is the exact size of the arenas of the compiled programs that a call will run, plus
+// the memory that Go allocates in addition, which is counted by hand at each call of add: samples
+// being read, probabilities being averaged. Tests compare the sums with what the kernel reports for
+// whole runs.
 
 // Memory is an estimate of the memory that a call takes at its peak, in bytes: of the host, and of
 // GPUs if it runs there. Calls refuse to begin, with a MemoryError, if it is more than available.
@@ -25,7 +25,7 @@ type Memory struct {
 	Host, Device int64
 	// Loaded is the part of Host that is allocated already, the data.
 	Loaded int64
-	// Parts are what takes memory, in the order of time.
+	// Parts lists the parts of the estimate, in the order of time.
 	Parts []MemoryPart
 	// Available is what the process can still take of the host's memory, and Limit what limits it,
 	// such as a cgroup. DeviceAvailable is the free memory of the GPUs. A limit that is unknown is
@@ -50,11 +50,12 @@ const (
 	afterTraining  = "after training"
 )
 
-// garbage is how much memory Go's heap takes for each byte in use: the garbage collector begins
-// when there is as much garbage again, but most of what is in use at a peak is allocated at once.
+// garbage is the number of bytes that Go's heap takes for each byte in use. The garbage collector
+// begins only when there is as much garbage as memory in use, but most of the memory in use at a
+// peak is allocated at once.
 const garbage = 1.25
 
-// inHeap returns what the Go heap takes for some bytes in use.
+// inHeap returns the number of bytes that the Go heap takes for the given number in use.
 func inHeap(bytes int) int64 { return int64(garbage * float64(bytes)) }
 
 // add adds a part: a session of a program, and some bytes in use on the Go heap.
@@ -79,7 +80,7 @@ func (m *Memory) sum(device tensor.Device) error {
 	return m.lookUp(device)
 }
 
-// lookUp sets what is available.
+// lookUp sets the available memory.
 func (m *Memory) lookUp(device tensor.Device) error {
 	limit := memory.Available()
 	m.Available, m.Limit, m.DeviceAvailable = limit.Bytes, limit.Reason, memory.Unknown
@@ -97,7 +98,7 @@ func (m *Memory) lookUp(device tensor.Device) error {
 func (m *Memory) Fits() bool { return m.Host-m.Loaded <= m.Available && m.Device <= m.DeviceAvailable }
 
 // check returns a MemoryError if a task needs more than is available. advice returns settings with
-// which the task needs at most some bytes of the host and of the device.
+// which the task needs at most the given bytes of the host and of the device.
 func (m *Memory) check(task string, advice func(host, device int64) []string) error {
 	err := memory.Check(task, m.Host-m.Loaded, func(available int64) []string { return advice(available, m.DeviceAvailable) })
 	if err != nil || m.Device <= m.DeviceAvailable {

@@ -23,8 +23,8 @@ type Method interface {
 	Validate() error
 }
 
-// registry is all methods by name, filled in registry.go. It is a slice rather than a map because
-// help and error messages have this order.
+// registry lists all methods; registry.go fills it. It is a slice rather than a map because help
+// and error messages list the methods in its order.
 var registry []known
 
 // known is a row of the registry.
@@ -90,8 +90,8 @@ func ParseMethod(text string) (Method, error) {
 	return nil, invalid("no method %q; there are %s", name, strings.Join(MethodNames(), ", "))
 }
 
-// MethodText returns the text from which ParseMethod reads a method; only the name of one that is
-// not registered.
+// MethodText returns the text that ParseMethod reads as m. For a method that is not registered it
+// is only the name.
 func MethodText(m Method) string {
 	k := knownAs(m)
 	if k == nil {
@@ -148,11 +148,11 @@ func scheduleOf(m Method) optimizers.Schedule {
 // attribute is a field of a method that text can set: a number, a word, true or false. value is the
 // field itself, which setValue changes if the struct is addressable.
 type attribute struct {
-	name  string // the field's, as in "weight-decay"
+	name  string // of the field, such as "weight-decay"
 	value reflect.Value
 }
 
-// sameType reports whether two methods are of one type.
+// sameType reports whether two methods have the same type.
 func sameType(a, b Method) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
 // attributesOf returns a method's fields in order. Fields of other kinds, such as maps and
@@ -166,7 +166,7 @@ func attributesOf(m Method) []attribute {
 }
 
 // fieldsOf returns the exported fields of a struct that are numbers, words or booleans. Augment
-// uses it, too.
+// also uses it.
 func fieldsOf(v reflect.Value) []attribute {
 	var list []attribute
 	for i := range v.NumField() {

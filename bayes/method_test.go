@@ -19,13 +19,13 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// brisk is a user's sampler.
+// brisk is a custom sampler.
 type brisk struct {
 	langevin.SGLD
 	Pace float64
 }
 
-// briskly is another, and scalar one that has nothing to keep.
+// briskly is another custom sampler, and scalar a method that is not a struct.
 type (
 	briskly struct {
 		langevin.SGLD
@@ -34,7 +34,7 @@ type (
 	scalar float64
 )
 
-// steady is a user's optimizer.
+// steady is a custom optimizer.
 type steady struct {
 	optimizers.SGD
 	Pace float64
@@ -43,8 +43,8 @@ type steady struct {
 func (scalar) Name() string    { return "number" }
 func (scalar) Validate() error { return nil }
 
-// A user's method trains once it is registered, and its run opens again; others are refused before
-// any work.
+// A custom method trains if it is registered, and its run opens again; other methods are refused
+// before any work.
 func TestRegister(t *testing.T) {
 	data := squares(t, 100, 3, 1)
 	spec := Spec{Network: "mlp-4", Method: brisk{Pace: 2}, Schedule: optimizers.Constant{Rate: 0.1}, Batch: 20, Epochs: 4, Samples: 2}
@@ -92,7 +92,7 @@ func TestRegister(t *testing.T) {
 	wantInvalid(t, "fields without text", err, "has fields that its text does not")
 }
 
-// Inputs of linear layers in blocks are dropped, too, but not the first layer's, whatever it is in.
+// Inputs of linear layers in blocks are dropped, too, but never those of the first layer.
 func TestDropoutInBlocks(t *testing.T) {
 	drop, linear := layers.Dropout{Rate: 0.5, AlsoPredicting: true}, layers.Linear{Outputs: 8}
 	of := func(l ...layers.Layer) layers.Sequential { return l }

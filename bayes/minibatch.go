@@ -38,8 +38,8 @@ func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, b.Err()
 }
 
-// minibatchKind is the kind of a sampler on minibatches. It is used as it is, with control
-// variates, or with replica exchange, depending on the Spec.
+// minibatchKind is the kind of a sampler on minibatches. The Spec decides whether it is used on its
+// own, with control variates, or with replica exchange.
 type minibatchKind struct {
 	plain
 	sampler langevin.Sampler
@@ -83,8 +83,8 @@ func (s minibatchKind) check(spec *Spec) error {
 	return err
 }
 
-// attach adds the loss and the sampler to the graph: with replicas, with control variates, or by
-// itself.
+// attach adds the loss and the sampler to the graph: with replicas, with control variates, or on
+// its own.
 func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	// A preconditioner that adapts must be constant while samples are drawn: it freezes at the end
 	// of burn-in.
@@ -142,7 +142,7 @@ func (minibatchKind) states(t *job, step int) ([]samples.Sample, error) {
 }
 
 // swapEvery is the number of steps between two attempts to swap temperatures, and energyMinibatches
-// the number of minibatches that an energy is averaged over for one.
+// the number of minibatches over which an attempt averages energies.
 const (
 	swapEvery         = 50
 	energyMinibatches = 10
@@ -151,7 +151,7 @@ const (
 // exchange returns the replica exchange of the specification's temperatures, on a number of
 // examples. A swap needs the energy difference of two replicas, which minibatches only estimate;
 // Correction makes up for the error of the estimate. The energy of a minibatch with all data has no
-// error, and neither has that of all minibatches of an epoch.
+// error, nor does the energy of all minibatches of an epoch.
 func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
 	if s.Batch >= examples {
@@ -162,7 +162,8 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 		return e
 	}
 	// Minibatches of one epoch are drawn without replacement, which lowers the error; BatchSize is
-	// set only if a swap's minibatches fit into an epoch, with its cut one.
+	// set only if a swap's minibatches fit into an epoch, together with the one that an epoch's end
+	// may cut.
 	cut := 1 // minibatches that contain an epoch's end
 	if examples%s.Batch == 0 {
 		e.Minibatches, cut = min(energyMinibatches, examples/s.Batch), 0

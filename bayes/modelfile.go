@@ -28,7 +28,7 @@ type modelPart struct {
 // all copies of the Spec.
 type networkFile struct {
 	path   string // of the model
-	digest string // that it must have; "" is any
+	digest string // the sum that it must have; "" is any
 
 	once  sync.Once
 	model *onnx.Model
@@ -62,8 +62,8 @@ func (f *networkFile) load() (*onnx.Model, error) {
 	return f.model, f.err
 }
 
-// read reads the model and the files of weights that it names, and sums their contents in the order
-// in which they are read.
+// read reads the model and the files of weights that it names, and hashes their contents in the
+// order in which they are read.
 func (f *networkFile) read() error {
 	content, err := file.Read(f.path, maxModel)
 	if err != nil {
@@ -94,8 +94,8 @@ func (f *networkFile) read() error {
 
 // ModelFile describes the ONNX file of a run, of which its directory has a copy.
 type ModelFile struct {
-	// Files are the names of the files in the directory rundir.ModelDir: the model's, and
-	// those of weights that it keeps elsewhere.
+	// Files are the names of the files in the directory rundir.ModelDir: the model, and the files
+	// of its external weights.
 	Files []string `json:"files"`
 	// Digest is the SHA-256 of their contents, one after the other, in hexadecimal digits.
 	Digest string `json:"digest"`

@@ -30,8 +30,8 @@ func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	return s.completed(network, err)
 }
 
-// completed returns a network with the layers that the method adds to it, or the error of making
-// it.
+// completed returns network with the layers that the method adds to it, or err if making network
+// failed.
 func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential, error) {
 	if err != nil {
 		return nil, asInvalid(err)
@@ -46,7 +46,7 @@ func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential
 	return network, nil
 }
 
-// parts returns the network for images of a shape and a number of classes in two stages.
+// parts returns the network in two stages, for the shape of images and a number of classes.
 func (s Spec) parts(images samples.Images, classes int) (p parts, err error) {
 	s = s.named()
 	p = parts{file: s.file, images: images.Empty()}
@@ -65,7 +65,7 @@ func (s Spec) parts(images samples.Images, classes int) (p parts, err error) {
 }
 
 // headParameters returns the names of the parameters after the cut, which start at random. A prior
-// around their starting values is refused, since these differ between chains.
+// around starting values is refused for them, since these differ between chains.
 func (s Spec) headParameters(images samples.Images, classes int) (names []string, err error) {
 	if !s.isPretrained() {
 		if s.hasStartPrior() {
@@ -103,8 +103,8 @@ func (s Spec) headParameters(images samples.Images, classes int) (names []string
 	return names, nil
 }
 
-// ImageShape returns the shape of images that the network of an ONNX file reads, 0 for what the
-// file leaves open, and for other networks.
+// ImageShape returns the shape of images that the network of an ONNX file reads. It is 0 for
+// dimensions that the file leaves open, and for other networks.
 func (s Spec) ImageShape() (channels, height, width int, err error) {
 	if s = s.named(); !s.isPretrained() {
 		return 0, 0, 0, nil

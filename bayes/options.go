@@ -28,11 +28,12 @@ type Event struct {
 	Task string
 	// On is the name of the data.
 	On string
-	// Done and Total are steps of a fit or, at most, of a pilot or warm start, samples of a
-	// prediction, or images of which a frozen network computes features.
+	// Done and Total count the steps of a fit, a pilot or a warm start, the samples of a
+	// prediction, or the images whose features a frozen network computes. A pilot or warm start may
+	// end before Total.
 	Done, Total int
-	// Images is the number of images processed by all chains, or with the sample, since the event
-	// before. Images over the time between two events is the throughput.
+	// Images is the number of images processed since the previous event, by all chains or with one
+	// sample. Divided by the time between the two events it is the throughput.
 	Images int
 
 	// Loss, Accuracy and Temperature are means over the steps and chains of a fit's last window,
@@ -54,8 +55,8 @@ type Event struct {
 // the device. A nil Option changes nothing.
 type Option func(*environment)
 
-// environment is what options set: everything about a call that does not belong to the Spec,
-// because the samples do not depend on it.
+// environment has the values of a call's options: everything that is not part of the Spec, because
+// the samples do not depend on it.
 type environment struct {
 	device             tensor.Device
 	observe            Observer
@@ -64,8 +65,8 @@ type environment struct {
 	withoutDamaged     bool
 	inDistributionRate float64
 	setRule            evaluate.SetRule
-	// risk is the largest certified error rate among the images that are answered, or 0: none is
-	// referred. riskConfidence is the confidence of the certificate.
+	// risk is the maximum certified error rate among the images that are answered; if it is 0, none
+	// are referred. riskConfidence is the confidence of the certificate.
 	risk, riskConfidence float64
 	now                  func() time.Time
 	unlabelled           *datasets.Dataset
@@ -95,33 +96,34 @@ func WithUnlabelled(images *datasets.Dataset) Option {
 	return func(e *environment) { e.unlabelled = images }
 }
 
-// WithFeatureCache makes a call keep the features that a frozen network computes in a directory,
-// which other calls and processes may share, and take those that are there: they are found by the
-// contents of the network's file, its cut and input, the device's kind and the image. The directory
-// takes at most 1 GiB; features that were not used for the longest time are removed, and damaged
-// ones computed again. "", the default, keeps them in memory only. If the directory cannot be
-// written, the call continues without it, and the observer receives a remark.
+// WithFeatureCache makes a call cache the features that a frozen network computes in the directory
+// dir, which other calls and processes may share. A cached feature is identified by the contents of
+// the network's file, its cut and input, the kind of device, and the image. The directory takes at
+// most 1 GiB: features that were not used for the longest time are removed, and damaged ones are
+// computed again. If dir is "", the default, features are kept in memory only. If the directory
+// cannot be written, the call continues without it, and the observer receives a remark.
 func WithFeatureCache(dir string) Option { return func(e *environment) { e.featureDir = dir } }
 
 // WithLevel sets the probability with which prediction sets contain the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
 
 // WithSetRule sets how prediction sets are formed: by which score, with a threshold for each class
-// or one for all, and whether they may be empty. By default they have the most probable classes by
-// one threshold, and are never empty.
+// or one for all, and whether they may be empty. By default a set has the most probable classes,
+// with one threshold for all, and is never empty.
 func WithSetRule(rule evaluate.SetRule) Option { return func(e *environment) { e.setRule = rule } }
 
-// WithRisk makes answers have Refer, by the lowest confidence threshold from which on the error
-// rate is at most risk, with a probability of at least confidence over the images that the run was
-// calibrated on; see evaluate.Calibration.Certify. risk 0, the default, is none, and confidence 0
-// is evaluate.RiskConfidence.
+// WithRisk makes answers have Refer, which reports whether to refer the image to a person. Images
+// are answered if their confidence reaches a threshold: the lowest one for which the error rate
+// among them is at most risk, with a probability of at least confidence over the images that the
+// run was calibrated on; see evaluate.Calibration.Certify. If risk is 0, the default, answers have
+// no Refer; a confidence of 0 means evaluate.RiskConfidence.
 func WithRisk(risk, confidence float64) Option {
 	return func(e *environment) { e.risk, e.riskConfidence = risk, cmp.Or(confidence, evaluate.RiskConfidence) }
 }
 
-// WithoutDamaged makes a call continue without samples and a calibration that are damaged or
-// missing, which are errors otherwise. Run.LeftOut lists these samples, and the observer gets a
-// remark.
+// WithoutDamaged makes a call continue without samples that are damaged or missing, and without a
+// damaged calibration or detector. Otherwise these are errors. Run.LeftOut lists these samples, and
+// the observer gets a remark.
 func WithoutDamaged() Option { return func(e *environment) { e.withoutDamaged = true } }
 
 // WithInDistributionRate sets the fraction of in-distribution images that are recognized as such;
@@ -130,8 +132,8 @@ func WithInDistributionRate(rate float64) Option {
 	return func(e *environment) { e.inDistributionRate = rate }
 }
 
-// WithClock sets the clock by which Auto measures the device's speed; by default it is the
-// system's.
+// WithClock sets the clock by which Auto measures the device's speed, and by which the cache of
+// WithFeatureCache dates its entries. The default is the system's clock.
 func WithClock(now func() time.Time) Option { return func(e *environment) { e.now = now } }
 
 // checkLevels refuses a level or a rate that is not a probability.
@@ -159,7 +161,7 @@ func environmentOf(options []Option) environment {
 	return e
 }
 
-// apply applies options, of which nil ones change nothing.
+// apply applies options, and skips nil ones.
 func (e *environment) apply(options []Option) {
 	for _, option := range options {
 		if option != nil {
@@ -288,7 +290,7 @@ func checkContext(ctx context.Context, task string) error {
 	return nil
 }
 
-// checkNil refuses nil pointers among methods and schedules, of which interfaces are not nil.
+// checkNil refuses a nil pointer as a method or a schedule: the interface that holds it is not nil.
 func checkNil(what string, value any) error {
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
 		return invalid("%s must not be a nil %T", what, value)
@@ -296,5 +298,5 @@ func checkNil(what string, value any) error {
 	return nil
 }
 
-// clock is the clock by which Auto measures the device's speed, see WithClock.
+// clock is the default of WithClock.
 func clock() time.Time { return time.Now() }

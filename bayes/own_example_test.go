@@ -79,8 +79,8 @@ func tamedTile[T float32 | float64](u tamedUpdate, a *tensor.Args, lo, hi int) (
 	return statistic
 }
 
-// A custom sampler is a struct with a rule. Registered, it trains, and a later program that
-// registers it, too, opens the run again.
+// A custom sampler is a struct with an update rule. Once it is registered, it trains, and another
+// program that registers it can open the run.
 func ExampleRegister() {
 	check(bayes.Register("tamed", Tamed{Bound: 0.1}, optimizers.Constant{Rate: 0.1}))
 	pixels, labels := stripes(200)

@@ -17,8 +17,8 @@ import (
 const pilotTask = "pilot"
 
 // needsLength reports whether a pilot must find the length of the recommended cycle: if there is
-// one cycle, after a warm start, and Epochs is not given. On 2500 images and more,
-// recommendedEpochs are few enough not to memorize them.
+// one cycle, after a warm start, and Epochs is not given. On 2500 images or more, a network does
+// not memorize its images within recommendedEpochs.
 func (s Spec) needsLength(recommended Spec) bool {
 	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
 }
@@ -36,8 +36,8 @@ func (s Spec) needsPilot(recommended Spec, examples int) bool {
 	return s.needsLength(recommended) || s.needsMirroring(recommended, examples)
 }
 
-// piloted returns the specification with what pilots find, its Epochs or its Augment. Pilots make
-// the warm starts of the whole run's first chains, even if the specification is of a part that has
+// piloted returns the specification with the Epochs and the Augment that pilots find. Pilots make
+// the warm starts of the first chains of the whole run, even if the specification is of a part with
 // other chains, so that all parts find the same.
 func (s Spec) piloted(ctx context.Context, recommended Spec, data *datasets.Dataset, e environment) (Spec, error) {
 	own := e
@@ -51,7 +51,7 @@ func (s Spec) piloted(ctx context.Context, recommended Spec, data *datasets.Data
 	if err != nil {
 		return s, err
 	}
-	err = whole.on(func(device tensor.Device) error { // before minutes of a pilot
+	err = whole.on(func(device tensor.Device) error { // check the memory before minutes of a pilot
 		_, err := whole.fitting(device)
 		return err
 	})
@@ -93,8 +93,8 @@ func (s Spec) pilotEpochs(ctx context.Context, data *datasets.Dataset, e environ
 }
 
 // mirroringHelps reports whether warm starts on images that are also mirrored predict the images
-// held out better than warm starts on images that are changed by a only, by more than the standard
-// error of the difference. They have at most maxMirrored of the images.
+// held out better than warm starts on images that only a changes, by more than the standard error
+// of the difference. It uses at most maxMirrored of the images.
 func (s Spec) mirroringHelps(ctx context.Context, a Augment, data *datasets.Dataset, e environment) (helps bool, remark string, err error) {
 	if s.Subset > 0 {
 		if data, err = data.First(min(s.Subset, data.Len())); err != nil {
@@ -104,7 +104,7 @@ func (s Spec) mirroringHelps(ctx context.Context, a Augment, data *datasets.Data
 	if data, err = data.First(min(data.Len(), maxMirrored)); err != nil {
 		return false, "", err
 	}
-	if _, _, err := s.divided(data); err != nil { // few images of each class or group, unlike all of the data
+	if _, _, err := s.divided(data); err != nil { // too few images of each class or group, unlike in all of the data
 		return false, fmt.Sprintf("pilot: mirrored images are not tried: %v", err), nil
 	}
 	s.Subset, s.Augment = 0, &a
@@ -129,8 +129,8 @@ func (s Spec) mirroringHelps(ctx context.Context, a Augment, data *datasets.Data
 
 // pilotLosses makes the recommended warm start and returns the negative log-likelihood of each
 // image held out. The loss of a chain at a high rate is noisy, and a chain may stop early by
-// chance. So losses are of averages over the epochs around a chain's best one, and of the best of
-// several chains.
+// chance. Predictions are therefore averaged over the epochs around a chain's best one, and the
+// losses are those of the best of several chains.
 func (s Spec) pilotLosses(ctx context.Context, data *datasets.Dataset, e environment) (losses []float64, err error) {
 	const around = 2
 	s = s.recommended(true, data.Len(), min(data.Height, data.Width))
@@ -168,8 +168,8 @@ func labelLosses(sums []float64, labels []int32) []float64 {
 	return losses
 }
 
-// pilotWarmStart makes the warm start of the first chains after prepare, and calls use while it is
-// loaded.
+// pilotWarmStart calls prepare, makes the warm start of the run's first chains, and calls use while
+// its session is still loaded.
 func (s Spec) pilotWarmStart(
 	ctx context.Context, chains int, data *datasets.Dataset, e environment, prepare func(t *training), use func(t *training) error,
 ) error {

@@ -95,10 +95,10 @@ type Predictor struct {
 	decisions *decisions
 	detector  *detector.Detector // nil without one
 	passes    int
-	samples   int // times passes, as evaluate.Predictions counts them
-	room      int // images of one part of Answer
+	samples   int // number of samples times passes, as in evaluate.Predictions
+	room      int // maximum number of images in a part of Answer
 	digest    string
-	options   environment   // with which it was loaded
+	options   environment   // the options with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
@@ -110,8 +110,8 @@ type Predictor struct {
 // images at once: a large batch takes less time for many images, a small one for a single image.
 // Memory holds all samples, a batch's activations in each thread, and Room images.
 //
-// On the host, results equal Predict's on a batch of images, bit for bit, and do
-// not depend on the other images, except with Monte Carlo dropout, whose passes are random.
+// On the host, results equal Predict's on a batch of images, bit for bit, and do not depend on the
+// other images, except with Monte Carlo dropout, whose passes are random.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch must be at least 1, got %d", batch)
@@ -226,7 +226,7 @@ func (p *Predictor) Current(run *Run) (bool, error) {
 	return err == nil && digest == p.digest && same, err
 }
 
-// Room returns how many images Answer handles together.
+// Room returns the number of images that Answer handles together.
 func (p *Predictor) Room() int { return p.room }
 
 // Calibrated reports whether answers have both a PredictionSet and InDistribution.

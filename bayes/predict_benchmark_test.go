@@ -11,8 +11,8 @@ import (
 )
 
 // BenchmarkPredictor times predictions of the runs in the directories of POLLEN_BENCHMARK_RUNS, on
-// one thread, without their detectors, for one image and for many. In docs/distillation.md these
-// are a run and what was distilled from it.
+// one thread, without their detectors, for one image and for many. The figures in
+// docs/distillation.md are of a run and of the one distilled from it.
 func BenchmarkPredictor(b *testing.B) {
 	dirs := os.Getenv("POLLEN_BENCHMARK_RUNS")
 	if dirs == "" {

@@ -22,8 +22,8 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	return r.predictions(ctx, data, visit, nil)
 }
 
-// predictions is Predictions, and fills in means, if it is not nil, with predictions at the means
-// of the chains.
+// predictions is like Predictions. If means is not nil, it also fills in the predictions at the
+// means of the chains.
 func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error, means *chainMeans,
 ) (*evaluate.Predictions, error) {
 	if err := checkContext(ctx, "predict"); err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Predictions are estimated like fits, see Memory: of images by all samples, one after the other,
-// or by a Predictor, which keeps the samples loaded.
+// The memory of predictions is estimated like that of fits, see Memory: for samples that predict
+// one after the other, or for a Predictor, which keeps all samples loaded.
 
-// addPredictions adds what Run.Predictions of n images takes, for a run of some samples. The
-// samples of a detector have a predictor of their own.
+// addPredictions adds the memory of Run.Predictions of n images for a run with the given number of
+// sample files. The samples of a detector have a predictor of their own.
 func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n int, files int, detects bool) error {
 	if err := m.addFeatures(phase, device, p, n); err != nil {
 		return err
@@ -52,8 +52,8 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n i
 	return nil
 }
 
-// PredictMemory estimates the memory of Predict and Predictions for a number of images in addition
-// to these.
+// PredictMemory estimates the memory of Predict and Predictions for a number of images, without
+// that of the images themselves.
 func (r *Run) PredictMemory(images int) (*Memory, error) {
 	p, err := r.parts()
 	if err != nil {
@@ -179,8 +179,8 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 	})
 }
 
-// addFeatures adds what computing the features of n images takes, if the network has frozen ones:
-// the frozen network and the activations of a batch, and the features, which are kept in memory.
+// addFeatures adds the memory for computing the features of n images, if the network has a frozen
+// stem: the frozen network, the activations of a batch, and the features, which are kept in memory.
 func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
 	if p.stem == nil {
 		return nil

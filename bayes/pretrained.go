@@ -29,8 +29,8 @@ const (
 // once. The specification must be resolved.
 func (s Spec) Frozen() bool { return s.isPretrained() && s.Freeze == freezeAll }
 
-// copyModel copies the model into the directory of a run, which can then be moved, and does not
-// change if the original does.
+// copyModel copies the model into the directory of a run, so that the run can be moved, and does
+// not change if the original file does.
 func (s Spec) copyModel(dir string) (*ModelFile, error) {
 	if !s.isPretrained() {
 		return nil, nil
@@ -96,8 +96,8 @@ func (s Spec) withModel() (Spec, error) {
 	return s, nil
 }
 
-// startsAt reports whether the prior of a weight of an ONNX file is one around its value. Its
-// parameter is then the offset from that.
+// startsAt reports whether the prior of a weight of an ONNX file is centred on its value in the
+// file. The parameter is then the offset from that value.
 func (s Spec) startsAt(weight string) bool {
 	p := langevin.Posterior{Layers: s.Priors}
 	if s.Prior != nil {
@@ -106,10 +106,10 @@ func (s Spec) startsAt(weight string) bool {
 	return p.PriorOf(weight).Kind == langevin.StartPrior
 }
 
-// A prior start:S is N(w, S^2) around the value w that a weight has in the file, so that training
-// from there is sampling a posterior, and not only a way to start.
+// A prior start:S is N(w, S^2) around the value w that a weight has in the file, so that the
+// weights in the file define the prior, and are not only a place to start.
 
-// hasStartPrior reports whether a prior is one around starting values.
+// hasStartPrior reports whether a prior is centred on starting values.
 func (s Spec) hasStartPrior() bool {
 	is := func(p langevin.Prior) bool { return p.Kind == langevin.StartPrior }
 	return s.Prior != nil && is(*s.Prior) || slices.ContainsFunc(slices.Collect(maps.Values(s.Priors)), is)
@@ -174,8 +174,8 @@ func (s Spec) stem() (*stem, error) {
 	return &stem{network: network, name: s.Network, cut: s.Cut, format: format, last: last}, nil
 }
 
-// frozenWeights returns which of some weights are frozen. A name freezes the weight of that name
-// and all weights below it, as in features.0 for features.0.weight.
+// frozenWeights returns a function that reports whether a weight is frozen. A name freezes the
+// weight of that name and all weights below it, as in features.0 for features.0.weight.
 func (s Spec) frozenWeights(weights []string) (func(name string) bool, error) {
 	switch s.Freeze {
 	case freezeAll, "":

@@ -19,8 +19,8 @@ const maxHalvings = 10
 // stoppedRate.
 const halvingsState = "rate halvings"
 
-// stoppedRate is the number of the factor 0. A chain gets it if it diverges after its warm start
-// has ended, while others are still optimized.
+// stoppedRate takes the place of a number of halvings for a learning rate of 0. A chain gets it if
+// it diverges after its warm start has ended, while others are still optimized.
 const stoppedRate = maxHalvings + 1
 
 // rateFactors returns the factors of learning rates: 2^-n after n halvings, and 0 for stoppedRate.

@@ -9,23 +9,25 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// The method of a specification without one: chains that each make one short cycle from weights
-// that an optimizer found at a high rate, which finds solutions that hold for other images better
-// than a low one. Many short chains predict better than a few long ones: docs/defaults.md has the
-// measurements that these numbers were chosen by.
+// These numbers define the method of a specification that has none: each chain makes one short
+// cycle from weights that an optimizer found at a high rate. A high rate finds solutions that
+// generalize better than a low one, and many short chains predict better than a few long ones. The
+// measurements by which the numbers were chosen are in docs/defaults.md.
 const (
 	minRecommendedChains  = 4
 	maxRecommendedChains  = 12
-	recommendedEpochs     = 10 // of a chain, on many data
-	recommendedWarmEpochs = 5  // at most, of its warm start
+	recommendedEpochs     = 10 // of a chain, on large data sets
+	recommendedWarmEpochs = 5  // maximum, of its warm start
 
-	// The numbers of steps that a cycle on few images has at least, and at most if that is more
-	// than recommendedEpochs; see pilotEpochs.
+	// The minimum number of steps of a cycle on few images, and the maximum if that is more than
+	// recommendedEpochs; see pilotEpochs.
 	shortestCycle = 100
 	longestCycle  = 250
 
-	// A pilot compares mirrored images with others if there are minMirrored, since a fifth of fewer
-	// tells too little. It takes at most maxMirrored of them, and makes two chains each.
+	// A pilot compares training with and without mirrored images if there are at least minMirrored
+	// images: a fifth of them is held out for the comparison, and a fifth of fewer images would not
+	// decide it. The pilot uses at most maxMirrored images, and mirroringChains chains with and
+	// without.
 	minMirrored     = 2500
 	maxMirrored     = 5000
 	mirroringChains = 2
@@ -33,11 +35,11 @@ const (
 	recommendedPatience   = 200 // steps
 	recommendedBurnIn     = 0.9 // of a cycle
 	recommendedSamples    = 32  // of all chains
-	minRecommendedSamples = 4   // of a chain: the fewest with a split R-hat
+	minRecommendedSamples = 4   // of a chain: the minimum for a split R-hat
 
-	// Images are shifted by up to their shorter side divided by these numbers. Few images gain by
-	// larger shifts. Of many, small networks do not learn all of them: lenet-small is worse on
-	// Fashion-MNIST with shifts by 2 of 28 pixels than without any.
+	// Images are shifted by up to their shorter side divided by these numbers. Small data sets gain
+	// from larger shifts. On large ones, small networks cannot learn all shifted images:
+	// lenet-small is worse on Fashion-MNIST with shifts by 2 of 28 pixels than without any.
 	recommendedShiftOfFew  = 14
 	recommendedShiftOfMany = 28
 
@@ -46,17 +48,19 @@ const (
 	recommendedRate     = 0.06
 	recommendedWideRate = 0.03
 
-	// Of pretrained networks, which a high rate would make forget what they learned.
+	// The number of cycles of pretrained networks, instead of one from a high rate, which would
+	// make them forget what they learned.
 	pretrainedCycles = 4
 )
 
 // recommendedPrior is wider than customaryPrior, whose pull towards 0 makes chains that explore at
-// a high rate less certain than they are right.
+// a high rate underconfident.
 var recommendedPrior = langevin.Gaussian(0.6)
 
 // recommended returns the specification with a method if it has none: Auto for the head of a frozen
-// ONNX network, and otherwise SGHMC with several chains, cycles and, if warm, a warm start. A field
-// that is given stays, and excludes what it does not fit with. Side is the shorter side of images.
+// ONNX network, and otherwise SGHMC with several chains, cycles and, if warm, a warm start. Fields
+// that are given keep their values, and exclude defaults that they cannot be combined with. side is
+// the shorter side of the images.
 func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Method != nil {
 		return s
@@ -69,7 +73,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 		s.Network = defaultNetwork
 	}
 	s.Method = langevin.SGHMC{Friction: 0.1}
-	if len(s.Temperatures) > 0 { // which velocities exclude
+	if len(s.Temperatures) > 0 { // which cannot be combined with velocities
 		s.Method = langevin.SGLD{}
 	}
 	if s.Subset > 0 {
@@ -81,7 +85,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Weights == "" {
 		s.Weights = Equal
 	}
-	// Settings of chains that are sampled from one end of burn-in to the end of the run.
+	// With these settings, chains burn in once and are then sampled until the end of the run.
 	constant := s.Schedule != nil || s.BurnIn != nil || s.BurnInSteps != 0 || s.Thinning != 0 || s.Keep != 0 || s.Anchor != 0 || len(s.Temperatures) > 0
 	switch {
 	case constant && s.Cycles == 0:
@@ -95,8 +99,9 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	return s
 }
 
-// fillRecommendedWarmStart sets a warm start: momentum, which at T = 0 is SGHMC, at a high rate,
-// until it improves no more; of pretrained networks Adam, at its customary rate for them.
+// fillRecommendedWarmStart sets a warm start by momentum, which is SGHMC at T = 0, at a high rate,
+// until it no longer improves. For pretrained networks it is by Adam, at its customary rate for
+// them.
 func (s *Spec) fillRecommendedWarmStart(examples int) {
 	if s.isPretrained() {
 		s.WarmStart = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
@@ -119,14 +124,14 @@ func (s *Spec) fillRecommendedWarmStart(examples int) {
 	}
 }
 
-// RecommendedSteps returns the largest number of steps that all chains of a run without a method
-// make together on a number of training images.
+// RecommendedSteps returns the maximum number of steps, warm start included, that all chains of a
+// run without a Method make together on the given number of training images.
 func RecommendedSteps(examples int) int {
 	s := Spec{}.recommended(true, examples, standardSide)
 	return s.Chains * (s.WarmEpochs + s.Epochs) * examples / customaryBatch(examples)
 }
 
-// recommendedRate returns the learning rate of a warm start, and that which a cycle begins with.
+// recommendedRate returns the learning rate of a warm start, at which a cycle also begins.
 func (s *Spec) recommendedRate() float64 {
 	if s.Network != defaultNetwork {
 		return recommendedWideRate
@@ -134,15 +139,15 @@ func (s *Spec) recommendedRate() float64 {
 	return recommendedRate
 }
 
-// fillShortChains sets what many short chains have, for a number of examples and the shorter side
-// of their images. The more epochs a chain takes to make enough steps, the more chains there are.
+// fillShortChains sets the defaults of many short chains. side is the shorter side of the images.
+// The more epochs a chain needs to make enough steps, the more chains there are.
 func (s *Spec) fillShortChains(examples, side int) {
 	batch := cmp.Or(s.Batch, customaryBatch(examples))
 	epochs := customaryEpochs(batch, examples)
 	if s.Chains == 0 {
 		s.Chains = min(maxRecommendedChains, minRecommendedChains*epochs/standardEpochs)
 	}
-	if s.Augment == nil && s.Anchor == 0 && len(s.Temperatures) == 0 { // which need a potential without chance
+	if s.Augment == nil && s.Anchor == 0 && len(s.Temperatures) == 0 { // which need a deterministic potential
 		s.Augment = &Augment{Shift: side / recommendedShiftOfMany}
 		if epochs > standardEpochs {
 			s.Augment.Shift = side / recommendedShiftOfFew
@@ -167,7 +172,7 @@ func (s *Spec) fillShortChains(examples, side int) {
 	}
 }
 
-// fewest returns the smallest of n and those limits that are given, which are positive.
+// fewest returns the minimum of n and the limits that are given. A limit of 0 is not given.
 func fewest(n int, limits ...int) int {
 	for _, limit := range limits {
 		if limit > 0 {
@@ -177,8 +182,8 @@ func fewest(n int, limits ...int) int {
 	return n
 }
 
-// recommendedFor returns the recommended specification for data. Data of which no image can be held
-// out of the warm start, because each class has only one or only one group, get none.
+// recommendedFor returns the recommended specification for data. There is no warm start if no image
+// can be held out of it, because each class has only one image or one group.
 func (s Spec) recommendedFor(data *datasets.Dataset, e environment) Spec {
 	side := min(data.Height, data.Width)
 	if s.Method != nil || s.isPretrained() {

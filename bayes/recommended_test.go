@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Without a method, fewer images have more chains, each of up to 250 steps after a warm start of
-// up to 1000.
+// Without a method, fewer images get more chains, each of up to 250 steps after a warm start of up
+// to 1000.
 func TestRecommended(t *testing.T) {
 	for _, c := range []struct {
 		spec                                               Spec
@@ -24,13 +24,13 @@ func TestRecommended(t *testing.T) {
 		{Spec{Batch: 1000}, 1000, 12, 250, 100, 225, 4, 1, "cyclical:0.06,1"},
 		{Spec{Epochs: 4}, 1000, 12, 4, 100, 3, 4, 1, "cyclical:0.06,1"},
 		{Spec{Epochs: 1, Chains: 2, Samples: 3}, 1000, 2, 1, 100, 0, 3, 1, "cyclical:0.06,1"},
-		// What is given stays.
+		// Fields that are given keep their values.
 		{Spec{Cycles: 4, Epochs: 40}, 1000, 12, 40, 100, 9, 4, 4, "cyclical:0.0126,4"},
 		{Spec{Chains: 2}, 1000, 2, 25, 100, 22, 16, 1, "cyclical:0.06,1"},
 		// A step has at most one sample.
 		{Spec{Chains: 2, Epochs: 4}, 100, 2, 4, 100, 3, 10, 1, "cyclical:0.06,1"},
 		{Spec{WarmEpochs: 3}, 1000, 12, 25, 3, 22, 4, 1, "cyclical:0.06,1"},
-		// A burn-in or a schedule means chains without cycles.
+		// With a burn-in or a schedule, chains have no cycles.
 		{Spec{BurnIn: new(10)}, 1000, 4, 100, 100, 10, 10, 0, "constant:0.0063"},
 		{Spec{Schedule: optimizers.Constant{Rate: 0.01}}, 1000, 4, 100, 100, 38, 10, 0, "constant:0.01"},
 	} {
@@ -80,8 +80,8 @@ func TestRecommended(t *testing.T) {
 	}
 }
 
-// Without a method, images are shifted by up to 1/14 of their side, many by up to 1/28, unless
-// Augment is given or what is given needs a potential without chance.
+// Without a method, images are shifted by up to 1/14 of their side, or 1/28 for large data sets,
+// unless Augment is given or another field needs a deterministic potential.
 func TestRecommendedShift(t *testing.T) {
 	for _, c := range []struct {
 		spec           Spec

@@ -11,10 +11,10 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// A new method has one row here: samplers on minibatches, samplers on all data, approximations,
-// optimizers. A row has the name for flags and manifests, the method with its customary attributes,
-// and its customary schedule. Manifests have the names, so they must not change. The help lists the
-// methods in this order.
+// The registry has one row for each method: samplers on minibatches, samplers on all data,
+// approximations, optimizers. A row has the name for flags and manifests, the method with its
+// customary attributes, and its customary schedule. Names are stored in manifests, so they must not
+// change. The help lists the methods in this order.
 func init() {
 	registry = []known{
 		{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},

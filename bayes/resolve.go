@@ -13,9 +13,9 @@ import (
 // 100 steps per second.
 const maxSteps = 1 << 26
 
-// Resolve returns the specification with defaults for what was left out, as for a large data set of
-// 28x28 images; Fit resolves for its data, and may scale batches, epochs, rates and shifts. It
-// returns the error of Validate.
+// Resolve returns the specification with defaults for the fields that were left out, as for a large
+// data set of 28x28 images. Fit resolves for its own data, for which batches, epochs, rates and
+// shifts may differ. The errors are those of Validate.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
 // Validate returns an InvalidError if a field is out of range or has no effect, as far as that does
@@ -53,7 +53,8 @@ func (s Spec) resolve(examples int) (Spec, error) {
 // named returns the specification with a network and a method.
 func (s Spec) named() Spec { return s.namedFor(manyExamples) }
 
-// namedFor is named, with what is recommended for a number of examples if there is no method.
+// namedFor is like named; the method, if there is none, is the one recommended for the given number
+// of examples.
 func (s Spec) namedFor(examples int) Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
@@ -68,7 +69,8 @@ func (s Spec) namedFor(examples int) Spec {
 }
 
 // checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user
-// who sets one expects an effect. It comes before fill, which fills in only those that have one.
+// who sets one expects an effect. It must be called before fill, which sets only fields that have
+// an effect.
 func (s Spec) checkApplicable(c methodKind) error {
 	if s.Network != "" && s.Layers != nil {
 		return invalid("network: only one of Network and Layers may be given")
@@ -99,8 +101,9 @@ func (s Spec) checkApplicable(c methodKind) error {
 	return nil
 }
 
-// fill sets defaults for what was left out, for a number of examples. Later defaults build on
-// earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on Cycles.
+// fill sets defaults for the fields that were left out, for a data set of the given number of
+// examples. Later defaults build on earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on
+// Cycles.
 func (s *Spec) fill(c methodKind, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
@@ -270,8 +273,9 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	return plan, rates, nil
 }
 
-// planSampling sets when chains that burn in are sampled. Thinning is given, or follows from the
-// number of samples, rounded down, so that there are at least that number.
+// planSampling sets the cycles, burn-in and thinning of a plan. Thinning is Spec.Thinning, or
+// follows from the number of samples, rounded down, so that there are no fewer samples than
+// requested.
 func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) error {
 	plan.Cycles, plan.BurnIn = s.Cycles, s.BurnInSteps
 	if s.BurnIn != nil {
@@ -321,7 +325,8 @@ func (s Spec) checkAugment(c methodKind) error {
 	return nil
 }
 
-// checkLadder refuses temperatures of replica exchange that do not fit each other or other fields.
+// checkLadder refuses temperatures of replica exchange that are not a valid ladder, or that cannot
+// be combined with other fields.
 func (s Spec) checkLadder() error {
 	if len(s.Temperatures) == 0 {
 		return nil

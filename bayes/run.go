@@ -25,7 +25,7 @@ type Run struct {
 	manifest *Manifest // as it was when the run was opened; it changes only when a run is resumed
 	// calibratedOn has the predictions of the last calibration by this Run.
 	calibratedOn *evaluate.Predictions
-	undetected   bool            // predictions have no scores of the detector
+	undetected   bool            // predictions are made without the detector
 	left         *rundir.LeftOut // shared with the Runs that With makes and with parts, so that each file is remarked once
 }
 
@@ -60,8 +60,8 @@ func (r *Run) Dir() string { return r.dir }
 // Manifest returns the description of the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 
-// Expected returns how many samples the finished run has. With Spec.Keep it may have more before
-// its end.
+// Expected returns the number of samples of the finished run. With Spec.Keep it may have more
+// before its end.
 func (r *Run) Expected() (int, error) {
 	c, err := kindOf(r.manifest.Spec.Method)
 	if err != nil {
@@ -137,8 +137,8 @@ func (r *Run) shape() samples.Images {
 // predictBatch is the batch size of predictions. It changes their values only by rounding.
 const predictBatch = 100
 
-// predictorBatches is how many batches a Predictor handles together, so that the host's threads
-// switch between samples less often.
+// predictorBatches is the number of batches that a Predictor handles together, so that the host's
+// threads switch between samples less often.
 const predictorBatches = 8
 
 // reader returns a reader of the run's own samples.
@@ -212,7 +212,8 @@ func (r *Run) listSamples() ([]rundir.File, error) {
 	return all, nil
 }
 
-// sampleFiles returns the samples so far; it is an error if a task finds none.
+// sampleFiles returns the samples so far. It is an error if there are none; the error names the
+// task.
 func (r *Run) sampleFiles(task string) ([]rundir.File, error) {
 	files, err := r.listSamples()
 	if err == nil && len(files) == 0 {
@@ -237,7 +238,8 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
 }
 
-// eachOf is each, with a text that identifies the sample's chain among all parts' chains.
+// eachOf is like each, and also passes a text that identifies the sample's chain among all parts'
+// chains.
 func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {
@@ -284,7 +286,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 }
 
 // Digest returns a SHA-256, in hexadecimal digits, that identifies the content of the run: all that
-// its answers and scores depend on, but not how it is stored, where, or what was drawn of it.
+// its answers and scores depend on, but not how or where it is stored, nor its figures.
 // docs/formats.md defines it. Whoever signs the digest signs the run: two runs have the same digest
 // only if their manifests, samples, calibrations and diagnostics are the same, bit for bit.
 //
@@ -323,9 +325,9 @@ func (r *Run) digestOf(files []rundir.File) (string, error) {
 	return r.reader().Digest(nil, sums)
 }
 
-// relabelled returns a data set with labels that number the run's classes. Each data set numbers
-// its own classes, so that "dog" may be 1 in one and 0 in another: labels are matched by class
-// name. Missing labels and classes that the run was not trained on are errors.
+// relabelled returns a data set whose labels are the numbers of the run's classes. Each data set
+// numbers its own classes, so that "dog" may be 1 in one and 0 in another: labels are matched by
+// class name. Missing labels and classes that the run was not trained on are errors.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	known := r.manifest.Data.ClassNames
 	if _, err := r.images(data); err != nil {

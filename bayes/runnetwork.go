@@ -82,7 +82,8 @@ func (r *Run) largestSample() (path string, size int64) {
 	return path, size
 }
 
-// inputs returns images as the run's network predicts them.
+// inputs returns the inputs of the run's sampled network for images: their features if a part of
+// the network is frozen, and otherwise the images.
 func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images samples.Images) (samples.Images, error) {
 	e := p.extractor(device)
 	defer e.close()
@@ -93,7 +94,7 @@ func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images 
 	return e.of(ctx, images.Pixels)
 }
 
-// finite returns those of some samples whose predictions are finite. Any other is a DamagedError,
+// finite returns the samples whose predictions are finite. Any other sample is a DamagedError,
 // unless damaged samples may be left out.
 func (r *Run) finite(files []rundir.File, p parts) (finite []rundir.File, err error) {
 	err = r.on(func(device tensor.Device) error {
@@ -127,8 +128,8 @@ func (r *Run) finite(files []rundir.File, p parts) (finite []rundir.File, err er
 	return finite, err
 }
 
-// maxProbed is the number of values of an image up to which Verify predicts: larger images, which
-// few runs have, would take it much memory.
+// maxProbed is the maximum number of values of an image for which Verify makes predictions: with
+// larger images, which few runs have, it would need much memory.
 const maxProbed = 1 << 22
 
 // prober returns a function that checks whether samples of the run predict finite probabilities,

@@ -9,8 +9,8 @@ import (
 )
 
 // customarySchedule returns the method's schedule for the network, the number of examples and the
-// cycles. The rate of plain descent rises at first for other networks than defaultNetwork, some of
-// which do not learn or diverge if they begin with it.
+// cycles. For networks other than defaultNetwork, methods without noise get a warm-up if they begin
+// at a high rate, at which some networks do not learn, or diverge.
 func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule {
 	schedule := s.customaryRates(c, examples)
 	if c.traits().tempered || s.Network == defaultNetwork || s.isPretrained() || schedule == nil {
@@ -49,7 +49,7 @@ func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
 	return constant
 }
 
-// checkSchedule refuses a schedule with a number that no run can use.
+// checkSchedule refuses a schedule that is a nil pointer or not valid.
 func checkSchedule(what string, schedule optimizers.Schedule) error {
 	if err := checkNil(what, schedule); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 // load builds the program, checks that there is memory for the run, and writes the data into its
 // session. All images go to the device once, as bytes; op.Minibatch gathers and normalises a
-// minibatch there at each step, so that a step needs nothing of the host.
+// minibatch there at each step, so that a step needs nothing from the host.
 func (t *training) load(ctx context.Context, device tensor.Device) error {
 	program, err := t.fitting(device)
 	if err != nil {
@@ -59,11 +59,12 @@ func (t *training) begin(ctx context.Context, device tensor.Device, open func(de
 	return open(device)
 }
 
-// observing prepares to observe. The metrics of minibatches are of U/N, and are scaled by N.
+// observing prepares to observe. The metrics of minibatches are in units of U/N, and are multiplied
+// by N.
 func (t *training) observing() {
 	scale := t.data.Len()
 	if t.kind.traits().exact {
-		scale = 1 // its metrics are of U, not of U/N
+		scale = 1 // its metrics are in units of U
 	}
 	t.measured = measure.New(t.session.Program(), t.spec.Chains, scale)
 }

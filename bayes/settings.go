@@ -32,7 +32,7 @@ type Setting struct {
 	set        func(s *Spec, text string) error
 }
 
-// The values of the setting order.
+// The values of the setting "order".
 const (
 	shuffled  = "shuffled"
 	symmetric = "symmetric"
@@ -185,7 +185,7 @@ var settings = []Setting{
 		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
 }
 
-// number returns a setting that is a count of at least 1; the field's 0 means that it was left out.
+// number returns a setting that is a count of at least 1; the field is 0 if it was left out.
 func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
 	return Setting{name, "int", usage, everywhere,
 		func(s *Spec) any {
@@ -283,7 +283,7 @@ func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string
 // parse sets the field. Its errors name the setting and are InvalidError, whatever strconv or the
 // setter returned.
 func (t Setting) parse(s *Spec, text string) error {
-	if text == "" { // of an unset variable, say, which must not mean the default
+	if text == "" { // for example of an unset variable, which must not mean the default
 		return invalid("%s must not be empty: leave it out for the default", t.Name)
 	}
 	err := t.set(s, text)
@@ -349,7 +349,7 @@ func (s *Spec) UnmarshalJSON(content []byte) error {
 			return err
 		}
 	}
-	// What is left are unknown members: Set returns the error that lists the known names.
+	// The remaining members are unknown: Set returns the error that lists the known names.
 	for name := range members {
 		return s.Set(name, "")
 	}
@@ -371,7 +371,8 @@ func pointed[T any](p *T) any {
 	return *p
 }
 
-// setInt is for fields whose 0 is a value, which number takes for a field that was left out.
+// setInt parses an integer for a field in which 0 is a value. With number, 0 would mean that the
+// field was left out.
 func setInt(text string, set func(v int)) error {
 	v, err := strconv.Atoi(text)
 	if err == nil {
@@ -418,8 +419,8 @@ func parsePriors(text string) (map[string]langevin.Prior, error) {
 	return priors, nil
 }
 
-// joinPriors returns the text from which parsePriors reads priors, sorted by name, so that equal
-// maps have equal texts; empty for none.
+// joinPriors returns the text that parsePriors reads, sorted by name, so that equal maps have equal
+// texts; it is empty without priors.
 func joinPriors(priors map[string]langevin.Prior) string {
 	var items []string
 	for _, name := range slices.Sorted(maps.Keys(priors)) {

@@ -25,62 +25,64 @@ type Spec struct {
 	// default is lenet-small. Layers is a custom network, instead of Network. If it contains custom
 	// layers, use RegisterNetwork, so that the run can be opened again.
 	//
-	// Network may also be the path of an ONNX file, as model.onnx. It is cut at a value, and a new
-	// head follows; the next four fields say how. A run keeps a copy of the file.
+	// Network may also be the path of an ONNX file, as model.onnx. The network is cut at a value
+	// and gets a new head, as the next four fields specify. A run keeps a copy of the file.
 	Network string
 	Layers  layers.Sequential
 
 	// Cut is the value of the ONNX file that the head reads, or the node that makes it. The default
-	// is what the last fully connected layer reads. The value must be a vector [B D].
+	// is the input of the last fully connected layer. The value must be a vector [B D].
 	Cut string
 
 	// Head is the network after the cut: "linear", which is the default; "mlp:64" or "mlp:64-32",
 	// with hidden layers of these widths; or a network as in Network.
 	Head string
 
-	// Freeze is which weights of the ONNX file stay as they are: "all", which is the default,
-	// "none", or names of weights or layers, separated by commas. A frozen weight is not a
+	// Freeze selects the weights of the ONNX file that keep their values: "all", which is the
+	// default, "none", or names of weights or layers, separated by commas. A frozen weight is not a
 	// parameter: it has no prior and no noise, and all chains share it. If all are frozen, the
 	// features of an image at the cut are computed once.
 	Freeze string
 
-	// Input is how images become the input of the ONNX file: a name of InputNames, or a text such
-	// as "mean=0.5,std=0.25,order=bgr" for (pixel/255 - mean)/std of the channels blue, green, red.
-	// The default is what the file's metadata describe, or else "imagenet".
+	// Input specifies how images are converted to the input of the ONNX file: a name of InputNames,
+	// or a text such as "mean=0.5,std=0.25,order=bgr" for (pixel/255 - mean)/std of the channels
+	// blue, green, red. The default follows the file's metadata; if they do not describe the input,
+	// it is "imagenet".
 	Input string
 
-	// Method is an optimizer, a sampler or an approximation. Without one, chains of langevin.SGHMC
-	// sample at the end of one cycle from a warm start: Chains is then 4 to 12, more if the images
-	// are few, Epochs 10, Cycles 1, WarmStart optimizers.Momentum at a high rate, Prior
-	// langevin.Gaussian(0.6), Weights Equal, and Augment shifts images, unless these are given or
-	// do not fit with what is given. For example, there is no cycle with a Schedule, a BurnIn or
-	// Keep. On fewer than 2500 images, Epochs is what a pilot finds: a cycle as long as the warm
-	// start of the first chain takes to be best, of 100 to 250 steps. On more, a pilot finds
-	// whether Augment mirrors images, too. For the head of a frozen ONNX network the method is
-	// Auto.
+	// Method is an optimizer, a sampler or an approximation. The default is langevin.SGHMC, whose
+	// chains sample at the end of one cycle after a warm start. Other fields then have these
+	// defaults: Chains is 4 to 12, more for fewer images; Epochs is 10; Cycles is 1; WarmStart is
+	// optimizers.Momentum at a high rate; Prior is langevin.Gaussian(0.6); Weights is Equal; and
+	// Augment shifts images. Fields that are given keep their values, and exclude defaults that
+	// they cannot be combined with: for example, there is no cycle with a Schedule, a BurnIn or
+	// Keep. On fewer than 2500 images, a pilot determines Epochs: the cycle has as many steps as
+	// the warm start of the first chain took to reach its lowest loss, but at least 100 and at most
+	// 250. On more images, a pilot decides whether Augment also mirrors images. For the head of a
+	// frozen ONNX network the default is Auto.
 	Method Method
 
-	// Schedule is the learning rate on the mean loss by step. The step size of a sampler is this
-	// rate divided by the number of examples. The default is the method's customary schedule, with
-	// lower rates for samplers on fewer than 10 000 examples.
+	// Schedule gives the learning rate of each step, for the mean loss. The step size of a sampler
+	// is this rate divided by the number of examples. The default is the method's customary
+	// schedule, with lower rates for samplers on fewer than 10 000 examples.
 	Schedule optimizers.Schedule
 
-	// Batch is the number of examples of a minibatch. The default is 100, or a tenth of the data if
+	// Batch is the number of examples in a minibatch. The default is 100, or a tenth of the data if
 	// these are fewer than 1000. Samplers on all data use all examples.
 	Batch int
 
-	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more for
-	// 1000 steps, or more for a long BurnIn. For samplers on all data it is 2000, for NUTS 500
-	// draws, for Distillation 60.
+	// Epochs is the number of passes over the data, burn-in included. The default is 8, or more if
+	// 8 epochs have fewer than 1000 steps or BurnIn is long. It is 2000 for samplers on all data,
+	// 500 draws for NUTS, and at least 60 for Distillation.
 	Epochs int
 
-	// Budget is the time that the steps of Auto may take. The default is 10 minutes. Auto replaces
-	// it by Epochs.
+	// Budget limits the time that the steps of Auto take. The default is 10 minutes. Auto converts
+	// it to Epochs.
 	Budget time.Duration
 
 	// Chains is the number of Markov chains, which run in parallel from different initial values.
 	// The default is 1, and 4 to 12 without a Method. Several are needed to see whether chains
-	// agree, and by Ensemble.
+	// agree, and Ensemble requires at least 2.
 	Chains int
 
 	// Seed determines all random numbers: initial values, the order of minibatches, noise.
@@ -101,20 +103,20 @@ type Spec struct {
 	// WarmStart is an optimizer that each chain begins with: its sampling starts from weights that
 	// predict well, instead of from initial values, which saves much of the burn-in and lets chains
 	// begin in modes that differ. It applies to samplers. The optimizer minimizes the mean loss,
-	// without the prior, on four fifths of the training images, or all but about 1000, with the
-	// Augment of the run and minibatches. After each epoch a chain is scored on the rest of the
-	// training images, and sampling begins from the chain's best weights, or from its initial
-	// values if it was never better than the frequencies of the classes. A chain that diverges,
-	// there or while a cycle explores, goes back to its best weights, and its learning rate is
-	// halved for the rest of the run. Sampling uses all training images, so that the posterior is
-	// the same as without a warm start; samplers forget where they began, as far as they mix. By
-	// default there is none if Method is given.
+	// without the prior, on four fifths of the training images, or all but about 1000 if that is
+	// more, in minibatches and with the Augment of the run. After each epoch a chain is scored on
+	// the rest of the training images, and sampling begins from the chain's best weights, or from
+	// its initial values if it never predicted better than the frequencies of the classes. A chain
+	// that diverges, there or while a cycle explores, goes back to its best weights, and its
+	// learning rate is halved for the rest of the run. Sampling uses all training images, so that
+	// the posterior is the same as without a warm start; samplers forget where they began, as far
+	// as they mix. By default there is none if Method is given.
 	//
 	// WarmSchedule is the optimizer's learning rate by step, by default its customary one.
 	// WarmEpochs is the maximum number of epochs of the warm start; by default it is 2, or 5
-	// without a Method, or more for 1000 steps. WarmPatience is the number of epochs without a
-	// better score after which a chain stops, by default a fifth of WarmEpochs, or those of 200
-	// steps without a Method.
+	// without a Method, or enough for 1000 steps if that is more. WarmPatience is the number of
+	// epochs without a better score after which a chain stops: by default a fifth of WarmEpochs,
+	// or, without a Method, the number of epochs that 200 steps take.
 	WarmStart                optimizers.Optimizer
 	WarmSchedule             optimizers.Schedule
 	WarmEpochs, WarmPatience int
@@ -127,8 +129,8 @@ type Spec struct {
 	ClassWeights ClassWeights
 
 	// FirstChain is the number of the first chain. A run with many chains can be divided into runs
-	// with a few, such as the jobs of an array, whose chains are the same bit for bit: chains 4 to
-	// 7 of a run of 8 are those of a run with FirstChain 4 and Chains 4. See Gather.
+	// with few, such as the jobs of a job array, whose chains are the same bit for bit: chains 4 to
+	// 7 of a run with 8 equal those of a run with FirstChain 4 and Chains 4. See Gather.
 	FirstChain int
 
 	// BurnIn is the number of epochs before the first sample; with cycles, before the first sample
@@ -141,22 +143,22 @@ type Spec struct {
 
 	// Samples is the minimum number of samples of each chain. They are evenly spaced, or drawn at
 	// the end; there may be more if the steps after burn-in are not a multiple of Samples. For MC
-	// dropout it is the number of passes. The default is 10, and without a Method 32 of all chains
-	// together, but at least 4 of each. Thinning gives the number of steps between samples instead,
-	// for samplers on minibatches.
+	// dropout it is the number of passes. The default is 10; without a Method it is 32 divided
+	// among the chains, but at least 4 for each. Thinning gives the number of steps between samples
+	// instead, for samplers on minibatches.
 	Samples  int
 	Thinning int
 
 	// Keep bounds the number of samples of each chain on disk. When there are more, every other one
-	// is removed, and what remains are the samples, bit for bit and with their weights, of a run
-	// with twice the Thinning. The default keeps all.
+	// is removed. The remaining ones equal, bit for bit and with their weights, the samples of a
+	// run with twice the Thinning. The default keeps all.
 	Keep int
 
 	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
 	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method.
-	// langevin.Start(0.01) is a Gaussian around the weights of an ONNX file; samples then have the
-	// offsets from these. The head, whose weights start at random, has the default instead, unless
-	// Priors has another.
+	// langevin.Start(0.01) is a Gaussian around the weights of an ONNX file; samples then store the
+	// offsets from these. The head, whose weights start at random, gets the default prior instead,
+	// unless Priors has another.
 	Prior *langevin.Prior
 
 	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of
@@ -168,8 +170,8 @@ type Spec struct {
 	// gives a "cold posterior".
 	Temperature *float64
 
-	// Weights is how samples are weighted in averages. The default is StepSize, and Equal with
-	// cycles, as in the paper that introduced them.
+	// Weights selects how averages weight samples. The default is StepSize, and Equal with cycles,
+	// as in the paper that introduced them.
 	Weights Weighting
 
 	// Cycles is the number of cycles of cyclical sampling: each explores at temperature 0 during
@@ -184,15 +186,15 @@ type Spec struct {
 	// By default, each epoch is shuffled independently.
 	Symmetric bool
 
-	// Temperatures turns replica exchange on. The list rises from the temperature of the samples,
-	// as in 1, 1.02, 1.04. Each chain becomes one chain for each temperature, neighbours attempt to
-	// swap, and only the coldest chain yields samples.
+	// Temperatures turns replica exchange on. The list increases, as in 1, 1.02, 1.04; its first
+	// entry is the temperature of the samples. Each chain becomes one replica for each temperature,
+	// neighbours attempt to swap, and only the coldest replica yields samples.
 	Temperatures []float64
 
-	file *networkFile // of Network, if that is an ONNX file
+	file *networkFile // the ONNX file that Network names; nil for other networks
 }
 
-// Weighting is how samples are weighted in averages.
+// Weighting determines how averages weight samples.
 type Weighting string
 
 // The weightings. With StepSize a sample has the weight of the step size at which it was drawn,
@@ -202,8 +204,7 @@ const (
 	StepSize Weighting = "step-size"
 )
 
-// cycleEpochs returns the number of epochs that burn-in is a part of: the length of a cycle, or the
-// whole run without cycles.
+// cycleEpochs returns the number of epochs of a cycle or, without cycles, of the whole run.
 func (s Spec) cycleEpochs() int {
 	if s.Cycles > 0 {
 		return s.Epochs / s.Cycles
@@ -219,7 +220,7 @@ func (s Spec) temperature() float64 {
 	return *s.Temperature
 }
 
-// replicasOfEach returns how many chains of the session make one of the run: one for each
+// replicasOfEach returns the number of session chains for each chain of the run: one for each
 // temperature.
 func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
 
@@ -228,14 +229,14 @@ func isNetworkFile(text string) bool {
 	return !isONNX(text) && strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
 }
 
-// ownNetworks are the networks of RegisterNetwork. Like the registry of methods it has no lock: a
-// program registers at its start, before other goroutines look names up.
+// ownNetworks has the networks that RegisterNetwork added. Like the registry of methods it has no
+// lock: a program registers networks at its start, before other goroutines look up names.
 var ownNetworks = map[string]layers.Sequential{}
 
-// RegisterNetwork gives a custom network a name for Spec.Network. A network whose layers are not
-// those of package layers, such as a stock.Network, needs one, because a run keeps its network as
-// text. A program that opens the run must register the network, too, before it does. It is an error
-// if the name is taken or is not a word, or the network has no layers.
+// RegisterNetwork gives a custom network a name for Spec.Network. A network with layers that are
+// not from package layers, such as a stock.Network, needs a name, because a run keeps its network
+// as text. A program must also register the network before it opens the run. It is an error if the
+// name is taken or is not a word, or the network has no layers.
 func RegisterNetwork(name string, network layers.Sequential) error {
 	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
 		return invalid("register: a network must have a word for a name and at least 1 layer, got %q and %d layers", name, len(network))
@@ -250,7 +251,8 @@ func RegisterNetwork(name string, network layers.Sequential) error {
 	return nil
 }
 
-// namedNetwork returns the network with a name, or of a network file's text.
+// namedNetwork returns the network that text names, or that it describes as the content of a
+// network file.
 func namedNetwork(text string, classes int) (layers.Sequential, error) {
 	if own := ownNetworks[text]; own != nil {
 		return own, nil

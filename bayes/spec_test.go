@@ -24,7 +24,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// anyMethod draws a method with attributes of any kind, sensible or not.
+// anyMethod draws a method with random attributes, valid or not.
 func anyMethod(t *rapid.T) Method {
 	k := rapid.SampledFrom(registry).Draw(t, "method")
 	changed := reflect.New(reflect.TypeOf(k.method)).Elem()
@@ -46,7 +46,7 @@ func anyMethod(t *rapid.T) Method {
 	return changed.Interface().(Method)
 }
 
-// A method's text is read as the method.
+// ParseMethod reads a method's text as the method.
 func TestMethodTextRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := anyMethod(t)
@@ -62,7 +62,7 @@ func TestMethodTextRoundTrip(t *testing.T) {
 		}
 		m := k.method
 		if s, ok := m.(langevin.Sampler); ok {
-			m = langevin.FrozenAt(s, 1) // a run has its own step for it
+			m = langevin.FrozenAt(s, 1) // a run sets this step itself
 		}
 		if err := m.Validate(); err != nil {
 			t.Errorf("%s with its customary attributes: %v", k.name, err)
@@ -132,7 +132,7 @@ func TestParseMethod(t *testing.T) {
 	}
 }
 
-// anySpec draws a specification of which any field may be left out.
+// anySpec draws a specification, from which any field may be left out.
 func anySpec(t *rapid.T) Spec {
 	s := Spec{
 		Network: rapid.SampledFrom([]string{"", "lenet", "mlp-3-4", "a \"quoted\"\nname"}).Draw(t, "network"),
@@ -180,7 +180,7 @@ func anySpec(t *rapid.T) Spec {
 	return s
 }
 
-// differ says how two specifications differ; nothing where they do not.
+// differ describes how two specifications differ; "" if they do not.
 func differ(want, got Spec) string {
 	if reflect.DeepEqual(want, got) {
 		return ""
@@ -188,7 +188,7 @@ func differ(want, got Spec) string {
 	return fmt.Sprintf("got %#v, want %#v", got, want)
 }
 
-// What JSON keeps of a specification is the specification.
+// A specification survives JSON unchanged.
 func TestSpecRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anySpec(t)
@@ -235,7 +235,7 @@ func TestSpecErrors(t *testing.T) {
 	for _, name := range []string{"batch", "burn-in", "temperature", "seed", "cycles"} {
 		wantInvalid(t, name, s.Set(name, "x"), name)
 	}
-	// What is refused changes nothing.
+	// An error changes nothing.
 	s.Prior, s.Priors = new(langevin.Laplace(0.1)), map[string]langevin.Prior{"conv1": langevin.Gaussian(1)}
 	for _, name := range []string{"prior", "priors", "temperature", "temperatures", "schedule", "method"} {
 		before := s.Texts()
@@ -246,8 +246,8 @@ func TestSpecErrors(t *testing.T) {
 	}
 }
 
-// Resolve fills in what applies to a method, and nothing else; what is resolved stays as it is, as
-// JSON too.
+// Resolve fills in only the fields that apply to a method; a resolved specification does not change
+// when it is resolved again, or read from its JSON.
 func TestResolve(t *testing.T) {
 	gaussian, one := new(langevin.Gaussian(0.316)), new(1.0)
 	base := Spec{Network: "lenet-small", Batch: 100, Epochs: 8, Chains: 1}
@@ -331,7 +331,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Specifications that make no sense, and settings that would have no effect.
+// Specifications that are invalid, and settings that would have no effect, are refused.
 func TestInvalidSpecs(t *testing.T) {
 	m := func(text string) Method { return methodOf(t, text) }
 	for want, s := range map[string]Spec{
@@ -528,7 +528,7 @@ func TestCustomarySchedules(t *testing.T) {
 	}
 }
 
-// halving is a user's layer.
+// halving is a custom layer.
 type halving struct{ layers.Linear }
 
 func (h halving) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return h.Linear.Apply(b, x) }
@@ -563,7 +563,7 @@ func TestRegisterNetwork(t *testing.T) {
 	wantInvalid(t, "no layers", RegisterNetwork("empty", nil), "at least 1 layer")
 }
 
-// What a specification leaves out has its defaults in Build, too.
+// Build uses the defaults of fields that a specification leaves out.
 func TestBuildDefaults(t *testing.T) {
 	network, err := Spec{}.Build(7)
 	must(t, err)
@@ -574,8 +574,9 @@ func TestBuildDefaults(t *testing.T) {
 	}
 }
 
-// TestExchangeEnergies: an energy is of minibatches of one epoch, and of all of them where they are
-// few; where the data are no whole number of them, only if they fit wherever an epoch begins.
+// TestExchangeEnergies: an energy averages minibatches of one epoch, or all of them if they are
+// few. If the data are not a multiple of the minibatch, it does so only if the minibatches fit
+// wherever an epoch begins.
 func TestExchangeEnergies(t *testing.T) {
 	for _, c := range []struct{ examples, batch, minibatches, size int }{
 		{60000, 100, 10, 100}, {1000, 100, 10, 100}, {400, 100, 4, 100}, {1234, 100, 10, 100}, {1099, 100, 10, 0}, {450, 100, 10, 0}, {100, 100, 1, 0},

@@ -163,8 +163,8 @@ func parseSplits(content []byte) ([]SplitImage, error) {
 }
 
 // Splits returns the images of the run's data: those trained on and, with their predictions if they
-// were made, those held out. The error's cause is os.ErrNotExist if the run does not have the list,
-// as gathered runs, and DamagedError if it was changed.
+// were made, those held out. The error's cause is os.ErrNotExist if there is no list, as for
+// gathered runs, and the error is DamagedError if the list was changed.
 func (r *Run) Splits() ([]SplitImage, error) {
 	content, err := rundir.ReadSplits(r.dir)
 	if err != nil {
@@ -177,9 +177,9 @@ func (r *Run) Splits() ([]SplitImage, error) {
 	return images, nil
 }
 
-// RecordTest adds predictions for the test images that Fit was given to the list of Splits. Those
-// for the validation images are there. It does nothing if the run does not have the list. The error
-// is LockedError while another process writes to the run.
+// RecordTest adds predictions for the test images that Fit was given to the list of Splits. The
+// list already has those for the validation images. RecordTest does nothing if the run does not
+// have the list. The error is LockedError while another process writes to the run.
 func (r *Run) RecordTest(p *evaluate.Predictions) error {
 	images, err := r.Splits()
 	if os.IsNotExist(errors.Cause(err)) {

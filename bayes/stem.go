@@ -84,8 +84,8 @@ func (f *networkFile) width(s *stem, image tensor.Shape) (int, error) {
 	return f.widths[key], nil
 }
 
-// inputShape returns the shape of a model's images, 0 for what it leaves open, and whether channels
-// are the last axis.
+// inputShape returns the shape of a model's images, with 0 for dimensions that it leaves open, and
+// whether channels are the last axis.
 func inputShape(m *onnx.Model) (channels, height, width int, last bool) {
 	if len(m.Inputs) == 0 || len(m.Inputs[0].Shape) != 4 {
 		return 0, 0, 0, false
@@ -100,8 +100,8 @@ func inputShape(m *onnx.Model) (channels, height, width int, last bool) {
 	return max(0, shape[1]), max(0, shape[2]), max(0, shape[3]), false
 }
 
-// inputFormat is how images become the input of an ONNX network: (pixel/255 - mean)/std in each
-// channel, with the channels red, green and blue, or reversed.
+// inputFormat describes how images are converted to the input of an ONNX network: (pixel/255 -
+// mean)/std in each channel, with the channels red, green and blue, or reversed.
 type inputFormat struct {
 	mean, std [3]float64
 	reversed  bool
@@ -184,7 +184,7 @@ func parseChannels(text string, to *[3]float64) bool {
 }
 
 // inputOf returns the format that a file's metadata describe, with the keys of ONNX's specification
-// for images, and that of ImageNet's networks without them.
+// for images. Without these it is the format of ImageNet's networks.
 func inputOf(metadata map[string]string) string {
 	ranges := map[string]string{"Normalized_0_1": "none", "Normalized_1_1": "inception", "NominalRange_0_255": "bytes"}
 	scaling := map[string]string{"none": "std=1", "inception": "mean=0.5,std=0.5", "bytes": "std=" + strconv.FormatFloat(1./255, 'g', -1, 64)}
@@ -195,8 +195,8 @@ func inputOf(metadata map[string]string) string {
 	return cmp.Or(preset, "imagenet")
 }
 
-// moments returns the mean and standard deviation for a number of channels. Grey images have those
-// of green.
+// moments returns the mean and standard deviation for a number of channels. Grey images get those
+// of the green channel.
 func (f inputFormat) moments(channels int) (mean, std []float64) {
 	if channels == 1 {
 		return f.mean[1:2:2], f.std[1:2:2]

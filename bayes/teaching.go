@@ -23,9 +23,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// teaching loads the session of a distillation with images, copy by copy, and with what the teacher
-// predicts for them. It is a langevin.Hook, which is due before the first step of each epoch. It is
-// nil for other methods, for which open and described do nothing.
+// teaching loads the session of a distillation with images, copy by copy, and with the teacher's
+// predictions for them. It is a langevin.Hook, which is due before the first step of each epoch. It
+// is nil for other methods, for which open and described do nothing.
 type teaching struct {
 	environment
 	dir    string // of the run; "" for trainings that keep nothing
@@ -109,8 +109,8 @@ func (g *teaching) describe(teacher *Run) (*Teacher, error) {
 	return about, nil
 }
 
-// start returns means of the teacher's samples, where copies of its network start; nil without
-// Distillation.Networks.
+// start returns the initial weights of the copies of the teacher's network, which are means of the
+// teacher's samples; nil without Distillation.Networks.
 func (g *teaching) start() (*samples.Sample, error) {
 	if g == nil {
 		return nil, nil
@@ -150,7 +150,7 @@ func (g *teaching) start() (*samples.Sample, error) {
 	return all, nil
 }
 
-// interval is the draws from number from to number to - 1.
+// interval is a range of draws, with from <= i < to.
 type interval struct{ from, to int }
 
 // cycles returns the teacher's draws by chain and, within each, by cycle.
@@ -200,7 +200,7 @@ func (g *teaching) OnStep(ctx context.Context, s *graph.Session) error {
 		s.WriteFloats(meansInput, 0, means), s.WriteFloats(precisionsInput, 0, precisions))
 }
 
-// pool returns the images trained on, which the unlabelled ones follow.
+// pool returns the images trained on, followed by the unlabelled ones.
 func (g *teaching) pool() transfer.Pool {
 	d, n := g.data, g.data.Len()
 	p := transfer.Pool{Channels: d.Channels, Height: d.Height, Width: d.Width, Len: n, Image: d.Image}
@@ -220,7 +220,8 @@ func (g *teaching) pool() transfer.Pool {
 func (g *teaching) targetsDir() string { return filepath.Join(g.dir, rundir.TargetsDir) }
 
 // targets returns the target for a copy of the images: means [N K], and logarithms of precisions
-// [N]. They are kept on the disk until the run is finished, since the teacher takes long.
+// [N]. They are kept on the disk until the run is finished, since the teacher takes long to compute
+// them.
 func (g *teaching) targets(ctx context.Context, number int, pixels []byte) (means, precisions []float32, err error) {
 	path := filepath.Join(g.targetsDir(), samples.FileName(0, number))
 	kept, err := samples.ReadSample(path)

@@ -41,7 +41,7 @@ type training struct {
 	dir      string
 	manifest *Manifest
 	splits   *datasets.Splits // all data of the run; nil for trainings that keep nothing
-	trial    bool             // only to find out what it would take
+	trial    bool             // only estimates memory, see advice
 
 	measured    *measure.Measurements
 	watchdog    watchdog
@@ -55,32 +55,32 @@ type training struct {
 	warmUp     *warmUp   // nil without a warm start
 	warmStates [][]byte  // of a checkpoint, see warmUp.save
 
-	validated *evaluate.Predictions // for the validation images, by the calibration
+	validated *evaluate.Predictions // predictions for the validation images, which calibrate makes
 }
 
 // warmUp is the warm start of a run while it is made. Each chain is optimized on most of the
 // training images. After each epoch it is scored on the others, and its best parameters are kept.
-// It stops when all chains have failed to improve for the patience of the Spec. A chain's result
-// depends on no other chain, so that parts of a run have the chains of the whole.
+// It stops when no chain has improved for Spec.WarmPatience epochs. A chain's result depends on no
+// other chain, so that the parts of a run have the same chains as the whole.
 //
 // The images held out are training images, which the chains sample with later. Validation images
-// are not looked at: the guarantees that are calibrated on them would not hold if the chains had
-// been chosen by them.
+// are not used: the guarantees that are calibrated on them would not hold if they had also been
+// used to choose the weights.
 type warmUp struct {
 	training  *training // of the optimizer; its session is nil between two parts of a run
 	predictor *samples.SamplePredictor
 	heldOut   *datasets.Dataset
 	patience  int
-	enough    int // steps; a chain whose lowest loss came after them stops; 0 is no limit
+	enough    int // a chain stops if its lowest loss came after this many steps or more; 0 is no limit
 	epochs    int // made and scored
 	done      bool
 	chains    []warmChain
 
-	predicted func(chain int, probabilities []float32) // what a chain predicts for the images held out; may be nil
+	predicted func(chain int, probabilities []float32) // called with a chain's predictions for the images held out; may be nil
 }
 
-// warmChain is what is kept of a chain: its best parameters so far, in the order of the program's,
-// and the epoch and the scores of these.
+// warmChain has the best parameters of a chain so far, in the order of the program's parameters,
+// and the epoch in which they were found with their scores.
 type warmChain struct {
 	epoch          int
 	halvings       int // of its learning rate
@@ -91,9 +91,9 @@ type warmChain struct {
 
 // watchdog remembers what was remarked about a run, so that each remark is made once.
 type watchdog struct {
-	bad     []int // windows in a row, by chain
+	bad     []int // consecutive windows with a loss no better than guessing's, by chain
 	windows int   // in the sampling phase
-	warned  bool  // of the temperature
+	warned  bool  // about the temperature
 }
 
 // newTraining resolves a specification for data, and finds the mistakes that can be found without a
@@ -148,9 +148,9 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	return t, err
 }
 
-// prepareNetwork makes the network. That of an ONNX file has its own moments of pixels, instead of
-// the data's. With augmentation, features cannot be computed once: the whole network is then
-// applied at each step.
+// prepareNetwork makes the network. Images for the network of an ONNX file are normalised by the
+// file's mean and standard deviation, instead of the data's. With augmentation, features cannot be
+// computed once: the whole network is then applied at each step.
 func (t *training) prepareNetwork() (err error) {
 	if t.spec, err = t.spec.withModel(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (t *training) prepareNetwork() (err error) {
 	return err
 }
 
-// newWarmUp divides the data; nil if the specification has no warm start.
+// newWarmUp divides the data and returns the warm start; nil if the specification has none.
 func (t *training) newWarmUp() (*warmUp, error) {
 	if t.spec.WarmStart == nil {
 		return nil, nil
@@ -197,7 +197,8 @@ func (t *training) newWarmUp() (*warmUp, error) {
 	return &warmUp{training: u, heldOut: heldOut, patience: t.spec.WarmPatience, chains: make([]warmChain, t.spec.Chains)}, nil
 }
 
-// loadInputs fills in the training images as the network reads them.
+// loadInputs sets the values of the network's inputs: the pixels of the training images, or their
+// features.
 func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err error) {
 	if t.inputs.Features == 0 {
 		t.inputs.Pixels = t.data.Images
@@ -207,7 +208,8 @@ func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err er
 	return err
 }
 
-// features returns images as the network predicts them.
+// features returns the inputs of the predicting network for the pixels of images: their features if
+// the network has a frozen stem, and otherwise the pixels.
 func (t *training) features(ctx context.Context, device tensor.Device, pixels []byte) (samples.Images, error) {
 	e := t.predicted.extractor(device)
 	defer e.close()
@@ -278,7 +280,7 @@ func (t *training) graph() (*graph.Builder, error) {
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
-		return nil, InvalidError{err} // such as a prior of a layer that the network does not have
+		return nil, InvalidError{err} // for example a prior of a layer that the network does not have
 	}
 	// Samplers on all data record these as quantities of their draws instead, see lossMetric.
 	if t.walk == nil {
@@ -311,13 +313,14 @@ func (t *training) spacing() int {
 	return window
 }
 
-// passes returns how often all chains together pass over the data in a number of steps.
+// passes returns the number of passes over the data that all chains together make in the given
+// number of steps.
 func (t *training) passes(steps int) float64 {
 	return float64(steps) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
 }
 
-// images returns how many images all chains processed in the steps of a window and in evaluations
-// between them. Observers compute throughput from it.
+// images returns the number of images that all chains processed in the steps of a window and in
+// evaluations between them. Observers compute throughput from it.
 func (t *training) images(p langevin.Window) int {
 	evaluations := int(t.session.Evaluations()) - t.evaluations
 	t.evaluations += evaluations

@@ -35,7 +35,8 @@ func states(t *testing.T, spec Spec, name string, at ...int) [][]float32 {
 	return all
 }
 
-// pSGLD's second moment, and with it G, adapts during burn-in, and not after it where it is frozen.
+// pSGLD's second moment, and with it G, adapts during burn-in, and is constant afterwards if it is
+// frozen.
 func TestPreconditionerFreezes(t *testing.T) {
 	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 4, BurnIn: new(2), Samples: 5}
 	for gamma, frozen := range map[string]bool{"frozen": true, "none": false} {
@@ -59,7 +60,7 @@ func equal(a, b []float32) bool {
 	return true
 }
 
-// The error of a mean over parts is that by their own errors, or that by their spread.
+// The standard error of a mean over parts follows from their own errors or from their spread.
 func TestMeanOfMeasured(t *testing.T) {
 	none := Number(math.NaN())
 	for _, c := range []struct {
@@ -83,7 +84,7 @@ func TestMeanOfMeasured(t *testing.T) {
 	}
 }
 
-// A chain that diverges is remarked once.
+// A chain that diverges gets one remark.
 func TestWatchdog(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	var remarks []string
@@ -114,7 +115,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A calibration whose sets have all classes is remarked, at the level of answers or of scores.
+// A calibration whose sets have all classes gets a remark, at the level of answers or of scores.
 func TestRemarkAllClasses(t *testing.T) {
 	var probabilities []float64
 	for i := range 40 {
@@ -157,8 +158,8 @@ func TestRemarkAllClasses(t *testing.T) {
 	}
 }
 
-// Few held-out images are remarked only if the run accepts strange ones and hardly any held-out
-// image is rejected.
+// Few held-out images get a remark only if the run accepts strange images and rejects hardly any
+// held-out image.
 func TestRemarkFewHeldOut(t *testing.T) {
 	for _, test := range []struct {
 		heldOut, accepted int
@@ -190,8 +191,8 @@ func TestRemarkFewHeldOut(t *testing.T) {
 	}
 }
 
-// An empty prediction set, no prediction set and an image that cannot be read are told apart, and
-// names with separators can be read back.
+// CSV distinguishes an empty prediction set, no prediction set and an image that cannot be read,
+// and names with separators can be read back.
 func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 	classes := []string{"a;b", "花\"", "none"}
 	answer := func(file string, set []string) Answer {

@@ -40,9 +40,10 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 	return m, err
 }
 
-// Try makes some steps of the run that spec describes and keeps nothing, to estimate what the run
-// would cost: it returns how many steps the run would have, with those that a warm start has at
-// most. The observer is called after every two steps, so that a caller with a clock can time them.
+// Try makes some steps of the run that spec describes and keeps nothing, to estimate the cost of
+// the run. It returns the number of steps that the run would have, including the maximum number of
+// a warm start. The observer is called after every two steps, so that a caller with a clock can
+// time them.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
 	if err := checkContext(ctx, "try"); err != nil {
 		return 0, err
@@ -71,7 +72,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 			return err
 		}
 		defer t.session.Close()
-		// 0 bytes: always report the space, since that is a part of the estimate.
+		// 0 bytes: always report the space, which is a part of the estimate.
 		if err := t.remarkRoom(".", 0); err != nil {
 			return err
 		}
@@ -81,9 +82,10 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 }
 
 // TryTeacher loads the teacher of a distillation and lets it predict the given number of images, at
-// most all. It returns how many images the teacher would predict during the distillation. Programs
-// time two calls with different numbers of images to estimate what that would take: the difference
-// does not include loading the teacher. It is an InvalidError if spec is not a distillation.
+// most all. It returns the number of images that the teacher would predict during the distillation.
+// Programs time two calls with different numbers of images to estimate how long that would take:
+// the difference does not include loading the teacher. It is an InvalidError if spec is not a
+// distillation.
 func TryTeacher(ctx context.Context, spec Spec, data *datasets.Dataset, images int, options ...Option) (total int, err error) {
 	if err := checkContext(ctx, "try"); err != nil {
 		return 0, err

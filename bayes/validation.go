@@ -27,18 +27,18 @@ func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	}
 }
 
-// These limit the validation images on which a run is scored: to maxValidation, to the images of
+// These limit the number of validation images on which a run is scored: to maxValidation images, to
 // validationShare minibatches, so that scores take a few percent of the time of the steps between
-// them, and to the images for which maxValidationValues probabilities suffice.
+// them, and to maxValidationValues probabilities.
 const (
 	maxValidation       = 500
 	validationShare     = 15
 	maxValidationValues = 100_000
 )
 
-// chooseValidation chooses the validation images that the chains are scored on while they train,
-// evenly spaced ones. There are none if the data have none, and for methods whose samples are drawn
-// at the end, such as bbb, whose states are no networks.
+// chooseValidation chooses evenly spaced validation images, on which the chains are scored while
+// they train. There are none if the data have none, and for methods that draw their samples at the
+// end, such as bbb, whose states are not networks.
 func (t *training) chooseValidation(data *datasets.Splits) error {
 	d := data.Validation
 	if d == nil || d.Len() == 0 || t.kind.traits().drawn {
@@ -74,12 +74,12 @@ func (t *training) newValidation(ctx context.Context, device tensor.Device) erro
 	return err
 }
 
-// score scores the states of the chains for a line of the metrics and an event. kept is whether
-// they are samples.
+// score scores the states of the chains for a line of the metrics and an event. kept reports
+// whether they are samples.
 func (t *training) score(line *rundir.Metrics, event *Event, states []samples.Sample, kept bool) error {
 	s, err := t.measured.Validation.Score(states, line.Step, kept && !t.kind.traits().collected)
 	if isNotFinite(err) {
-		return nil // a state that is not kept may be of a chain that is still wild
+		return nil // a state that is not kept may be of a chain before it has settled
 	}
 	if err != nil {
 		return err
@@ -89,14 +89,14 @@ func (t *training) score(line *rundir.Metrics, event *Event, states []samples.Sa
 	return nil
 }
 
-// ValidationTrace are scores on validation images while a run trained, by the number of steps made.
+// ValidationTrace has the scores on validation images during training, by the number of steps made.
 type ValidationTrace struct {
 	Steps               []int
 	Loss, Accuracy, NLL []float64 // see Event
 }
 
 // ValidationTrace returns the scores on validation images of a run's steps so far; it is empty
-// without validation images, and of a gathered run.
+// without validation images, and for a gathered run.
 func (r *Run) ValidationTrace() (v ValidationTrace, err error) {
 	lines, err := rundir.ReadMetrics(r.dir)
 	if os.IsNotExist(errors.Cause(err)) {

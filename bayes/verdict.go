@@ -13,18 +13,19 @@ import (
 type Verdict struct {
 	// Text is a sentence without its final period; "" if no temperature was measured.
 	Text string
-	// InEquilibrium is whether chains agree in their predictions and all weights have their
-	// temperature. AtTemperature is whether the weights have it.
+	// InEquilibrium reports whether chains agree in their predictions and all weights have the
+	// requested temperature, and AtTemperature whether the weights have it.
 	InEquilibrium, AtTemperature bool
-	// Heated is whether minibatch noise keeps weights, or what predictions depend on, from their
-	// temperature: smaller steps or larger minibatches would help, and a longer run would not.
+	// Heated reports whether minibatch noise keeps weights, or the directions that predictions
+	// depend on, from their temperature: smaller steps or larger minibatches would help, and a
+	// longer run would not.
 	Heated bool
 }
 
 // MixedRHat is the split R-hat of predictions below which chains agree.
 const MixedRHat = diagnostics.MixedRHat
 
-// The temperature of predictions is an alarm if the lower end of its 95 % interval exceeds the
+// The temperature of predictions raises an alarm if the lower end of its 95 % interval exceeds the
 // requested one by these factors.
 const (
 	alarmByCurvature     = 1.5
@@ -41,8 +42,8 @@ const (
 
 // Verdict judges the chains at the requested temperature. They are in equilibrium if split R-hat of
 // predictions is below MixedRHat, and every layer is within 5 % of the temperature or two standard
-// errors. Chains of which only the latter holds are at their temperature within one mode: each
-// samples the surroundings of its own solution. The verdict names what keeps weights from their
+// errors. If only the latter holds, chains are at their temperature within one mode: each samples
+// the surroundings of its own solution. The verdict names what keeps weights from their
 // temperature, and raises an alarm if what predictions depend on is hotter.
 func (d *Diagnostics) Verdict(temperature float64) Verdict {
 	if temperature == 0 || len(d.Temperatures) < 2 { // there is no equilibrium at temperature 0
@@ -97,7 +98,7 @@ func (d *Diagnostics) outOfEquilibrium(states map[state][]string) (text string) 
 	for _, s := range []struct {
 		state state
 		text  string
-		scale string // where it is the last layer, whose weights scale the logits
+		scale string // added if the last layer, whose weights scale the logits, is among them
 	}{
 		{growing, "still growing", "the scale of the logits still grows"},
 		{shrinking, "still shrinking", "the scale of the logits still shrinks"},
@@ -173,10 +174,11 @@ const (
 // stateOf returns the state of a layer. It uses the kinetic temperature, too, which is exact far
 // sooner than the configurational one.
 //
-// The cases are in the order of certainty. Colder than requested is a weight that still grows from
-// its small initial value. Hotter has two causes: the noise of minibatches, if the kinetic
-// temperature, too, is out of tolerance or has more than half of the excess, and otherwise a weight
-// that still shrinks. If the standard error exceeds the tolerance, nothing can be decided.
+// The cases are in the order of certainty. A layer is colder than requested if its weights still
+// grow from their small initial values. A hotter layer has one of two causes: the noise of
+// minibatches, if the kinetic temperature, too, is out of tolerance or has more than half of the
+// excess, and otherwise weights that still shrink. If the standard error exceeds the tolerance,
+// nothing can be decided.
 func stateOf(t Temperature, requested float64) state {
 	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
 	hot := float64(t.Kinetic) - requested

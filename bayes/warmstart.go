@@ -10,21 +10,22 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// The images that a warm start is stopped by are the fraction warmShare of the training images, but
-// not more than about maxWarmHeldOut, so that scoring them takes a fraction of an epoch's time.
+// A warm start is stopped by its loss on training images that are held out: the fraction warmShare
+// of them, but at most about maxWarmHeldOut, so that scoring takes a fraction of an epoch's time.
 const (
 	warmShare      = 0.2
 	maxWarmHeldOut = 1000
 )
 
-// minWarmEpochs is the number of epochs of a warm start by default, if they have minSteps steps.
+// minWarmEpochs is the default number of epochs of a warm start, if they have at least minSteps
+// steps.
 const minWarmEpochs = 2
 
-// warmPatience is the part of WarmEpochs that WarmPatience is by default: one in.
+// warmPatience is the ratio of WarmEpochs to the default WarmPatience.
 const warmPatience = 5
 
-// checkWarmStart refuses values that do not fit together. Ranges of numbers are checked by
-// validate.
+// checkWarmStart refuses settings of a warm start that cannot be combined. Ranges of numbers are
+// checked by validate.
 func (s Spec) checkWarmStart() error {
 	switch {
 	case s.WarmStart == nil && (s.WarmSchedule != nil || s.WarmEpochs != 0 || s.WarmPatience != 0):
@@ -68,8 +69,9 @@ func parseWarmStart(text string) (optimizers.Optimizer, error) {
 	return m.(optimizers.Optimizer), nil
 }
 
-// fillWarmStart sets the defaults of a warm start on a number of examples, after Batch's. A
-// sampler on all data has a batch of all of them; the optimizer has minibatches.
+// fillWarmStart sets the defaults of a warm start on the given number of examples. Batch must have
+// its default already. The optimizer uses minibatches even if the sampler uses all data at each
+// step.
 func (s *Spec) fillWarmStart(examples int) {
 	if s.WarmStart == nil {
 		return
@@ -85,7 +87,7 @@ func (s *Spec) fillWarmStart(examples int) {
 	}
 }
 
-// warmBatch returns the batch of a warm start: the run's, or fewer.
+// warmBatch returns the batch size of a warm start: that of the run, but at most the customary one.
 func (s Spec) warmBatch(examples int) int {
 	batch := customaryBatch(examples)
 	if s.Batch > 0 {
@@ -94,7 +96,7 @@ func (s Spec) warmBatch(examples int) int {
 	return batch
 }
 
-// warmSpec is the specification of the optimizer's part of a run.
+// warmSpec returns the specification of the optimizer's part of a run.
 func (s Spec) warmSpec(examples int) Spec {
 	return Spec{
 		Network: s.Network, Layers: s.Layers, Cut: s.Cut, Head: s.Head, Freeze: s.Freeze, Input: s.Input, file: s.file,

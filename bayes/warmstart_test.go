@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWarmNumbers: a checkpoint's numbers give the warm start that they were made of, and those
-// that cannot be of one are refused.
+// TestWarmNumbers: a warm start is restored from its numbers in a checkpoint, and numbers that no
+// warm start can have are refused.
 func TestWarmNumbers(t *testing.T) {
 	want := []warmChain{{epoch: 1, halvings: 2, loss: 0.5, accuracy: 0.75, losses: []float64{2, 0.5, 0.75}}, {loss: 2, accuracy: 0.25, losses: []float64{2}}}
 	numbers := (&warmUp{epochs: 2, chains: want}).numbers()

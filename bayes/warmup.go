@@ -38,7 +38,8 @@ func (w *warmUp) close() {
 	w.training.session = nil
 }
 
-// warm makes the warm start of a run, or what is left of it, and puts the chains where it ended.
+// warm makes the warm start of a run, or the rest of an interrupted one, and moves the chains to
+// its best weights.
 func (t *training) warm(ctx context.Context, device tensor.Device) error {
 	w := t.warmUp
 	if w == nil {
@@ -81,8 +82,8 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 	return t.saveNow()
 }
 
-// guessing is the entropy of the classes of the images held out, which is the loss of a network
-// that predicts their frequencies for every image.
+// guessing returns the entropy of the classes of the images held out: the loss of a network that
+// predicts their frequencies for every image.
 func (w *warmUp) guessing() float64 {
 	counts := make([]float64, w.heldOut.Classes)
 	for _, label := range w.heldOut.Labels {
@@ -92,10 +93,10 @@ func (w *warmUp) guessing() float64 {
 	return stat.Entropy(counts)
 }
 
-// abandon gives the initial values to chains that learned nothing: their lowest loss on the images
-// held out is not below guessing's. Such a network may have weights that exploded, from which
-// nothing should be sampled. The chains of t's session still have their initial values. It returns
-// the number of these chains.
+// abandon resets chains that learned nothing to their initial values: chains whose lowest loss on
+// the images held out is not below that of guessing. Such a network may have weights that exploded,
+// from which nothing should be sampled. The chains of t's session still have their initial values.
+// It returns the number of these chains.
 func (w *warmUp) abandon(t *training) (failed int, err error) {
 	guessing := w.guessing()
 	for i := range w.chains {
@@ -129,7 +130,7 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 		end := w.stepsOf(w.epochs + 1)
 		for step := int(u.session.Steps()); step < end; step = int(u.session.Steps()) {
 			if err := ctx.Err(); err != nil {
-				if t.writer != nil { // while the optimizer's session is there
+				if t.writer != nil { // while the optimizer's session still exists
 					if err := t.saveNow(); err != nil {
 						return err
 					}
@@ -159,12 +160,12 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 	return nil
 }
 
-// stepsOf returns the number of steps that some epochs have.
+// stepsOf returns the number of steps in the given number of epochs.
 func (w *warmUp) stepsOf(epochs int) int {
 	return int(float64(w.training.data.Len()) / float64(w.training.spec.Batch) * float64(epochs))
 }
 
-// observe reports an event of some steps.
+// observe reports an event for a window of steps that begins at step from.
 func (w *warmUp) observe(t *training, from, steps int) {
 	u := w.training
 	e := Event{
@@ -185,13 +186,14 @@ func (w *warmUp) observe(t *training, from, steps int) {
 	t.observe(e)
 }
 
-// stops reports whether no chain has improved for long enough, or all epochs are made. An epoch
-// limit without improvement is patience; a chain that has stopped is not continued by others.
+// stops reports whether all epochs are made, or no chain may still improve, see patient. A chain
+// that has stopped stays as it is while others continue.
 func (w *warmUp) stops() bool {
 	return w.epochs >= w.training.spec.Epochs || !slices.ContainsFunc(w.chains, w.patient)
 }
 
-// patient reports whether a chain may still improve, and that would make a difference.
+// patient reports whether a chain improved within the last patience epochs, and before the limit
+// enough.
 func (w *warmUp) patient(c warmChain) bool {
 	return w.epochs-c.epoch < w.patience && (w.enough == 0 || w.stepsOf(c.epoch) < w.enough)
 }
@@ -247,8 +249,8 @@ func (w *warmUp) scores(chain int, state samples.Sample) (loss, accuracy float64
 	return loss, accuracy, nil
 }
 
-// recover handles an error of the optimizer's session. It returns nil if that is a chain which
-// diverged and can continue at half its learning rate.
+// recover handles an error of the optimizer's session. It returns nil if a chain diverged and can
+// continue at half its learning rate.
 func (w *warmUp) recover(t *training, err error) error {
 	i, step, ok := divergedChain(err, w.training.spec.FirstChain)
 	if !ok {
@@ -257,7 +259,7 @@ func (w *warmUp) recover(t *training, err error) error {
 	return w.halve(t, i, step, err)
 }
 
-// halve returns a chain that diverged in a step to its best weights so far, and halves its learning
+// halve resets a chain that diverged in a step to its best weights so far, and halves its learning
 // rate. It returns err if there were too many halvings.
 func (w *warmUp) halve(t *training, i, step int, err error) error {
 	u, c := w.training, &w.chains[i]

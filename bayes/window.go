@@ -91,8 +91,9 @@ func (t *training) observeWindow(p langevin.Window) error {
 	return nil
 }
 
-// drawStatistics returns what a sampler on all data records of the draws at a step, by chain. What
-// is not finite, such as the acceptance before the first proposal, is left out.
+// drawStatistics returns the statistics that a sampler on all data records of its draws at a step,
+// by chain. Statistics that are not finite, such as the acceptance before the first proposal, are
+// left out.
 func (t *training) drawStatistics(chains []int, step int) map[string][]float64 {
 	all := map[string][]float64{}
 	for name, trace := range map[string]string{
@@ -130,9 +131,9 @@ func (t *training) measure(p langevin.Window, chains []int) float64 {
 	return t.measured.WindowTemperature(t.session, chains, p.From, p.To)
 }
 
-// traces records the traces of figures and diagnostics; for samplers on all data, one value for
-// each window, since only the present draw is known. It returns the window's mean loss and
-// accuracy, and adds each chain's mean loss to losses.
+// traces records the traces for figures and diagnostics. For samplers on all data it records one
+// value for each window, since only the present draw is known. It returns the window's mean loss
+// and accuracy, and adds each chain's mean loss to losses.
 func (t *training) traces(p langevin.Window, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
@@ -219,7 +220,7 @@ const (
 	maxNoiseShare = 0.5
 )
 
-// remarkNoiseShare remarks a noise share for which another learning rate would be better.
+// remarkNoiseShare remarks on a noise share for which another learning rate would be better.
 func (t *training) remarkNoiseShare() {
 	switch share := t.noiseShare; {
 	case share > maxNoiseShare:
@@ -239,8 +240,8 @@ const (
 	maxResonance = 5
 )
 
-// remarkResonance remarks that symmetric minibatches heat a run, by the curvature of the directions
-// that predictions depend on.
+// remarkResonance remarks that symmetric minibatches heat a run, judging by the curvature of the
+// directions that predictions depend on.
 func (t *training) remarkResonance(curvature float64) {
 	s, ok := t.kind.(minibatchKind)
 	if !ok || !t.spec.Symmetric || !langevin.HasMomentum(s.sampler) {
@@ -254,7 +255,7 @@ func (t *training) remarkResonance(curvature float64) {
 	}
 }
 
-// subject is the training for package measure.
+// subject describes the training for package measure.
 func (t *training) subject() measure.Subject {
 	return measure.Subject{
 		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
@@ -290,10 +291,10 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], rate)
 }
 
-// predictionTemperature returns the temperature of what predictions depend on, over some of the
-// samples, see measure.PredictionTemperature; nil for methods whose samples are not states of a
-// chain, at temperature 0, with Augment, where the potential is no function of the parameters, and
-// with ClassWeights, by which likelihoods are no probabilities.
+// predictionTemperature returns the temperature of the directions that predictions depend on, over
+// some of the samples, see measure.PredictionTemperature. It returns nil for methods whose samples
+// are not states of a chain, at temperature 0, with Augment, where the potential is not a function
+// of the parameters, and with ClassWeights, where likelihoods are not probabilities.
 func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
 	traits := t.kind.traits()
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() || t.classWeights != nil {
@@ -323,10 +324,10 @@ const (
 	warmWindows     = 20
 )
 
-// watch remarks chains that diverged and temperatures that are far off, while there is time to stop
-// the run. A chain counts as diverged only if others are better than guessing: if all are worse,
-// the network or the rate is wrong, which warn reports. Runs with cycles are not watched: their
-// temperature alternates with 0.
+// watch remarks on chains that diverged and temperatures that are far off, while there is time to
+// stop the run. A chain counts as diverged only if others are better than guessing: if all are
+// worse, the network or the rate is wrong, which warn reports. Runs with cycles are not watched:
+// their temperature alternates with 0.
 func (t *training) watch(p langevin.Window, losses []float64) {
 	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return

@@ -64,7 +64,8 @@ func (r *record) hasFailed(comparison, side string) bool {
 	return false
 }
 
-// put adds a side's figures, or replaces them. items is how many of unit a step processes.
+// put adds a side's figures, or replaces them. A step processes items of the unit, such as
+// images.
 func (r *record) put(comparison string, s *side, items float64, unit string) *entry {
 	e := r.entry(comparison, s.name)
 	if e == nil {

@@ -38,7 +38,7 @@ type failure struct {
 	Stderr []string `json:"stderr,omitempty"` // the last lines of a peer
 }
 
-// machine is what figures depend on, in addition to the code.
+// machine describes the machine, on which figures depend as well as on the code.
 type machine struct {
 	Processor string             `json:"processor"`
 	Cores     int                `json:"cores"`
@@ -153,8 +153,8 @@ func revision() string {
 	return strings.TrimSpace(string(head)) + changed
 }
 
-// add appends an entry for each side of a comparison; the first side is Pollen's. items is how many
-// of unit a step processes.
+// add appends an entry for each side of a comparison; the first side is Pollen's. A step
+// processes items of the unit, such as images.
 func (r *record) add(comparison string, sides []*side, items float64, unit string) {
 	for _, s := range sides {
 		f := s.figures()

@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestAhead: in a run of many steps minibatches are gathered, and augmented, before the step before
-// has ended. The bits are those of steps that run one by one, and of runs without that.
+// TestAhead: in a run of many steps, minibatches are gathered and augmented before the preceding
+// step has ended. The bits are the same as for steps that run one by one, and with AheadVariable
+// off.
 func TestAhead(t *testing.T) {
 	needs(t, cuda.AheadVariable, cuda.OrderVariable, cuda.GraphsVariable)
 	const steps, chains = 37, 2

@@ -13,9 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestAugmentedImagesAreTheHosts changes images on both devices: all bits are the same, as every
-// operation is rounded separately. There are enough batches and chains for several images per
-// block.
+// TestAugmentedImagesAreTheHosts augments images on both devices. All bits must be the same,
+// because every operation is rounded separately. There are enough batches and chains for several
+// images per block.
 func TestAugmentedImagesAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

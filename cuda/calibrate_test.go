@@ -21,10 +21,10 @@ import (
 
 // calibration is the measured speed of a tile of the product kernels: GFLOP/s of products with
 // enough blocks to fill all multiprocessors, and of products of a single tile's size, which are cut
-// into slices. In internal/plan/tile.go, a speed for full multiprocessors is the former divided by
-// what these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in
-// images, of conv2d_nhwc that of a packed tile, the packing of both operands included, and of
-// conv2d_nhwc_group that of one by wgmma.
+// into slices. A speed for full multiprocessors in package plan is the former divided by 256
+// operations per cycle of each multiprocessor. In tile.go, matmul gives matrices and conv2d gives
+// conv. conv2d_nhwc gives the speed of a packed tile, including the packing of both operands, and
+// conv2d_nhwc_group that of a wgmma tile.
 type calibration struct {
 	Product   string  `json:"product"`
 	Precision string  `json:"precision"`
@@ -35,8 +35,8 @@ type calibration struct {
 
 // TestCalibrate measures every tile on normally distributed numbers, if POLLEN_CALIBRATION names
 // the file for the results, which is written after each tile. POLLEN_CALIBRATION_SIZE is the side
-// of the large products, 4096. POLLEN_CALIBRATION_ONLY selects, as selected describes, by
-// precision, product and tile: "bf16/matmul,bf16/conv2d_nhwc_group,tf32/64x64".
+// of the large products, by default 4096. POLLEN_CALIBRATION_ONLY selects by precision, product and
+// tile, as described at selected: "bf16/matmul,bf16/conv2d_nhwc_group,tf32/64x64".
 func TestCalibrate(t *testing.T) {
 	size, save := measurement(t, "POLLEN_CALIBRATION", "the tiles of the product kernels")
 	var all []calibration
@@ -85,9 +85,9 @@ func TestCalibrate(t *testing.T) {
 	save(all)
 }
 
-// selected reports whether to measure something that has these names. POLLEN_CALIBRATION_ONLY is a
-// list, separated by commas, of names joined by slashes: all names of an item must be among these.
-// Without it everything is measured.
+// selected reports whether to measure something with these names. POLLEN_CALIBRATION_ONLY is a
+// comma-separated list of items, each of which consists of names joined by slashes. All names of
+// some item must be among names. If the variable is empty, everything is measured.
 func selected(names ...string) bool {
 	only := os.Getenv("POLLEN_CALIBRATION_ONLY")
 	if only == "" {
@@ -108,11 +108,11 @@ func selected(names ...string) bool {
 	return false
 }
 
-// wholeSize is the size of measurements, unless POLLEN_CALIBRATION_SIZE is another.
+// wholeSize is the default of POLLEN_CALIBRATION_SIZE.
 const wholeSize = 4096
 
-// measurement begins a test that measures something if an environment variable names the file for
-// the results, and is skipped otherwise.
+// measurement begins a test that measures something. It skips the test unless the environment
+// variable names the file for the results.
 func measurement(t *testing.T, variable, what string) (size int, save func(results any)) {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -137,8 +137,8 @@ func measurement(t *testing.T, variable, what string) (size int, save func(resul
 	}
 }
 
-// normals returns n normally distributed numbers, repeated after a prime number of them: zeros take
-// a GPU less power, and are multiplied faster.
+// normals returns n normally distributed numbers, repeated after a prime number of them. Zeros
+// would take a GPU less power and be multiplied faster.
 func normals(n int) []float32 {
 	block := make([]float32, 1000003)
 	random.Normals(block, 1, random.Address{})
@@ -149,8 +149,8 @@ func normals(n int) []float32 {
 	return all
 }
 
-// speed is GFLOP/s of a product of rows x depth and depth x columns, or of a convolution of about
-// that size: the best of three rounds.
+// speed returns the GFLOP/s of a product of rows x depth by depth x columns, or of a convolution of
+// about that size, in the best of three rounds.
 func speed(t *testing.T, device tensor.Device, product string, rows, columns, depth int) float64 {
 	t.Helper()
 	b := graph.New(tensor.Float32)

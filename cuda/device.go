@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// device is one or more GPUs as one tensor.Device.
+// device presents one or more GPUs as a single tensor.Device.
 type device struct {
 	gpus    []*gpu
 	options Options
@@ -71,7 +71,8 @@ func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 	return d, nil
 }
 
-// NoPrecision is the error of opening a GPU that has no tensor cores for the precision.
+// NoPrecision is the error that Open returns if a GPU has no tensor cores for the requested
+// precision.
 type NoPrecision struct {
 	Precision       Precision
 	GPU, Capability string

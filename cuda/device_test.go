@@ -278,7 +278,7 @@ func TestCompilerLogIsInTheError(t *testing.T) {
 	}
 }
 
-// TestUndescribedLaunches: a launch must say what a GPU starts.
+// TestUndescribedLaunches: a launch must describe its calls for a GPU.
 func TestUndescribedLaunches(t *testing.T) {
 	device := mustOpenFake(t, newFakeDriver(t), Options{})
 	defer device.Close()

@@ -77,8 +77,8 @@ type attribute int32
 // jitOption is a CUjit_option.
 type jitOption int32
 
-// Values of the driver's enumerations: CUresult, CUdevice_attribute, CUjit_option, and those of
-// functions.
+// Values of the driver's enumerations: CUresult, CUdevice_attribute, CUjit_option, CUstream_flags
+// and CUfunction_attribute.
 const (
 	success              result    = 0
 	invalidValue         result    = 1
@@ -111,7 +111,7 @@ const (
 	multiprocessorCount  attribute = 16
 	capabilityMajor      attribute = 75
 	capabilityMinor      attribute = 76
-	sharedMemoryPerBlock attribute = 97 // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: what cuFuncSetAttribute may allow
+	sharedMemoryPerBlock attribute = 97 // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: the most that cuFuncSetAttribute may allow a kernel
 
 	infoLog       jitOption = 3
 	infoLogBytes  jitOption = 4
@@ -129,7 +129,7 @@ const (
 	dynamicSharedMemory = 8
 )
 
-// fatal are the results after which every call in the context fails with the same error. The GPU
+// fatal lists the results after which every call in the context fails with the same error. The GPU
 // can be used again only with a new context, usually of another process.
 var fatal = map[result]bool{
 	deinitialized: true, eccUncorrectable: true, nvlinkUncorrectable: true, illegalAddress: true, launchTimeout: true,

@@ -11,8 +11,8 @@ import (
 	"gorgonia.org/cu"
 )
 
-// linkedDriver calls the driver through gorgonia.org/cu where that has the call, for programs that
-// use one of its contexts, and otherwise by the address of the function in the library that the
+// linkedDriver calls the driver through gorgonia.org/cu, for programs that use one of its contexts.
+// It makes the calls that package cu lacks by the function's address in the library that the
 // program is linked to. Package cu initializes the driver when the program starts, and ends the
 // program if that fails.
 type linkedDriver struct{ *symbols }
@@ -37,8 +37,8 @@ func codeOf(err error) result {
 	return unknownError
 }
 
-// as converts between a driver handle and an object of package cu, which is a struct of the handle,
-// or a struct of a struct of it.
+// as converts between a driver handle and an object of package cu, a struct whose only content is
+// the handle.
 func as[To, From any](from From) To { return *(*To)(unsafe.Pointer(&from)) }
 
 func (linkedDriver) cuDriverGetVersion(version *int32) result {

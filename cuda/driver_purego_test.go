@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLibrariesThatAreNoDriver: a library that is not there, one that is something else, and a
-// driver older than graphs.
+// TestLibrariesThatAreNoDriver opens a missing library, one that is not a driver, and a driver that
+// is too old for CUDA graphs.
 func TestLibrariesThatAreNoDriver(t *testing.T) {
 	t.Setenv(DriverVariable, "testdata/none.so")
 	for path, wants := range map[string][]string{

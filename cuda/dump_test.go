@@ -22,8 +22,8 @@ type onDevice struct {
 	calls  func() []string
 }
 
-// loadedLast are the last workloads that tests loaded on GPUs, the latest last: those of which a
-// comparison that fails is likely to be.
+// loadedLast lists the last workloads that tests loaded on GPUs, the latest last. A comparison that
+// fails is likely to be about one of them.
 var loadedLast []onDevice
 
 func remember(device tensor.Device, calls func() []string) {
@@ -34,13 +34,13 @@ func remember(device tensor.Device, calls func() []string) {
 	loadedLast = loadedLast[max(0, len(loadedLast)-2):]
 }
 
-// rememberProgram is remember for a program that was loaded for some chains.
+// rememberProgram is like remember, for a program that was loaded for a number of chains.
 func rememberProgram(device tensor.Device, program *graph.Program, chains int) {
 	remember(device, func() []string { return optest.Calls(device, program, chains) })
 }
 
-// dump writes what is known of a comparison that failed, with the calls of the last two workloads:
-// see optest.Dump.
+// dump writes a comparison that failed, with the calls of the last two workloads, to a file
+// (optest.Dump).
 func dump(t testing.TB, err error) {
 	t.Helper()
 	var device tensor.Device

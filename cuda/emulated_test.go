@@ -17,7 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// small is a program with all that a session needs from a device: a metric, a state, data.
+// small returns a program that uses all that a session needs from a device: a metric, a state,
+// data.
 func small(t *testing.T) *graph.Program {
 	t.Helper()
 	b := graph.New(tensor.Float32)
@@ -49,8 +50,8 @@ func live(program *graph.Program, o cuda.Options) error {
 	return err
 }
 
-// TestFailuresBelow makes the calls of the emulated driver fail: the error names the call, and the
-// driver's own name for the failure.
+// TestFailuresBelow makes the calls of the emulated driver fail. The error must name the call and
+// contain the driver's name for the failure.
 func TestFailuresBelow(t *testing.T) {
 	onlyEmulated(t)
 	program := small(t)
@@ -78,7 +79,7 @@ func TestFailuresBelow(t *testing.T) {
 	driver.Reset(emulator.Options{})
 }
 
-// TestOlderGPUs: on a GPU that lacks a precision, tests in it are left out.
+// TestOlderGPUs: tests in a precision are skipped on a GPU that does not support it.
 func TestOlderGPUs(t *testing.T) {
 	onlyEmulated(t)
 	driver := emulator.Open(t, emulator.Options{Capability: 75})
@@ -96,8 +97,8 @@ func TestOlderGPUs(t *testing.T) {
 	}
 }
 
-// TestMemoryComesBack opens, fills and closes the GPU many times: afterwards as much is free as
-// before.
+// TestMemoryComesBack opens, uses and closes the GPU many times. No memory may remain allocated
+// afterwards.
 func TestMemoryComesBack(t *testing.T) {
 	onlyEmulated(t)
 	program := small(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator"
 )
 
-// notRun are the entries of the committed PTX that these tests may leave out, and why.
+// notRun maps the entries of the committed PTX that these tests may leave out to the reasons.
 var notRun = map[string]string{}
 
 // TestMain runs the tests. On the committed PTX they fail together if one of its entries was not
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// checkEntries is the exit status.
+// checkEntries reports entries that no test has run, and returns the exit status.
 func checkEntries() int {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if flag.Lookup(name).Value.String() != "" {

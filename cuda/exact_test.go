@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestExactSamplersAreTheHosts makes proposals on both devices, in float64: the same ones are
-// accepted, and all numbers are equal to rounding.
+// TestExactSamplersAreTheHosts makes proposals on both devices, in float64. The same proposals must
+// be accepted, and all numbers be equal up to rounding.
 func TestExactSamplersAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

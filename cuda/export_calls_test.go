@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Describe lists what the device's first GPU starts for a workload, without taking memory for it.
+// Describe lists the calls of the device's first GPU for a workload, without allocating memory for
+// it.
 func (d *device) Describe(s tensor.Workload) []string {
 	g := d.gpus[0]
 	p := &shard{gpu: g, chains: s.Chains, launches: s.Launches}
@@ -20,11 +21,11 @@ func (d *device) Describe(s tensor.Workload) []string {
 	return p.describeCalls()
 }
 
-// Calls lists what the first GPU of a loaded schedule starts.
+// Calls lists the calls of the first GPU of a loaded workload.
 func Calls(r tensor.Runner) []string { return r.(*runner).shards[0].describeCalls() }
 
-// describeCalls has a line for each call of a step, and for those of launches that run by
-// themselves, where they differ.
+// describeCalls returns a line for each call of a step, and for each separate call of a launch that
+// differs from these.
 func (p *shard) describeCalls() (lines []string) {
 	var inStep []string
 	for _, s := range p.step {
@@ -43,8 +44,8 @@ func (p *shard) describeCalls() (lines []string) {
 	return lines
 }
 
-// describeCall is a call in a line: its kernel, blocks, threads, bytes of shared memory, launch,
-// and arguments, of which buffers have an arena and an offset.
+// describeCall describes a call in one line: its kernel, blocks, threads, bytes of shared memory,
+// launch and arguments, with the arena and offset of buffers.
 func (p *shard) describeCall(c plan.Call) string {
 	var arguments []string
 	for _, a := range c.Arguments {
@@ -68,7 +69,7 @@ func (p *shard) describeCall(c plan.Call) string {
 		p.chains, c.Threads, c.Shared, rows, c.Launch, l.Kernel, l.Label, strings.Join(arguments, "; "))
 }
 
-// FitsSlicedK reports whether a device has the shared memory for one of these tiles.
+// FitsSlicedK reports whether a device has the shared memory for a tile of plan.SlicedKTiles.
 func FitsSlicedK(d tensor.Device, precision Precision, number int) bool {
 	return plan.SlicedKShared(precision, number) <= d.(*device).gpus[0].maxShared
 }
@@ -76,7 +77,7 @@ func FitsSlicedK(d tensor.Device, precision Precision, number int) bool {
 // Capability returns the compute capability of a device's first GPU: 90 for 9.0.
 func Capability(d tensor.Device) int { return d.(*device).gpus[0].capability() }
 
-// Blocks are those of the kernel of that name in a step of a runner.
+// Blocks returns the blocks of a kernel in a step of a runner.
 func Blocks(r tensor.Runner, symbol string) [2]int {
 	for _, c := range r.(*runner).shards[0].stepCalls() {
 		if c.Symbol == symbol {
@@ -86,7 +87,7 @@ func Blocks(r tensor.Runner, symbol string) [2]int {
 	return [2]int{}
 }
 
-// Symbols are the kernels of a step in a runner.
+// Symbols returns the names of the kernels of a step of a runner.
 func Symbols(r tensor.Runner) (all []string) {
 	for _, c := range r.(*runner).shards[0].stepCalls() {
 		all = append(all, c.Symbol)
@@ -94,8 +95,8 @@ func Symbols(r tensor.Runner) (all []string) {
 	return all
 }
 
-// AheadSymbols returns the symbols of the calls that a runner's first shard makes before the step
-// before theirs has ended.
+// AheadSymbols returns the symbols of the calls that a runner's first shard may make before the
+// preceding step has ended.
 func AheadSymbols(r tensor.Runner) (all []string) {
 	s := r.(*runner).shards[0]
 	if s.ahead == nil {

@@ -5,11 +5,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// SetSequential sets whether the CUDA graphs of workloads that a device loads from here on are
-// lines, in which each call follows the one before it.
+// SetSequential sets whether each call follows the one before it in the CUDA graphs of workloads
+// that a device loads from now on.
 func SetSequential(d tensor.Device, line bool) { d.(*device).options.sequential = line }
 
-// Rows are how many rows each call of a kernel that takes rows has, of a runner's first shard.
+// Rows returns the number of rows of each call of a runner's first shard whose kernel takes rows.
 func Rows(r tensor.Runner) (rows []int) {
 	for _, s := range r.(*runner).shards[0].step {
 		if s.RowEnds != nil {
@@ -19,24 +19,24 @@ func Rows(r tensor.Runner) (rows []int) {
 	return rows
 }
 
-// PlanFor has a device plan for a number of multiprocessors, whatever it has: which kernels a plan
-// has, and how they share the work, is then the same on every GPU of a capability.
+// PlanFor makes a device plan for a number of multiprocessors, whatever number it has. A plan's
+// kernels, and how they share the work, are then the same on every GPU of a capability.
 func PlanFor(d tensor.Device, multiprocessors int) {
 	for _, g := range d.(*device).gpus {
 		g.Multiprocessors = multiprocessors
 	}
 }
 
-// Planner is a device that plans workloads as its first GPU does, and takes no memory for them.
+// Planner is a device that plans workloads as its first GPU does, and allocates no memory for them.
 type Planner struct {
 	tensor.Device
 	Multiprocessors int // of the GPU; 0 for its own number
 	Chains, Steps   int
 
-	// Of the CUDA graph of n steps: the calls; how many others they follow directly, in
-	// all; the most that follow one another.
+	// Of the CUDA graph of Steps steps: the number of calls, the number of edges between them, and
+	// the number of calls on the longest path.
 	Nodes, Edges, Path int
-	Workload, Scratch  int // bytes of a chain's scratch memory: asked for by the workload, and taken
+	Workload, Scratch  int // bytes of a chain's scratch memory: requested by the workload, and planned
 }
 
 // Load implements tensor.Device.
@@ -73,11 +73,11 @@ func (unloaded) Write(*tensor.Buffer, int, int, []byte) error { return nil }
 
 func (unloaded) Close() error { return nil }
 
-// IsSequential reports whether a device's CUDA graphs are lines.
+// IsSequential reports whether each call follows the one before it in a device's CUDA graphs.
 func IsSequential(d tensor.Device) bool { return d.(*device).options.sequential }
 
-// SetPDL sets whether calls of the CUDA graphs that a device makes from here on may begin
-// early, where the GPU can do that, and reports whether they could before.
+// SetPDL sets whether calls of the CUDA graphs that a device makes from now on may begin early, if
+// the GPU supports that, and returns the setting before.
 func SetPDL(d tensor.Device, on bool) (before bool) {
 	for _, g := range d.(*device).gpus {
 		before = g.pdl

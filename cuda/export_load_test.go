@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Compiled is what the driver reports of a kernel that it has compiled, or why it did not.
+// Compiled has the driver's figures for a kernel that it has compiled, or the error if it has not.
 type Compiled struct {
 	File, Symbol string
 	Time         time.Duration
@@ -27,8 +27,9 @@ type Compiled struct {
 }
 
 // CompileAll has the driver of a device's first GPU compile the kernels that the GPU uses, in the
-// order of their files and symbols, and passes each to visit, also those that do not compile. Of
-// every shards kernels it takes one, number shard. It returns how many kernels the GPU uses.
+// order of their files and symbols, and passes each to visit, including those that do not compile.
+// It compiles kernel number shard of every shards kernels. It returns how many kernels the GPU
+// uses.
 func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, error) {
 	g := d.(*device).gpus[0]
 	var all []Compiled
@@ -42,8 +43,8 @@ func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, 
 			begin := time.Now()
 			c.Err = c.compile(g)
 			c.Time = time.Since(begin)
-			// Compiled once more without a log, as devices do: the driver keeps that for later
-			// processes.
+			// Compile it once more without a log, as devices do, so that the driver caches the
+			// result for later processes.
 			for _, early := range []bool{false, true} {
 				if c.Err == nil && (g.pdl || !early) {
 					_, c.Err = g.function(c.Symbol, 0, early)
@@ -58,7 +59,7 @@ func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, 
 	return len(all), nil
 }
 
-// compile loads the kernel's module, asks for the kernel's attributes, and unloads it.
+// compile loads the kernel's module, reads the kernel's attributes, and unloads the module.
 func (c *Compiled) compile(g *gpu) error {
 	info, complaint := make([]byte, jitLogBytes), make([]byte, jitLogBytes)
 	var pinned runtime.Pinner // the driver writes through addresses that are no arguments of the call

@@ -7,12 +7,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// PooledLaunches is how many launches of a workload change because of pooling in an epilogue.
+// PooledLaunches returns the number of launches of a workload that pooling in an epilogue changes.
 func PooledLaunches(s tensor.Workload) int {
 	return plan.PooledLaunches(s.Launches)
 }
 
-// Slices is how the depth of a launch's product is cut in a runner: "none", "apart" or "in turn".
+// Slices returns how the slices of a launch's product are computed in a runner: "none", "apart" or
+// "in turn".
 func Slices(r tensor.Runner, launch int) string {
 	var calls []boundCall
 	for _, s := range r.(*runner).shards[0].step {

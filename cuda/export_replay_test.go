@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Recorder is the host, and records how a GPU would run each launch that differs from earlier ones:
-// its calls in every precision, and its buffers' contents.
+// Recorder is a host device that records how a GPU would run each launch that differs from earlier
+// ones: its calls in every precision, and its buffers' contents.
 type Recorder struct {
 	tensor.Device
 	emulator.Recording
@@ -27,11 +27,11 @@ type recorded struct {
 	calls   []emulator.Call
 }
 
-// fewBytes are enough for several blocks of most kernels.
+// fewBytes is enough for several blocks of most kernels.
 const fewBytes = 16 << 10
 
-// Few has one launch of each kernel, as the race detector is slow: the largest whose buffers have
-// at most fewBytes, or the smallest.
+// Few returns one launch of each kernel, as the race detector is slow: the largest launch whose
+// buffers have at most fewBytes, or else the smallest.
 func (r *Recorder) Few() *emulator.Recording {
 	few := &emulator.Recording{}
 	for _, kernel := range slices.Sorted(maps.Keys(r.few)) {
@@ -40,12 +40,12 @@ func (r *Recorder) Few() *emulator.Recording {
 	return few
 }
 
-// NewRecorder records what host does.
+// NewRecorder returns a Recorder of the launches of host.
 func NewRecorder(host tensor.Device) *Recorder {
 	return &Recorder{Device: host, seen: map[string]bool{}, few: map[string]recorded{}}
 }
 
-// Launches is how many launches were recorded.
+// Launches returns the number of recorded launches.
 func (r *Recorder) Launches() int { return len(r.seen) }
 
 // Load implements tensor.Device.
@@ -66,8 +66,7 @@ type recordingRunner struct {
 // workspaceBegin is where workspace begins in the recorder's scratch arenas, after everything else.
 const workspaceBegin = 1 << 40
 
-// key is what distinguishes a launch from others: its kernel, its numbers, the sizes of its
-// buffers.
+// key identifies a launch by its kernel, its integers, and the arenas and sizes of its buffers.
 func key(l *tensor.Launch) string {
 	var s strings.Builder
 	s.WriteString(l.Kernel)
@@ -81,7 +80,7 @@ func key(l *tensor.Launch) string {
 	return s.String()
 }
 
-// Run makes the first step launch by launch when there is something to record.
+// Run runs the first step launch by launch if it has launches to record.
 func (r *recordingRunner) Run(steps int) error {
 	isNew := func(l tensor.Launch) bool { return !r.recorder.seen[key(&l)] }
 	if steps > 0 && slices.ContainsFunc(r.schedule.Launches, isNew) {
@@ -102,7 +101,7 @@ func (r *recordingRunner) step(chain int) error {
 	return r.Runner.Step(chain, func(launch int) error { return r.record(chain, launch+1) })
 }
 
-// record records a launch that is about to be made.
+// record records a launch that is about to run, unless an equal one was recorded.
 func (r *recordingRunner) record(chain, launch int) error {
 	if launch >= len(r.schedule.Launches) || r.recorder.seen[key(&r.schedule.Launches[launch])] {
 		return nil

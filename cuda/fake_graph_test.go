@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// fakeGraph is a CUDA graph, whose nodes are run in a different order at each launch, one that its
-// edges allow.
+// fakeGraph is a CUDA graph. Each launch runs its nodes in another order that its edges allow.
 type fakeGraph struct {
 	nodes  []fakeNode
 	random *rand.Rand
@@ -22,8 +21,8 @@ type fakeNode struct {
 	work    func()
 }
 
-// run runs the nodes: next is always the node, of those that may begin, that drew the highest
-// number.
+// run runs the nodes. The next one is always the node with the highest random number among those
+// that may begin.
 func (g *fakeGraph) run() {
 	turn := g.random.Perm(len(g.nodes))
 	done := make([]bool, len(g.nodes))

@@ -157,7 +157,8 @@ func (d *fakeDriver) cuFuncGetAttribute(value *int32, attribute int32, function 
 	})
 }
 
-// work is what a kernel does when it is started like this, or what is wrong with the start.
+// work returns the work of a kernel that is launched with the parameters n, or the error of such a
+// launch.
 func (d *fakeDriver) work(n *kernelNode) (func(), result) {
 	name, k := d.kernel(n.function)
 	grid, block := n.grid, n.block

@@ -12,8 +12,9 @@ import (
 	"unsafe"
 )
 
-// fakeDriver is a driver in Go's memory, as lazy as the real one may be: work on a stream is done
-// only when the stream is waited for. It refuses what it has not given out.
+// fakeDriver is a driver in Go's memory. It is as lazy as the real one may be: work on a stream is
+// done only when the stream is synchronized. It rejects handles and addresses that it has not
+// returned.
 type fakeDriver struct {
 	mu       sync.Mutex
 	t        testing.TB
@@ -44,7 +45,7 @@ type fakeDriver struct {
 	launched int
 	waits    int // synchronisations
 
-	followers, inLine, early int // calls in graphs that follow others; that are the only ones to follow a single other; and that may begin early
+	followers, inLine, early int // calls in graphs that follow others; calls that follow a single call as its only follower; calls that may begin early
 }
 
 type fakeMemory struct {
@@ -91,7 +92,8 @@ func (d *fakeDriver) fresh() handle {
 	return d.next
 }
 
-// begin counts a call, which may be about a GPU, and says what is wrong with it so far.
+// begin counts a call and returns the error that the GPU's state or an injected failure gives it.
+// gpu is none for calls that do not concern a GPU.
 func (d *fakeDriver) begin(call string, gpu int) result {
 	d.calls++
 	if d.lost[gpu] != success {
@@ -107,7 +109,7 @@ func (d *fakeDriver) begin(call string, gpu int) result {
 	return success
 }
 
-// used is the memory of a GPU that has been given out.
+// used returns the allocated memory of a GPU in bytes.
 func (d *fakeDriver) used(gpu int) (bytes uint64) {
 	for _, m := range d.memory {
 		if m.gpu == gpu {
@@ -117,7 +119,7 @@ func (d *fakeDriver) used(gpu int) (bytes uint64) {
 	return bytes
 }
 
-// left describes all that has not been given back.
+// left describes all resources that have not been released, or returns "".
 func (d *fakeDriver) left() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +131,7 @@ func (d *fakeDriver) left() string {
 		len(d.memory), len(d.pinned), len(d.streams), len(d.graphs), len(d.ready), len(d.modules), d.retained)
 }
 
-// gpuOf is the GPU of this thread's context.
+// gpuOf returns the GPU of this thread's context.
 func (d *fakeDriver) gpuOf() int { return int(d.current[syscall.Gettid()]) - 1 }
 
 const (
@@ -180,7 +182,7 @@ func (d *fakeDriver) cuDeviceGetAttribute(value *int32, attribute attribute, _ i
 	return d.begin("cuDeviceGetAttribute", none)
 }
 
-// wanted stands for attribute where a parameter has that name.
+// wanted is another name for attribute, where a parameter hides that one.
 type wanted = attribute
 
 func (d *fakeDriver) cuDeviceTotalMem_v2(bytes *uint64, _ int32) result {
@@ -199,8 +201,8 @@ func (d *fakeDriver) cuDevicePrimaryCtxRetain(context *handle, device int32) res
 	return success
 }
 
-// cuDevicePrimaryCtxRelease_v2 destroys, like the real one, all that is left in a context that
-// nobody holds.
+// cuDevicePrimaryCtxRelease_v2 releases a context. If the GPU is lost, everything in the context is
+// freed, as by the real driver.
 func (d *fakeDriver) cuDevicePrimaryCtxRelease_v2(device int32) result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,8 +216,8 @@ func (d *fakeDriver) cuDevicePrimaryCtxRelease_v2(device int32) result {
 	return d.begin("cuDevicePrimaryCtxRelease_v2", int(device))
 }
 
-// reclaim takes what lies in a context that nobody holds any more. It does so only for a lost GPU:
-// on others, everything must be given back.
+// reclaim frees everything in the context of a lost GPU. On other GPUs, the program must release
+// everything itself.
 func (d *fakeDriver) reclaim(gpu int) {
 	maps.DeleteFunc(d.memory, func(_ address, m *fakeMemory) bool { return m.gpu == gpu })
 	maps.DeleteFunc(d.streams, func(_ handle, s *fakeStream) bool { return s.gpu == gpu })
@@ -294,8 +296,8 @@ func (d *fakeDriver) cuMemFree_v2(memory address) result {
 	})
 }
 
-// at is a piece of device memory. A piece outside memory that was given out is a fault of the
-// device.
+// at returns bytes of device memory. An access outside allocated memory is a fault, after which the
+// GPU is lost.
 func (d *fakeDriver) at(begin address, bytes uint64) []byte {
 	for base, m := range d.memory {
 		if begin >= base && begin+address(bytes) <= base+address(len(m.bytes)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// session is a whole life of a device: open, train, close.
+// session opens a device, trains, and closes the device.
 func session(d *fakeDriver, o Options, chains int) (states [][]byte, err error) {
 	device, err := openFake(d, o)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // These environment variables leave features out, to find the one at fault on a GPU that computes
 // wrongly, fails or is slow. Open and Predict read them. docs/cuda.md lists all in one table.
 const (
-	// AheadVariable set to "off" leaves out that calls are made before the step before theirs has
-	// ended: gathering of the next minibatch.
+	// AheadVariable set to "off" makes the calls that gather a minibatch wait until the preceding
+	// step has ended.
 	AheadVariable = "POLLEN_CUDA_AHEAD"
 	// CapabilityVariable limits the compute capability that a device assumes: "70", "80" or "90".
 	CapabilityVariable = "POLLEN_CUDA_CAPABILITY"
@@ -29,7 +29,8 @@ const (
 	// PDLVariable set to "off" leaves out programmatic dependent launch: every call then begins
 	// after those that it follows have ended.
 	PDLVariable = "POLLEN_CUDA_PDL"
-	// PixelsVariable set to "off" computes convolutions of one tap by the kernels of others.
+	// PixelsVariable set to "off" computes 1 x 1 convolutions with the kernels of larger ones,
+	// instead of as products of matrices.
 	PixelsVariable = "POLLEN_CUDA_PIXELS"
 	// RoundedVariable set to "off" leaves out the products of matrices in bf16 that round their
 	// operands once.
@@ -41,18 +42,18 @@ const (
 	WindowsVariable = "POLLEN_CUDA_WINDOWS"
 )
 
-// features are what the environment variables allow.
+// features holds what the environment variables allow.
 type features struct {
 	maxCapability int    // the highest capability that is assumed, 10 major + minor; 0 means the GPU's
 	graphs        string // "on", "off" or "slow"
-	reordering    bool   // calls of a CUDA graph follow only those whose data they need
+	reordering    bool   // calls of a CUDA graph wait only for the calls whose data they need
 	wgmma         bool   // convolutions by wgmma
 	pdl           bool   // programmatic dependent launch
 	packing       bool   // convolutions on packed copies
 	windows       bool   // kernels that work on pooling windows
-	pixels        bool   // convolutions of one tap as products of matrices
+	pixels        bool   // 1 x 1 convolutions as products of matrices
 	rounding      bool   // products that round their operands once
-	ahead         bool   // calls may be made before the step before theirs has ended
+	ahead         bool   // calls may run before the preceding step has ended
 }
 
 // readFeatures reads the environment variables.

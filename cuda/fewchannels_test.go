@@ -13,10 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestFewChannels compares convolutions of 16 and 32 channels in bf16 with those of another kernel,
-// of numbers whose sums are exact, to the bit. The host's are exact, too, unless it uses Winograd's
-// algorithms. Images have several bands of rows, pixels that are no multiple of 16, and several
-// bands for a block.
+// TestFewChannels compares convolutions of 16 and 32 channels in bf16 with another kernel's, to the
+// bit, on numbers whose sums are exact. The host's are exact, too, unless it uses Winograd's
+// algorithms. The cases have several bands of rows per image, numbers of pixels that are not
+// multiples of 16, and several bands per block.
 func TestFewChannels(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestImagesAreTheHosts gathers batches large enough, for enough chains, that a block has several
-// images, and the last block fewer.
+// TestImagesAreTheHosts gathers batches that are large enough, for enough chains, that a block has
+// several images and the last block has fewer.
 func TestImagesAreTheHosts(t *testing.T) {
 	const examples, steps = 1009, 2
 	device := cudatest.GPU(t, cuda.Options{})

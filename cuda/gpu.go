@@ -41,7 +41,7 @@ type gpu struct {
 	mu       sync.Mutex
 	lost     error // the first fatal error
 	closed   bool
-	loaded   int  // workloads
+	loaded   int  // number of loaded workloads
 	retained bool // whether the primary context was retained
 }
 
@@ -69,8 +69,8 @@ func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
 	return g, nil
 }
 
-// acquire retains the primary context, which is the one that other libraries of the process use,
-// too, and creates the stream and the staging memory.
+// acquire retains the primary context, which other libraries of the process share, and creates the
+// stream and the staging memory.
 func (g *gpu) acquire() error {
 	code := g.cuDevicePrimaryCtxRetain(&g.context, g.device)
 	if err := g.check("cuDevicePrimaryCtxRetain", code); err != nil {
@@ -104,7 +104,7 @@ func (g *gpu) capabilityText() string {
 	return text
 }
 
-// target is what a workload is planned for when some of its chains are on the GPU.
+// target returns what a workload with a number of chains on this GPU is planned for.
 func (g *gpu) target(precision Precision, chains int) plan.Target {
 	return plan.Target{
 		Precision: precision, Multiprocessors: g.Multiprocessors, Capability: g.capability(), Chains: chains, Shared: g.maxShared,
@@ -116,7 +116,7 @@ func (g *gpu) target(precision Precision, chains int) plan.Target {
 func (g *gpu) String() string { return fmt.Sprintf("GPU %d (%s)", g.Index, g.Info.Name) }
 
 // check turns a call's result into an error. After a fatal result the GPU is lost: its context
-// gives the same error to every later call, so check keeps the first one.
+// returns the same error for every later call, so check keeps the first one.
 func (g *gpu) check(call string, code result) error {
 	if code == success {
 		return nil

@@ -29,7 +29,7 @@ func (i Info) String() string {
 		i.Index, i.Name, i.Major, i.Minor, needs, i.Multiprocessors, size(i.Memory))
 }
 
-// Installed is a driver and its GPUs.
+// Installed describes a driver and its GPUs.
 type Installed struct {
 	Library string // the file that was opened
 	Version string // the newest CUDA that the driver supports, such as "13.0"

@@ -100,7 +100,8 @@ func (p *shard) addNodes(graph handle, steps int) error {
 	return nil
 }
 
-// pdlHint tells a user what to do if the driver does not take programmatic edges.
+// pdlHint returns advice for the case that the driver rejects programmatic edges, or "" if the GPU
+// has none.
 func (p *shard) pdlHint() string {
 	if !p.pdl {
 		return ""
@@ -108,7 +109,8 @@ func (p *shard) pdlHint() string {
 	return ", with programmatic dependent launch (" + PDLVariable + "=off leaves it out)"
 }
 
-// dependencies returns, for each of calls, the earlier ones that it follows.
+// dependencies returns, for each call, the indices of the earlier calls that it must directly
+// follow.
 func (p *shard) dependencies(calls []boundCall) [][]int {
 	if p.sequential {
 		return plan.Sequential(len(calls))

@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestGraphsAreShort: on a H200 less than half of a step's calls follow one another, and that costs
-// little memory.
+// TestGraphsAreShort: on an H200, the longest path of a step's graph has about half of its calls or
+// fewer, and that costs little memory.
 func TestGraphsAreShort(t *testing.T) {
 	needs(t, cuda.WindowsVariable)
 	device := cudatest.GPU(t, cuda.Options{})
@@ -24,7 +24,7 @@ func TestGraphsAreShort(t *testing.T) {
 		network     string
 		chains      int
 		nodes, path int // at most
-		scratch     int // likewise, in kB
+		scratch     int // at most, in kB
 	}{
 		{"lenet-small", 1, 41, 22, 5600}, {"lenet-small", 64, 37, 19, 5100},
 		{"mnist-64-64-256", 1, 41, 21, 55500}, {"mnist-64-64-256", 64, 37, 18, 42500},
@@ -47,8 +47,9 @@ func TestGraphsAreShort(t *testing.T) {
 	}
 }
 
-// stepTime is how long a step takes as part of a CUDA graph: with calls that follow only those that
-// they depend on, or each the one before it; with programmatic dependent launch, or without.
+// stepTime has the times of a step as part of a CUDA graph, in which calls follow only the calls
+// that they depend on, or each follows the one before it ("in line"), with and without programmatic
+// dependent launch.
 type stepTime struct {
 	Network   string  `json:"network"`
 	Batch     int     `json:"batch"`
@@ -64,8 +65,8 @@ type stepTime struct {
 
 // TestMeasureGraphs times steps in these four ways, if POLLEN_GRAPHS names the file for the
 // results, which is written after each step, and compares the resulting chains, to the bit. A
-// POLLEN_CALIBRATION_SIZE below wholeSize makes batches that much smaller and steps fewer.
-// POLLEN_CALIBRATION_ONLY selects by precision, network and "1 chain" or "64 chains".
+// POLLEN_CALIBRATION_SIZE below wholeSize makes batches and the number of steps smaller in
+// proportion. POLLEN_CALIBRATION_ONLY selects by precision, network and "1 chain" or "64 chains".
 func TestMeasureGraphs(t *testing.T) {
 	size, save := measurement(t, "POLLEN_GRAPHS", "steps as CUDA graphs")
 	precisions, networks := []cuda.Precision{cuda.BF16, cuda.TF32, cuda.FP32}, []string{"mnist-64-64-256", "mlp-400-400", "lenet-small"}
@@ -97,7 +98,7 @@ func TestMeasureGraphs(t *testing.T) {
 	save(all)
 }
 
-// graphRounds is how often each way is timed in turn; the median counts.
+// graphRounds is the number of times that each way is timed in turn; the median counts.
 const graphRounds = 7
 
 // measure times runs of steps in each way, alternating.
@@ -155,7 +156,7 @@ func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
 	compareChains(t, program, sessions)
 }
 
-// writeNormalImages writes normally distributed pixels, and each class as often.
+// writeNormalImages writes images with normally distributed pixels, the same number for each class.
 func writeNormalImages(t *testing.T, session *graph.Session) {
 	t.Helper()
 	const images = 1000

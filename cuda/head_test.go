@@ -20,10 +20,10 @@ import (
 type headCase struct {
 	name                          string
 	batch, inputs, width, classes int
-	hidden                        graph.Op // behind the hidden layer
+	hidden                        graph.Op // the activation after the hidden layer
 	noBias                        bool     // of either layer
 	sums                          bool     // the hidden layer's product has slices
-	deviation                     float64  // of weights; large ones make probabilities that are 0
+	deviation                     float64  // of weights; a large one gives probabilities of 0
 }
 
 var headCases = []headCase{
@@ -34,7 +34,7 @@ var headCases = []headCase{
 	{name: "few examples, sixteen classes", batch: 5, inputs: 33, width: 1100, classes: 16, hidden: op.ReLU{}, deviation: 0.2},
 }
 
-// program makes the gradients of all parameters outputs, and the logits.
+// program returns a program whose outputs are the gradients of all parameters and the logits.
 func (c headCase) program(t *testing.T) *graph.Program {
 	t.Helper()
 	b := graph.New(tensor.Float32)
@@ -105,9 +105,9 @@ func (c headCase) run(t *testing.T, program *graph.Program, device tensor.Device
 	return outputs
 }
 
-// TestHeads: one kernel from the activations in front of a classifier's last layer to their
-// gradient gives the bits of the four kernels that it stands for, however many rows a block has,
-// and the host's results to rounding.
+// TestHeads: the kernel that computes everything from the activations before a classifier's last
+// layer to their gradient gives the same bits as the four kernels that it replaces, however many
+// rows a block has, and the host's results up to rounding.
 func TestHeads(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
@@ -137,7 +137,7 @@ func TestHeads(t *testing.T) {
 					}
 					continue
 				}
-				// More than a block has threads for, or shared memory.
+				// More rows than a block has threads or shared memory for.
 				if tooMany := rows*max(c.classes, 16) > 256 || 4*c.width*(rows+c.classes) > 90<<10; begins("head") == tooMany || !tooMany && begins("slices") {
 					t.Errorf("%d rows: the calls are %v", rows, symbols)
 				}

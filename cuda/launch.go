@@ -42,8 +42,8 @@ func (p *shard) callError(err error, s boundCall, n kernelNode) error {
 	return inLaunch(err, &p.launches[s.Launch])
 }
 
-// node returns a call as the driver takes it, for chains chains from chain on. They are the grid's
-// third dimension.
+// node returns the driver's description of a call for the chains [chain, chain+chains), which are
+// the grid's third dimension.
 func (p *shard) node(s boundCall, chain, chains int) kernelNode {
 	values, places := p.parameters(s.Call, chain)
 	pointers := make([]unsafe.Pointer, len(places)+1)
@@ -56,10 +56,10 @@ func (p *shard) node(s boundCall, chain, chains int) kernelNode {
 	}
 }
 
-// parameters returns the values of a kernel's parameters, and at which byte each begins. A buffer
-// is passed as an address and a stride, struct { T *base; uint64 stride } in the kernels, who add
-// blockIdx.z strides. Every value takes 16 bytes here; the driver reads as much of it as the
-// kernel's parameter has.
+// parameters returns the values of a kernel's parameters and the byte offset of each. A buffer is
+// passed as an address and a stride, struct { T *base; uint64 stride } in the kernels, which add
+// blockIdx.z strides to the address. Every value takes 16 bytes here; the driver reads only the
+// size of the kernel's parameter.
 func (p *shard) parameters(c plan.Call, chain int) (values []byte, places []int) {
 	value := func(a tensor.Argument) (low, high uint64) {
 		b := a.Buffer

@@ -59,7 +59,8 @@ func newLibrary(d driver, path string) (*library, error) {
 	return l, nil
 }
 
-// noGPU is the error of a driver that finds no GPU, which has one cause that users overlook.
+// noGPU returns the error of a driver that finds no GPU. It mentions CUDA_VISIBLE_DEVICES, a cause
+// that users overlook.
 func (l *library) noGPU() error {
 	hidden := ""
 	if visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
@@ -68,7 +69,7 @@ func (l *library) noGPU() error {
 	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU; nvidia-smi lists the machine's GPUs%s", l.path, versionString(l.version), hidden)
 }
 
-// hints tell a user what to do if the driver does not start, a GPU is not available, or kernels
+// hints has advice for a driver that does not start, a GPU that is not available, and kernels that
 // cannot be compiled.
 var hints = map[result]string{
 	stubLibrary:       "this is the toolkit's stub, not the driver: remove its directory from LD_LIBRARY_PATH",
@@ -83,7 +84,7 @@ var hints = map[result]string{
 	unknownError:       "the kernel module may not be loaded: check that nvidia-smi works",
 }
 
-// hint returns a colon and what to do about a result, or "" if there is no advice.
+// hint returns a colon and the advice about a result, or "" if there is none.
 func hint(code result) string {
 	if text := hints[code]; text != "" {
 		return ": " + text

@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maskCase is an activation that a convolution follows. The kernel of the convolution's gradient by
-// the image may also apply the activation's gradient.
+// maskCase is an activation that a convolution follows. The kernel of the image's gradient may also
+// apply the activation's gradient.
 type maskCase struct {
 	name                                    string
 	activation                              graph.Op
@@ -51,8 +51,8 @@ func (c maskCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	return program, sizes
 }
 
-// results returns the gradients of two chains and the kernels of a step, or with step unset the
-// gradients of a chain whose launches run on their own.
+// results returns the gradients of two chains and the kernels of a step. If step is false, it
+// returns the gradients of one chain whose launches run on their own.
 func (c maskCase) results(t *testing.T, device tensor.Device, step bool) (all [][]float64, symbols string) {
 	t.Helper()
 	program, sizes := c.program(t)
@@ -83,8 +83,8 @@ func (c maskCase) results(t *testing.T, device tensor.Device, step bool) (all []
 }
 
 // TestGradMasks compares gradients through an activation and a convolution with the host's, to the
-// bit, of numbers whose sums are exact: a step has no call for the activation's, nor for that by
-// the bias of a depthwise convolution, and launches on their own have the same bits.
+// bit, on numbers whose sums are exact. A step must have no call for the activation's gradient, nor
+// for the bias gradient of a depthwise convolution. Launches on their own must give the same bits.
 func TestGradMasks(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ulpsOf is the distance of got from want in units in the last place of T at want; it is 0, not up
-// to 1/2, if got is want rounded to T.
+// ulpsOf returns the distance of got from want in units in the last place of T at want. If got is
+// want rounded to T, it returns 0 instead of up to 1/2.
 func ulpsOf[T float32 | float64](got T, want float64) float64 {
 	rounded := T(want)
 	if got == rounded || got != got && rounded != rounded {
@@ -29,7 +29,7 @@ func ulpsOf[T float32 | float64](got T, want float64) float64 {
 }
 
 // curves are the functions of kernels/math.cuh, with the error bounds that its comments give, in
-// ulps, plus one for the error of Go's own.
+// ulps, plus one for the error of Go's functions.
 var curves = []struct {
 	name   string
 	op     graph.Op
@@ -47,8 +47,8 @@ var curves = []struct {
 	{"sqrt", op.Sqrt{}, math.Sqrt, 0, 100, 0.5},
 }
 
-// argumentsOf are spread over an interval, small and large, with exceptions. Float64's subnormals
-// are not among them: Go's logarithm of these is wrong on amd64.
+// argumentsOf returns arguments that are spread over an interval, small ones, and special values.
+// Float64's subnormals are not among them: Go's logarithm of these is wrong on amd64.
 func argumentsOf(lo, hi float64, n int) []float64 {
 	source := rand.New(rand.NewPCG(1, 2))
 	x := []float64{0, math.Copysign(0, -1), 1, -1, 2, -2, 0.5, -0.5, math.Inf(1), math.Inf(-1), math.NaN(), 0x1p-149, -0x1p-149, 0x1p-1022, 3e38, -3e38}
@@ -79,7 +79,7 @@ func testCurve[T float32 | float64](t *testing.T, device tensor.Device, o graph.
 	}
 }
 
-// apply is what an op of one input computes of x on a device.
+// apply returns the result of an op with the single input x on a device.
 func apply[T float32 | float64](t *testing.T, device tensor.Device, o graph.Op, x []T) []T {
 	t.Helper()
 	dtype := tensor.DTypeOf[T]()
@@ -112,7 +112,7 @@ func load(t *testing.T, b *graph.Builder, device tensor.Device, chains int) *gra
 }
 
 // TestGammaFunctions checks the logarithm of the gamma function and its derivative by absolute
-// errors: they have zeros, around which Go's is wrong by 5e-15.
+// errors. They have zeros, around which Go's functions are wrong by 5e-15.
 func TestGammaFunctions(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	x := argumentsOf(-6, 60, 5001)

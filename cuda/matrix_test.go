@@ -16,11 +16,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// looseness is how many times the tolerance of float32 a precision's operands need. Half a unit in
-// the last place of tf32 is 2^-11 of a number, of bf16 2^-8; a sum of n products of which both
-// factors are rounded is off by about that much of its size, and the tolerance of float32 is 2^-21
-// sqrt(n), with n at least 25 here. A sum of other products is off by its whole size, some 30 times
-// what is allowed to bf16.
+// looseness is the factor by which a precision's tolerance exceeds that of float32. Half a unit in
+// the last place is 2^-11 of a number in tf32 and 2^-8 in bf16. The relative error of a sum of n
+// products whose factors are rounded is about as large, and the tolerance of float32 is 2^-21
+// sqrt(n), with n at least 25 here. A sum of wrong products is off by its whole size, some 30 times
+// the tolerance of bf16.
 var looseness = map[cuda.Precision]float64{cuda.FP32: 1, cuda.TF32: 1 << 10, cuda.BF16: 1 << 13}
 
 // TestProductTiles compares each tile of each precision with the naive loops: several tiles, with
@@ -48,7 +48,7 @@ func TestProductTiles(t *testing.T) {
 	})
 }
 
-// TestSlicesSideBySide does so with the tiles for two slices at once, of which the second one is
+// TestSlicesSideBySide does the same with the tiles for two slices at once. The second slice is
 // shorter.
 func TestSlicesSideBySide(t *testing.T) {
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
@@ -82,7 +82,7 @@ func TestSlicesSideBySide(t *testing.T) {
 	}
 }
 
-// productTile is a tile's test; float32Alone leaves float64 and finite differences to others.
+// productTile tests a tile. If float32Alone is set, it leaves out float64 and finite differences.
 func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64, float32Alone bool) {
 	t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 		plan.OnlyTile(t, size[0], size[1])
@@ -95,8 +95,8 @@ func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64
 	})
 }
 
-// productCases have a little more than a tile's columns, and than its rows if these are few. Tiles
-// differ only in size: the smallest one has all rows.
+// productCases returns products with a little more columns than a tile, and more rows if the tile
+// has few. Tiles differ only in size, so only the smallest one gets all cases.
 func productCases(size [2]int) []optest.Case {
 	m, k, n := size[0]-5, 43, size[1]+5
 	image := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}
@@ -123,10 +123,10 @@ func productCases(size [2]int) []optest.Case {
 	return append(cases, product("matrices in slices", 7, 1011, 9, op.MatMul{TransposeB: true}), masked("matrices with a mask in slices", 7, 1011, 9))
 }
 
-// product is a product with a bias.
+// product returns the case of a product with a bias.
 func product(name string, m, k, n int, matmul op.MatMul) optest.Case {
 	a, b := []int{m, k}, []int{k, n}
-	rowA, depthA, rowB, depthB := k, 1, 1, n // how far apart neighbours are
+	rowA, depthA, rowB, depthB := k, 1, 1, n // distances of neighbours in memory
 	if matmul.TransposeA {
 		a, rowA, depthA = []int{k, m}, 1, m
 	}
@@ -154,7 +154,8 @@ func product(name string, m, k, n int, matmul op.MatMul) optest.Case {
 	}
 }
 
-// masked is the gradient of a product's first factor, a ReLU's output, by the ReLU's input.
+// masked returns the case of the gradient of a ReLU's input, where the ReLU's output is a product's
+// first factor.
 func masked(name string, m, k, n int) optest.Case {
 	return optest.Case{
 		Name: name, Terms: k, NoGradient: true,
@@ -177,7 +178,7 @@ func masked(name string, m, k, n int) optest.Case {
 	}
 }
 
-// images is a convolution with bias.
+// images returns the case of a convolution with bias.
 func images(name string, batch, channels, height, width, filters, taps int, conv op.Conv2D) optest.Case {
 	extent := func(size, axis int) int {
 		return (size+2*conv.Padding[axis]-conv.Dilation[axis]*(taps-1)-1)/conv.Stride[axis] + 1

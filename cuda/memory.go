@@ -75,9 +75,9 @@ func (g *gpu) write(to address, src []byte) error {
 // read waits for the stream, then copies from the GPU. While the GPU fills one half of the staging
 // memory, the host copies the other half to dst.
 //
-// Samples are read in this way, too, and not by a second stream during the next steps. 64 chains of
-// a million parameters are 230 MB, which take 5 ms on the bus and as much again for 512 calls that
-// wait, while writing their files takes a second.
+// Samples are read in this way, too, instead of by a second stream during the next steps. The 230
+// MB of 64 chains of a million parameters take 5 ms on the bus and another 5 ms for 512 synchronous
+// calls, while writing their files takes a second.
 func (g *gpu) read(from address, dst []byte) error {
 	if g.stagingUsed > 0 {
 		if err := g.synchronize(); err != nil {

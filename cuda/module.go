@@ -52,7 +52,7 @@ func (g *gpu) function(symbol string, shared int, pdl bool) (handle, error) {
 	return f, nil
 }
 
-// compile has the driver compile a kernel. The error has the compiler's log.
+// compile has the driver compile a kernel. The error contains the compiler's log.
 func (g *gpu) compile(s *ptxFile, symbol string, pdl bool) (handle, error) {
 	log := make([]byte, jitLogBytes)
 	// The driver writes through an address inside values, which the garbage collector does not see.

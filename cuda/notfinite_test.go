@@ -11,9 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestProductsKeepNaN: in every precision, a number that is not finite in an operand, as a GPU, Go
-// or an x86 processor makes it, makes its row or column of the product not finite, and nothing
-// else.
+// TestProductsKeepNaN: in every precision, a number in an operand that is not finite, in any bit
+// pattern that a GPU, Go or an x86 processor produces, makes its row or column of the product not
+// finite, and no other element.
 func TestProductsKeepNaN(t *testing.T) {
 	const m, k, n = 37, 70, 41
 	for _, precision := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOpeningSaysWhatIsMissing: what was found, what is wanted, and what to do, for each way in
-// which a machine may have no usable GPU.
+// TestOpeningSaysWhatIsMissing: for each way in which a machine may have no usable GPU, the error
+// names what was found, what is required, and what to do.
 func TestOpeningSaysWhatIsMissing(t *testing.T) {
 	const library = "driver library fake"
 	fails := func(call int, code result) func(*fakeDriver) {
@@ -78,7 +78,7 @@ func TestCompilerIsMissing(t *testing.T) {
 	}
 }
 
-// TestListShowsWhatIsTooOld: an old GPU is listed, with the capability that is wanted.
+// TestListShowsWhatIsTooOld: an old GPU is listed with the capability that it would need.
 func TestListShowsWhatIsTooOld(t *testing.T) {
 	for major, want := range map[int]string{6: "capability 6.1 (needs 7.0), ", 7: "capability 7.1, "} {
 		if got := (Info{Name: "old", Major: major, Minor: 1}).String(); !strings.Contains(got, want) {
@@ -87,7 +87,7 @@ func TestListShowsWhatIsTooOld(t *testing.T) {
 	}
 }
 
-// TestVersionsOfPTX: which CUDA's driver reads a version of PTX.
+// TestVersionsOfPTX checks the first CUDA whose driver reads a version of PTX.
 func TestVersionsOfPTX(t *testing.T) {
 	for version, want := range map[int]int{70: 11000, 78: 11080, 80: 12000, 85: 12050, 86: 12070, 87: 12080, 88: 12090, 90: 13000, 91: 13010} {
 		if got, err := minCUDAFor(version); got != want || err != nil {

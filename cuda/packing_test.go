@@ -40,8 +40,8 @@ var packedCases = []packedCase{
 		padding: [2]int{0, 0}, dilation: op.Square(1), first: true},
 }
 
-// program outputs the convolution, and the gradients by image, filter and bias of its weighted sum.
-// Operands are values of fill.
+// program outputs the convolution, and the gradients of its weighted sum with respect to image,
+// filter and bias. fill gives the values of the operands.
 func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Program, map[string]int) {
 	t.Helper()
 	b, sizes := graph.New(tensor.Float32), map[string]int{}
@@ -66,7 +66,7 @@ func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Prog
 	if c.pooled {
 		y = b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, y)
 	}
-	output("y", b.Apply(op.Add{}, y, y)) // an output of its own would not be pooled in scratch memory
+	output("y", b.Apply(op.Add{}, y, y)) // if y were an output itself, it would not be pooled in scratch memory
 	loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, y, state("weights", 4, graph.ShapeOf(y)...)))
 	for i, g := range b.Gradients(loss, x, w, bias) {
 		output(fmt.Sprint("gradient", i), g)
@@ -78,7 +78,8 @@ func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Prog
 	return program, sizes
 }
 
-// results are the outputs of some chains on a device, and the kernels of a step if it is a GPU.
+// results returns the outputs of some chains on a device and, if that is a GPU, the kernels of a
+// step.
 func (c packedCase) results(t *testing.T, device tensor.Device, chains int, fill func(i int) float64) (all [][]float64, symbols string) {
 	t.Helper()
 	program, sizes := c.program(t, fill)
@@ -91,7 +92,7 @@ func (c packedCase) results(t *testing.T, device tensor.Device, chains int, fill
 	if _, host := device.(*tensor.Host); !host {
 		symbols = strings.Join(cuda.Symbols(loaded.runner), " ")
 	}
-	for range chains { // in the second step, memory has what the first one left
+	for range chains { // in the second step, memory has the contents that the first one left
 		if err := session.Run(1); err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +103,8 @@ func (c packedCase) results(t *testing.T, device tensor.Device, chains int, fill
 	return all, symbols
 }
 
-// launched are the outputs of one chain whose launches run on their own, each with copies of its
-// own.
+// launched returns the outputs of one chain whose launches run on their own, each with separate
+// copies.
 func (c packedCase) launched(t *testing.T, device tensor.Device, fill func(i int) float64) []float64 {
 	t.Helper()
 	program, sizes := c.program(t, fill)
@@ -119,10 +120,10 @@ func (c packedCase) launched(t *testing.T, device tensor.Device, fill func(i int
 	return outputs(t, session, 0, sizes)
 }
 
-// TestPackedConvolutions compares convolutions on packed copies with the host's, of numbers that
-// every precision holds and whose sums are exact: all bits must be the same. Numbers that are
-// rounded give what they give without packing, up to the order of sums, and the same bits if
-// launches share no copies.
+// TestPackedConvolutions compares convolutions on packed copies with the host's, on numbers that
+// every precision can represent and whose sums are exact: all bits must be the same. Numbers that
+// are rounded must give the results of convolutions without packing, up to the order of sums, and
+// the same bits if launches share no copies.
 func TestPackedConvolutions(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
@@ -166,18 +167,18 @@ func TestPackedConvolutions(t *testing.T) {
 	}
 }
 
-// check looks at a step's kernels. The filter's gradient reads copies that others made.
+// check checks a step's kernels. The filter's gradient must read copies that other launches made.
 func (c packedCase) check(t *testing.T, symbols string, precision cuda.Precision) {
 	t.Helper()
 	packs, wanted := 4, "conv2d_nhwc_filter_"+string(precision)
 	if c.stride != op.Square(1) {
-		packs = 5 // the gradient's copy for the image's has zeros in between
+		packs = 5 // the copy for the image's gradient has zeros between the elements
 		if !strings.Contains(symbols, "nhwc_pack_spread_") {
 			t.Errorf("there is no copy of a gradient with zeros in between among %s", symbols)
 		}
 	}
 	if c.padding[0] >= c.taps[0] {
-		packs = 5 // the gradient's copy for the image's has not all of it
+		packs = 5 // the copy for the image's gradient lacks a part
 	}
 	if n := strings.Count(symbols, "nhwc_pack"); n != packs {
 		t.Errorf("%d copies are made, want %d: %s", n, packs, symbols)

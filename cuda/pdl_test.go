@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestProgrammaticEdges: where GPU, driver and variable allow it, calls in line may begin before
-// the one that they follow ends; otherwise none.
+// TestProgrammaticEdges: if GPU, driver and variable allow it, a call that is the only one to
+// follow a single call may begin before that one ends. Otherwise no call may.
 func TestProgrammaticEdges(t *testing.T) {
 	noSwitches(t)
 	want, err := newToy(2).train(mustOpenFake(t, newFakeDriver(t), Options{}), 0, 5)

@@ -26,7 +26,7 @@ type pooledCase struct {
 	gradients                              bool
 	chains                                 int
 	precision                              cuda.Precision
-	launches                               int // that the poolings change
+	launches                               int // number of launches that the poolings change
 	slices                                 string
 	windows                                bool // on the tensor cores
 }
@@ -61,8 +61,8 @@ var pooledCases = []pooledCase{
 }
 
 // TestPoolingInTheEpilogue compares convolutions that pool in their epilogue with the same
-// launches, each with a kernel of its own: all bits must be the same, with ties, with negative and
-// NaN sums.
+// launches, each with a separate kernel. All bits must be the same, also with ties and with
+// negative and NaN sums.
 func TestPoolingInTheEpilogue(t *testing.T) {
 	for _, c := range pooledCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 	}
 }
 
-// program computes the pooled maxima, and the gradients by image, filter and bias of their weighted
-// sum. It also returns the outputs' sizes.
+// program computes the pooled maxima, and the gradients of their weighted sum with respect to
+// image, filter and bias. It also returns the outputs' sizes.
 func (c pooledCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	t.Helper()
 	b, sizes := graph.New(c.dtype), map[string]int{}
@@ -114,7 +114,7 @@ func (c pooledCase) program(t *testing.T) (*graph.Program, map[string]int) {
 		b.Output(name, n)
 		sizes[name] = graph.ShapeOf(n).Elements()
 	}
-	few := func(begin int) graph.Initializer { // eight numbers, such that maxima tie
+	few := func(begin int) graph.Initializer { // only eight numbers, so that maxima tie
 		return func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
 			for i := range values {
 				values[i] = float64((begin+i*i+i/7+int(chain))%8-4) / 4
@@ -146,7 +146,7 @@ func (c pooledCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	if c.reluAfter {
 		z = b.Apply(op.ReLU{}, z)
 	}
-	output("z", b.Apply(op.Exp{}, z)) // an output of its own would not be pooled in scratch memory
+	output("z", b.Apply(op.Exp{}, z)) // if z were an output itself, it would not be pooled in scratch memory
 	if c.gradients {
 		loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, z, b.State("numbers", few(5), graph.ShapeOf(z)...)))
 		for i, g := range b.Gradients(loss, wanted...) {
@@ -160,7 +160,7 @@ func (c pooledCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	return program, sizes
 }
 
-// outputs are all that a program computes for a chain.
+// outputs returns all outputs of a program for a chain, in order of their names.
 func outputs(t *testing.T, session *graph.Session, chain int, sizes map[string]int) (all []float64) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
@@ -182,7 +182,7 @@ func outputs(t *testing.T, session *graph.Session, chain int, sizes map[string]i
 	return all
 }
 
-// catching remembers what is loaded.
+// catching is a device that remembers the last workload and its runner.
 type catching struct {
 	tensor.Device
 	schedule tensor.Workload
@@ -208,8 +208,8 @@ func (c *catching) Describe(s tensor.Workload) []string {
 	return nil
 }
 
-// TestNetworksPool: the poolings of the networks that have any are in epilogues, with their
-// gradients in training, and in predictions.
+// TestNetworksPool: networks with poolings pool in epilogues, in predictions and in training, there
+// also for the gradients.
 func TestNetworksPool(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
@@ -239,8 +239,8 @@ func TestNetworksPool(t *testing.T) {
 	}
 }
 
-// TestViewsDoNotPool: windows of a convolution's result in another shape are not the epilogue's
-// windows.
+// TestViewsDoNotPool: the pooling windows of a convolution's result that is viewed in another shape
+// differ from the epilogue's windows, so they are not pooled there.
 func TestViewsDoNotPool(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()

@@ -2,9 +2,8 @@ package cuda
 
 import "github.com/pollen-ml/pollen/cuda/internal/plan"
 
-// Precision is how matrix products and convolutions are computed: operands are rounded to it, and
-// sums are always float32. Parameters, updates and noise are float32 or float64 whatever the
-// precision.
+// Precision is the type to which matrix products and convolutions round their operands. Their sums
+// are always float32. Parameters, updates and noise are float32 or float64 whatever the precision.
 type Precision = plan.Precision
 
 // The precisions. TF32 and BF16 use the tensor cores, from compute capability 8.0 on.

@@ -16,7 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// learner has a convolution of one channel, one of many, a pooling, and a product of matrices.
+// learner is a network with a convolution of one channel, a convolution of many channels, a
+// pooling, and a product of matrices.
 const learner = `
 - conv2d: {filters: 8, kernel: 5, stride: 3}
 - relu

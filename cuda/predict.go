@@ -12,10 +12,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// warpSize is how many threads run in lockstep.
+// warpSize is the number of threads that run in lockstep.
 const warpSize = 32
 
-// Model is the performance of a GPU, by which Predict estimates times.
+// Model describes the performance of a GPU, from which Predict estimates times.
 type Model struct {
 	Name            string
 	Capability      int     // 10 major + minor
@@ -58,7 +58,7 @@ func ModelOf(gpuName string) (Model, bool) {
 	return Model{}, false
 }
 
-// Predicted is the time that a call is estimated to take.
+// Predicted describes a call and the time that it is estimated to take.
 type Predicted struct {
 	Launch, Label, Kernel string
 	Blocks                [2]int  // of each chain
@@ -68,14 +68,14 @@ type Predicted struct {
 	Fraction              float64 // of the GPU that it occupies
 	Large                 bool    // whether its blocks occupy a good part of the GPU's multiprocessors
 	End                   float64 // seconds after the begin of the step
-	Slack                 float64 // by how much it could end later without delaying the step; 0 on the critical path
+	Slack                 float64 // seconds by which it could end later without delaying the step; 0 on the critical path
 }
 
-// Predict estimates how long the calls of a step take, and the whole step, whose calls overlap as
-// far as their dependencies and the GPU's size allow (simulate). A product takes the cycles by
-// which its kernel was chosen. Another kernel takes the time of its bytes or, where kernels.Loops
-// counts them, of its instructions. The variables that leave features out apply as they do for
-// Open; without CUDA graphs, calls run one after another.
+// Predict estimates the times of a step's calls and of the whole step, whose calls overlap as far
+// as their dependencies and the GPU's size allow (simulate). The time of a product comes from the
+// estimated cycles by which its kernel was chosen. The time of another kernel comes from the bytes
+// that it moves or, where kernels.Loops counts them, from its instructions. The variables that
+// leave features out apply as in Open; without CUDA graphs, calls run one after another.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
 	allowed, err := readFeatures()
 	if err != nil {
@@ -128,14 +128,14 @@ func (m Model) withPDL(on bool) Model {
 
 // simulate sets the calls' End and Slack, and returns the end of the step. It is a list schedule:
 // in sequence, each call is placed at the earliest time at which the calls that it follows allow it
-// to begin and, until it ends, its fraction of the GPU is free besides the calls already placed.
+// to begin and, until it ends, its fraction of the GPU is free next to the calls already placed.
 func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
 	begin, large := make([]float64, len(calls)), make([]bool, len(calls))
 	for i, c := range calls {
 		large[i] = c.Large
 	}
 	pdl := plan.PDLCalls(follows, large)
-	// ready is when a call's work could begin for one that it follows.
+	// ready returns the earliest time at which the work of call i can begin after the call before.
 	ready := func(i, before int) float64 {
 		if pdl[i] {
 			return max(calls[before].End+m.PDL, begin[before]+m.NodeLatency)
@@ -205,8 +205,8 @@ func earliestFit(placed []Predicted, begin []float64, c Predicted, ready float64
 	return at, after
 }
 
-// predict estimates the time of a call. footprint is the bytes that a step touches: if they fit,
-// all of them are taken to be in the second-level cache.
+// predict estimates the time of a call. footprint is the number of bytes that a step touches: if
+// they fit into the second-level cache, all of them are assumed to be there.
 func (p *Predicted) predict(m Model, c plan.Call, chains int, footprint float64) {
 	p.Seconds, p.Bound = p.Bytes/m.Memory, "memory"
 	if footprint <= m.CacheBytes {

@@ -19,7 +19,8 @@ func noSwitches(t *testing.T) {
 	}
 }
 
-// elementwiseStep is a step of one ReLU, then another one of its result, of n elements.
+// elementwiseStep returns a step of two ReLUs, the second applied to the first one's result, of n
+// elements.
 func elementwiseStep(n, chains int) tensor.Workload {
 	b := make([]*tensor.Buffer, 3)
 	for i := range b {
@@ -36,8 +37,8 @@ func elementwiseStep(n, chains int) tensor.Workload {
 	return s
 }
 
-// TestPredict: large calls take as long as their bytes, small ones as long as their launches, which
-// follow one another; many chains take as much longer as there are more of them.
+// TestPredict: large calls take as long as moving their bytes, small calls as long as their
+// launches, which follow one another. The time is proportional to the number of chains.
 func TestPredict(t *testing.T) {
 	noSwitches(t)
 	predict := func(n, chains int) ([]Predicted, float64) {
@@ -113,8 +114,8 @@ func TestPredictProduct(t *testing.T) {
 	}
 }
 
-// TestPredictLine: calls end after those that they follow, and may end later by as much as their
-// own followers wait for others.
+// TestPredictLine: calls end after the calls that they follow. Their slack is the time for which
+// their own followers wait for other calls.
 func TestPredictLine(t *testing.T) {
 	// 0 is followed by 1, 2; both by 3; 4 has no edges.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
@@ -135,8 +136,8 @@ func TestPredictLine(t *testing.T) {
 	}
 }
 
-// TestSimulate: calls that follow none of each other run side by side as long as they do not occupy
-// more than the GPU, and use what room others leave.
+// TestSimulate: independent calls run side by side as long as they fit on the GPU together, and
+// fill the gaps that other calls leave.
 func TestSimulate(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -149,7 +150,7 @@ func TestSimulate(t *testing.T) {
 		{"two halves", []Predicted{{Seconds: 2, Fraction: 0.5}, {Seconds: 3, Fraction: 0.5}}, [][]int{nil, nil}, []float64{3, 4}, []float64{1, 0}},
 		{
 			"a gap that is too short, and one that is not",
-			// 1 follows 0 by a launch, in which 2 has no time and 3 has.
+			// 1 begins a launch after 0 ends. 2 does not fit into that gap, 3 does.
 			[]Predicted{{Seconds: 1, Fraction: 1}, {Seconds: 2, Fraction: 1}, {Seconds: 1.5, Fraction: 0.1}, {Seconds: 1, Fraction: 0.1}},
 			[][]int{nil, {0}, nil, nil}, []float64{2, 5, 6.5, 3}, []float64{0, 0, 0, 3.5},
 		},
@@ -193,7 +194,7 @@ func TestFractions(t *testing.T) {
 	}
 }
 
-// TestModelOf: a GPU's model goes by the beginning of its name.
+// TestModelOf: a GPU's model is found by the beginning of its name.
 func TestModelOf(t *testing.T) {
 	for name, want := range map[string]string{"NVIDIA H100 80GB HBM3": H100.Name, "NVIDIA H200": H200.Name, "NVIDIA H200 NVL": H200.Name, "Emulated GPU": ""} {
 		if m, ok := ModelOf(name); m.Name != want || ok != (want != "") {

@@ -31,7 +31,7 @@ func init() {
 }
 
 // probeImage is the shared memory of the probes: a small integer in bfloat16 at each place, so that
-// sums are exact, and tell which places a product has read.
+// sums are exact and show which places a product has read.
 type probeImage []byte
 
 const probeBytes = 32 << 10
@@ -53,15 +53,16 @@ func (m probeImage) at(place int) float64 {
 	return bfloat16(binary.LittleEndian.Uint16(m[place%len(m):]))
 }
 
-// probeOperand says where an operand lies: from byte start on, eight places of depth further on
-// depth bytes later (the leading offset), eight rows further on rows bytes later (the stride
-// offset). Across, its rows are side by side, otherwise its depth.
+// probeOperand describes where an operand is in shared memory. It begins at byte start. Each group
+// of eight places of its depth begins depth bytes after the one before (the leading offset), each
+// group of eight rows rows bytes after the one before (the stride offset). If across is set,
+// neighbouring rows are contiguous, otherwise neighbours in depth.
 type probeOperand struct {
 	start, depth, rows int
 	across             bool
 }
 
-// matrix is [64][16]. The columns of a right operand are its rows here.
+// matrix returns the operand as [64][16]. The columns of a right operand are its rows here.
 func (o probeOperand) matrix(m probeImage) (all [64][16]float64) {
 	for row := range 64 {
 		for k := range 16 {
@@ -77,14 +78,14 @@ func (o probeOperand) matrix(m probeImage) (all [64][16]float64) {
 	return all
 }
 
-// probeReading is an operand as a GPU may read it, and what that would mean; "" is the reading that
-// Pollen's kernels rely on.
+// probeReading is an operand as a GPU may read it, with a name for that reading. "" is the reading
+// that Pollen's kernels rely on.
 type probeReading struct {
 	name   string
 	matrix [64][16]float64
 }
 
-// readings are of an operand that is described in shared memory.
+// readings returns the readings of an operand in shared memory.
 func (o probeOperand) readings(name string, m probeImage) (all []probeReading) {
 	for i := range 8 {
 		read := o
@@ -106,7 +107,7 @@ func (o probeOperand) readings(name string, m probeImage) (all []probeReading) {
 	return all
 }
 
-// words is a matrix as the four words of each of 128 threads that have a left operand in registers.
+// words returns a matrix as a left operand in registers: four words of each of 128 threads.
 func words(matrix [64][16]float64) []byte {
 	var all []byte
 	for thread := range 128 {
@@ -120,7 +121,7 @@ func words(matrix [64][16]float64) []byte {
 	return all
 }
 
-// wordReadings are of a matrix in registers.
+// wordReadings returns the readings of a matrix in registers.
 func wordReadings(matrix [64][16]float64) (all []probeReading) {
 	for i := range 4 {
 		var what []string
@@ -148,7 +149,8 @@ func wordReadings(matrix [64][16]float64) (all []probeReading) {
 	return all
 }
 
-// sumsOf is the product of two operands as registers have it, 32 of each of 128 threads.
+// sumsOf returns the product of two operands in the layout of the registers, 32 for each of 128
+// threads.
 func sumsOf(left, right [64][16]float64) (sums [128 * 32]float32) {
 	for thread := range 128 {
 		for i := range 32 {
@@ -162,7 +164,7 @@ func sumsOf(left, right [64][16]float64) (sums [128 * 32]float32) {
 }
 
 // explain compares a product with those of all readings of its operands. If it is wrong, the error
-// says which reading is right.
+// names the reading that gives it.
 func explain(result []byte, left, right []probeReading) error {
 	var got [128 * 32]float32
 	for i := range got {
@@ -188,8 +190,9 @@ func explain(result []byte, left, right []probeReading) error {
 }
 
 // TestProbeGroupOperands makes single products by wgmma of operands that are described as in
-// Pollen's kernels. If they are wrong, the test says how a GPU reads its operands instead. It also
-// tries the parts that bring operands: transposing ldmatrix, and bulk copies with their barriers.
+// Pollen's kernels. If they are wrong, the test reports how the GPU reads its operands instead. It
+// also tries the instructions that load operands: transposing ldmatrix, and bulk copies with their
+// barriers.
 func TestProbeGroupOperands(t *testing.T) {
 	device := wgmmaGPU(t)
 	if os.Getenv(emulator.LibraryVariable) != "" {
@@ -259,7 +262,7 @@ func TestProbeGroupOperands(t *testing.T) {
 			check(t, explain(read[0], wordReadings(left), row.right.readings("right", image)))
 		})
 	}
-	// An error below may be a barrier that never saw its bytes.
+	// An error below may be due to a barrier that never received its bytes.
 	for _, row := range []struct{ size, piece int }{{16, 16}, {48, 48}, {1024, 16}, {4096, 4096}, {16 * 333, 16 * 7}, {probeBytes / 3 / 16 * 16, 16 * 650}} {
 		t.Run(fmt.Sprintf("%d bytes in pieces of %d", row.size, row.piece), func(t *testing.T) {
 			const phases = 3
@@ -282,7 +285,8 @@ func TestProbeGroupOperands(t *testing.T) {
 // ten seconds there, and afterwards the process cannot use the GPU.
 const hangVariable = "POLLEN_TEST_HANG"
 
-// TestWaitsEnd: a wait for bytes that never come fails the launch, which names the kernel.
+// TestWaitsEnd: a wait for bytes that never arrive fails the launch, and the error names the
+// kernel.
 func TestWaitsEnd(t *testing.T) {
 	device := wgmmaGPU(t)
 	if os.Getenv(emulator.LibraryVariable) != "" {
@@ -297,7 +301,7 @@ func TestWaitsEnd(t *testing.T) {
 	}
 }
 
-// TestProbeExplains: sums of operands that are read in another way are explained by that way.
+// TestProbeExplains: explain finds the reading of the operands that gives a product.
 func TestProbeExplains(t *testing.T) {
 	image := newProbeImage()
 	left := probeOperand{start: 8208, depth: 1024, rows: 144}.readings("left", image)

@@ -6,22 +6,22 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// ptxFile is a file of PTX. The driver compiles each of its kernels as a module of its own, when a
-// workload first needs it, so that a program waits for few kernels. The driver caches what it has
-// compiled, by the text of the PTX, in the user's directory (CUDA C++ Programming Guide,
-// just-in-time compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE). A later
-// program with the same kernels starts faster.
+// ptxFile is a file of PTX. The driver compiles each of its kernels as a separate module, when a
+// workload first needs it, so that a program waits only for the kernels that it uses. The driver
+// caches what it has compiled, by the text of the PTX, in the user's directory (CUDA C++
+// Programming Guide, just-in-time compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE,
+// CUDA_CACHE_DISABLE). A later program with the same kernels starts faster.
 type ptxFile struct {
 	name         string
 	capability   int  // the lowest that it runs on, 10 major + minor
-	archSpecific bool // whether it runs only on that one, as sm_90a does
+	archSpecific bool // whether it runs only on that capability, as sm_90a does
 	minCUDA      int  // the first CUDA whose driver reads this version of PTX, 1000 major + 10 minor
 	symbols      []string
 	entries      map[string]kernels.Entry // the kernels, by symbol
 	head         string                   // the file's text before the first kernel, which every kernel needs
 }
 
-// ptxFiles returns all kernels, those that programs have added included.
+// ptxFiles returns all files of PTX, including those that programs have added.
 func ptxFiles() ([]ptxFile, error) {
 	files, err := kernels.Files()
 	if err != nil {

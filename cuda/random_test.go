@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// TestNoiseIsTheHosts compares a million numbers of each kind, in chains and steps of their own,
-// with package random's, to the bit.
+// TestNoiseIsTheHosts compares a million numbers of each kind, in several chains and steps, with
+// package random's, to the bit.
 func TestNoiseIsTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	const elements, chains, steps = 166_667, 3, 2
@@ -44,8 +44,7 @@ func TestNoiseIsTheHosts(t *testing.T) {
 	}
 }
 
-// TestOrderIsTheHosts gathers rows that are their own numbers, through epochs of sizes of all
-// kinds.
+// TestOrderIsTheHosts gathers rows that contain their own indices, through epochs of various sizes.
 func TestOrderIsTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	for _, size := range []int{1, 2, 255, 256, 257, 60_000} {

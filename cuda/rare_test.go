@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// rare are updates around samplers, whose ops no single sampler has.
+// rare returns updates of methods around samplers, with ops that no sampler itself has.
 func rare() []update {
 	rates := []float64{0.002, 0.001}
 	layers := map[string]langevin.Prior{"a": langevin.Laplace(1), "c": langevin.Gaussian(1)}
@@ -60,8 +60,8 @@ func TestRareUpdatesAreTheHosts(t *testing.T) {
 	t.Run(counted.name, func(t *testing.T) { compareUpdates[float64](t, counted, device, host, 0) }) // proposals are in float64
 }
 
-// TestGradientsInParts: where a channel has many terms, several blocks add up parts of the gradient
-// of a bias, or of a threshold.
+// TestGradientsInParts: if a channel has many terms, several blocks add up parts of the gradient of
+// a bias or of a threshold.
 func TestGradientsInParts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

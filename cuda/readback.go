@@ -6,11 +6,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxReadbackBytes limits what is read back of each chain.
+// maxReadbackBytes is the largest number of bytes that are read back from each chain.
 const maxReadbackBytes = 64 << 10
 
-// cached fills dst from the readback and returns true, if it holds these bytes. base is their
-// address in chain 0.
+// cached fills dst from the readback and returns true if the readback has these bytes. base is
+// their address in chain 0.
 func (p *shard) cached(base address, chain int, dst []byte) bool {
 	a := &p.readback
 	if !a.valid || base != a.source || len(dst) != a.bytes {
@@ -21,7 +21,8 @@ func (p *shard) cached(base address, chain int, dst []byte) bool {
 	return true
 }
 
-// observeRead follows a series of reads, and sets up a readback once all chains have been read.
+// observeRead tracks reads of the same bytes from chain 0, 1, ..., and sets up a readback once all
+// chains have been read.
 func (p *shard) observeRead(base address, chain, bytes int) error {
 	a := &p.readback
 	if a.bytes > 0 || bytes == 0 || bytes > maxReadbackBytes {
@@ -64,7 +65,7 @@ func (p *shard) startReadback() error {
 	return nil
 }
 
-// dropReadback ends the readback.
+// dropReadback ends the readback and frees its memory.
 func (p *shard) dropReadback() error {
 	a := &p.readback
 	memory := a.memory

@@ -20,7 +20,7 @@ func sweep(t *testing.T, s *toy, r tensor.Runner) [][]byte {
 	return all
 }
 
-// begun is a toy on a device, before its first step.
+// begun loads a toy on a device and fills its memory.
 func begun(t *testing.T, s *toy, device tensor.Device) tensor.Runner {
 	t.Helper()
 	r, err := device.Load(s.Workload)
@@ -34,8 +34,8 @@ func begun(t *testing.T, s *toy, device tensor.Device) tensor.Runner {
 }
 
 // TestReadAhead: after the first windows of a run and reads of all chains, a window waits once for
-// each GPU, however many chains there are; the values read are those of a session that never reads
-// ahead, whatever changes the memory in between.
+// each GPU, however many chains there are. The values read are always the present ones, whatever
+// changes the memory in between.
 func TestReadAhead(t *testing.T) {
 	noSwitches(t)
 	host := tensor.NewHost(1)
@@ -73,7 +73,7 @@ func TestReadAhead(t *testing.T) {
 			}
 			checkChanges(t, s, r)
 			step(1)
-			step(1) // nothing was read after the run before: reading ahead ends
+			step(1) // nothing was read after the preceding run, so the readback ends
 			if d.mu.Lock(); len(d.pinned) != len(gpus) {
 				t.Errorf("%d pieces of pinned memory, want the staging of each GPU", len(d.pinned))
 			}

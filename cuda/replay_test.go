@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// sanitizersVariable names the environment variable that asks for the sanitizers.
+// sanitizersVariable names the environment variable that enables the sanitizers.
 const sanitizersVariable = "POLLEN_SANITIZERS"
 
 // TestSanitizers runs the kernels of all ops, of a network's training and of all updates under the

@@ -20,8 +20,8 @@ import (
 )
 
 // TestRoundedProducts compares each tile of products that round their operands once with the naive
-// loops: edges, depths of less than a stage and of many, slices, all orientations, with a bias, a
-// ReLU, a mask.
+// loops: edges, depths of less than one stage and of many stages, slices, all orientations, a bias,
+// a ReLU, a mask.
 func TestRoundedProducts(t *testing.T) {
 	needs(t, cuda.RoundedVariable)
 	for number, size := range plan.RoundedTiles() {
@@ -49,8 +49,8 @@ func TestRoundedProducts(t *testing.T) {
 	}
 }
 
-// TestRoundedBits: products that round their operands once have the bits of other tiles, so that
-// which of them is used may follow the number of chains.
+// TestRoundedBits: products that round their operands once give the same bits as other tiles, so
+// that the choice of a tile may depend on the number of chains.
 func TestRoundedBits(t *testing.T) {
 	needs(t, cuda.RoundedVariable)
 	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
@@ -71,8 +71,8 @@ func TestRoundedBits(t *testing.T) {
 }
 
 // TestImagesFromDataSet trains a network whose first layer is linear. Its products read the bytes
-// of the data set, forward and backward, and no kernel gathers images. The results have the bits of
-// those by gathered images. If something else reads the images, they are gathered.
+// of the data set, forward and backward, and no kernel gathers images. The results have the same
+// bits as with gathered images. If something else reads the images, they are gathered.
 func TestImagesFromDataSet(t *testing.T) {
 	needs(t, cuda.RoundedVariable)
 	const examples, batch, chains, steps = 301, 150, 2, 2
@@ -154,9 +154,9 @@ type layerSpeed struct {
 	Bytes   float64 `json:"gb per second"` // of operands and result, each once
 }
 
-// TestMeasureLayers measures the products of two networks' linear layers by each tile that rounds
-// once, and without them, if POLLEN_CALIBRATION_LAYERS names the file for the results.
-// POLLEN_CALIBRATION_SIZE is 64 times the number of chains, 64.
+// TestMeasureLayers measures the products of two networks' linear layers with each tile that rounds
+// once, and without these tiles, if POLLEN_CALIBRATION_LAYERS names the file for the results.
+// POLLEN_CALIBRATION_SIZE is 64 times the number of chains, which is 64 by default.
 func TestMeasureLayers(t *testing.T) {
 	size, save := measurement(t, "POLLEN_CALIBRATION_LAYERS", "the products of linear layers")
 	chains := size / 64
@@ -197,7 +197,7 @@ func TestMeasureLayers(t *testing.T) {
 }
 
 // productSeconds returns the time of a product for a number of chains, the best of three rounds. If
-// images is set, one operand is a batch of images of a data set, which is the first one forward.
+// images is set, one operand is a batch of images of a data set: the first one going forward.
 func productSeconds(t *testing.T, device tensor.Device, m, k, n int, matmul op.MatMul, chains int, images bool) float64 {
 	t.Helper()
 	b := graph.New(tensor.Float32)

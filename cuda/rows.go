@@ -29,7 +29,7 @@ func appendRow(to []byte, arguments []tensor.Argument, value func(tensor.Argumen
 
 func aligned(bytes []byte) []byte { return append(bytes, make([]byte, -len(bytes)&7)...) }
 
-// checkRows returns an error if the call's rows do not have the layout of the kernel's.
+// checkRows returns an error if the call's rows do not match the kernel's rows in number or size.
 func checkRows(e kernels.Entry, c plan.Call) error {
 	if (c.RowEnds == nil) != (e.Row == 0) || len(c.RowEnds) > kernels.MaxRows {
 		return errors.Errorf("cuda: %s takes at most %d rows (of %d bytes, 0 if it takes none), got %d", e.Name, kernels.MaxRows, e.Row, len(c.RowEnds))

@@ -4,7 +4,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// run makes steps of all chains and waits for the end.
+// run runs a number of steps of all chains and waits until they have ended.
 func (p *shard) run(steps int) error {
 	return p.do(func() error {
 		p.readback.valid = false

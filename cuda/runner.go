@@ -42,8 +42,8 @@ func (r *runner) Run(steps int) error {
 	return nil
 }
 
-// Step implements tensor.Runner. It runs the workload's launches one by one, for one chain, without
-// what a plan makes of a step.
+// Step implements tensor.Runner. It runs the workload's launches one by one for one chain, each by
+// its separate calls instead of the fused calls of a step.
 func (r *runner) Step(chain int, visit func(launch int) error) error {
 	p, err := r.shardOf(chain)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *runner) Step(chain int, visit func(launch int) error) error {
 	return nil
 }
 
-// Read implements tensor.Runner. What the session reads from all chains after each run, it finds in
+// Read implements tensor.Runner. Bytes that are read from all chains after each run come from
 // pinned memory (readback.go).
 func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
 	p, at, err := r.locate(b, chain, first, len(dst))
@@ -148,8 +148,7 @@ func (r *runner) shardOf(chain int) (*shard, error) {
 	return nil, errors.Errorf("cuda: chain must be in [0, %[2]d), got %[1]d", chain, r.chains)
 }
 
-// locate checks a transfer, and returns its shard and the distance in bytes from the buffer's
-// begin.
+// locate checks a transfer, and returns its shard and its offset in the buffer, in bytes.
 func (r *runner) locate(b *tensor.Buffer, chain, first, bytes int) (*shard, address, error) {
 	p, err := r.shardOf(chain)
 	if err != nil {
@@ -167,7 +166,7 @@ func (p *shard) address(b *tensor.Buffer, chain int) address {
 	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
 }
 
-// Close implements tensor.Runner. A second time it does nothing.
+// Close implements tensor.Runner. A second call does nothing.
 func (r *runner) Close() error {
 	if r.closed {
 		return nil

@@ -22,12 +22,12 @@ type shard struct {
 	*gpu
 	first, chains int // the range of the runner's chains
 	launches      []tensor.Launch
-	step          []boundCall   // the calls of a step, in which some do the work of several launches
-	ahead         *plan.Ahead   // which of them may be made before the step before has ended, or nil
-	next          boundCall     // the call that writes the header for these
+	step          []boundCall   // the calls of a step, some of which do the work of several launches
+	ahead         *plan.Ahead   // which of them may run before the preceding step has ended, or nil
+	next          boundCall     // the call that writes the header that these read
 	separate      [][]boundCall // for each launch, the calls that compute only it
 
-	// An arena is bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a];
+	// Arena a has bytes[a] bytes for each chain. Chain c's copy begins at memory[a] + c*stride[a];
 	// the stride of the arena that all chains share is 0.
 	bytes  [arenas]int
 	memory [arenas]address
@@ -52,17 +52,18 @@ type boundCall struct {
 // the run's only synchronization.
 //
 // A session reads its metrics from all chains after each run. Reading them one by one costs a
-// synchronization each. So once the same bytes have been read from chain 0, 1, ... to the last,
-// each run also copies them to pinned memory, where the next reads find them. A run after which
-// nothing was read ends that.
+// synchronization each. So once the same bytes have been read from chain 0, 1, and so on to the
+// last, each run also copies them to pinned memory, from which the next reads take them. The copies
+// end after a run whose copy was not read.
 type readback struct {
 	memory unsafe.Pointer // pinned; chain c's bytes begin at c*bytes
 	source address        // of chain 0
 	bytes  int            // of each chain; 0 if nothing is read back
-	valid  bool           // whether memory has what the GPU has
+	valid  bool           // whether memory has the GPU's present bytes
 	used   bool           // whether memory was read since the last run
 
-	// The reads that may become a readback: of candidateBytes at candidate in chain 0, and so on.
+	// The series of reads that may become a readback: candidateBytes from each chain, beginning
+	// with chain 0's at the address candidate.
 	candidate      address
 	candidateBytes int
 	nextChain      int // the chain whose read would continue the series, or -1
@@ -90,8 +91,8 @@ func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*shard, err
 }
 
 // plan plans the workload for the shard's chains, finds the kernels of all calls, and sets the
-// sizes of the arenas. Planning for a shard's own number of chains may choose other kernels than
-// for all of them, and gives the same bits.
+// sizes of the arenas. A plan for the shard's number of chains may choose other kernels than a plan
+// for all chains, but gives the same bits.
 func (p *shard) plan(w tensor.Workload, precision Precision) error {
 	planned, err := plan.New(w, p.target(precision, p.chains))
 	if err != nil {
@@ -152,9 +153,9 @@ func unbound(calls []boundCall) (all []plan.Call) {
 	return all
 }
 
-// steps returns the calls of a number of steps in a row, in a sequence in which they may be made.
-// Those of the second step on that may be made ahead do not read the header that the step before
-// increments (plan.Ahead).
+// steps returns the calls of n consecutive steps, in an order that is valid. From the second step
+// on, the calls that may run ahead read a copy of the header instead of the header that the
+// preceding step increments (plan.Ahead).
 func (p *shard) steps(n int) (all []boundCall) {
 	if p.ahead == nil || p.sequential {
 		return slices.Repeat(p.step, n)
@@ -184,8 +185,8 @@ func (p *shard) checkBounds() error {
 	return nil
 }
 
-// allocate allocates zeroed memory for the arenas, one copy of those that chains do not share for
-// each chain, and for the snapshot.
+// allocate allocates zeroed memory for the arenas and the snapshot. Arenas that chains do not share
+// have a copy for each chain.
 func (p *shard) allocate() error {
 	for arena := range arenas {
 		copies := uint64(1)

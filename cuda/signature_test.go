@@ -18,15 +18,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// launched are the names of launches in the sources of ops, optimizers and samplers, and words that
+// launched has the names of launches in the sources of ops, optimizers and samplers, and words that
 // make up such names.
 type launched struct {
-	whole   map[string]bool // literals that are the name in a call of Emit or plan.Call
-	strides map[string]bool // those whose grid is tensor.Threads
+	whole   map[string]bool // literals that are the name in a call of Emit or Call
+	strides map[string]bool // those whose grid is made by tensor.Threads, Vec4 or Warps
 	words   map[string]bool // all literals
 }
 
-// readLaunched reads these sources. On a machine without them the test is skipped.
+// readLaunched reads these sources. It skips the test on a machine without them.
 func readLaunched(t *testing.T) launched {
 	t.Helper()
 	if _, err := os.Stat("../cuda/kernels"); errors.Is(err, os.ErrNotExist) {
@@ -93,7 +93,7 @@ func literal(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// made reports whether a name is made of one, two or three words.
+// made reports whether a name is made of at most words of l.words.
 func (l launched) made(name string, words int) bool {
 	if l.words[name] {
 		return true
@@ -106,19 +106,19 @@ func (l launched) made(name string, words int) bool {
 	return false
 }
 
-// verbs are the places in a format where a value is inserted.
+// verbs matches the places in a format where a value is inserted.
 var verbs = regexp.MustCompile(`%[a-z]`)
 
-// strides are sizes in the middle of a name: a filter's, and its stride.
+// strides matches the sizes in the middle of a name: a filter's size, and its stride.
 var strides = regexp.MustCompile(`_\d+x\d+_stride\d+_`)
 
-// ofIntegers are kernels that only have to do with integers. Their names end in no type.
+// ofIntegers lists kernels that process only integers. Their names do not end in a type.
 var ofIntegers = map[string]bool{"gather_examples": true, "next_header": true}
 
 var suffixes = regexp.MustCompile(`(_\d+(x\d+){0,2})?_(f32|f64|fp32|tf32|bf16)$`)
 
-// Every launch's name has a kernel, and every kernel a launch, as far as names show. Loading a
-// workload checks the rest (checkSignature).
+// TestKernelsAndLaunches: every launch has a kernel, and every kernel a launch, as far as names
+// show. Loading a workload checks the rest (checkSignature).
 func TestKernelsAndLaunches(t *testing.T) {
 	all, err := kernels.Files()
 	if err != nil {
@@ -193,7 +193,7 @@ func TestStartable(t *testing.T) {
 	}
 }
 
-// TestStridingKernelsTakeTheirBlocks: a kernel whose launch asks for threads is started with blocks
+// TestStridingKernelsTakeTheirBlocks: a kernel whose grid is a number of threads must take blocks
 // of plan.GridStrideThreads.
 func TestStridingKernelsTakeTheirBlocks(t *testing.T) {
 	all, err := ptxFiles()

@@ -7,7 +7,7 @@ import (
 
 var _ tensor.Sizer = (*device)(nil)
 
-// Size implements tensor.Sizer. With several GPUs it is what all of them take together.
+// Size implements tensor.Sizer. With several GPUs it returns the sum over all of them.
 func (d *device) Size(w tensor.Workload) (tensor.Footprint, error) {
 	total := uint64(0)
 	n := min(len(d.gpus), w.Chains)

@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Size is what Load takes of the GPUs, apart from the unit of the driver's allocations.
+// TestSize: Size returns the memory that Load allocates, except for the driver's rounding of
+// allocations.
 func TestSize(t *testing.T) {
 	for _, gpus := range [][]int{{0}, {0, 1}} {
 		for _, keeps := range []bool{false, true} {

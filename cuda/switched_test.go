@@ -15,7 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fewMultiprocessors is cudatest.GPU for tests that look at a plan's kernels.
+// fewMultiprocessors is like cudatest.GPU, for tests that look at a plan's kernels: they plan for 4
+// multiprocessors.
 func fewMultiprocessors(t *testing.T, o cuda.Options) tensor.Device {
 	t.Helper()
 	device := cudatest.GPU(t, o)
@@ -23,7 +24,7 @@ func fewMultiprocessors(t *testing.T, o cuda.Options) tensor.Device {
 	return device
 }
 
-// onlyEmulated skips a test of the emulated driver where the tests of real GPUs run: there may be
+// onlyEmulated skips a test of the emulated driver if tests run on a real GPU: the machine may have
 // no compiler to build it.
 func onlyEmulated(t *testing.T) {
 	t.Helper()
@@ -32,7 +33,7 @@ func onlyEmulated(t *testing.T) {
 	}
 }
 
-// needs skips a test of kernels that the environment leaves out by one of these variables.
+// needs skips a test of kernels that one of these variables leaves out.
 func needs(t *testing.T, variables ...string) {
 	t.Helper()
 	for _, v := range variables {
@@ -42,8 +43,8 @@ func needs(t *testing.T, variables ...string) {
 	}
 }
 
-// switchTo sets a variable that leaves features out. Where the environment has set it before, the
-// test is skipped: what was left out may be at fault.
+// switchTo sets a variable that leaves features out. It skips the test if the environment has set
+// the variable already: the feature that was left out may be at fault.
 func switchTo(t *testing.T, variable, value string) {
 	t.Helper()
 	if set := os.Getenv(variable); set != "" {
@@ -52,8 +53,8 @@ func switchTo(t *testing.T, variable, value string) {
 	t.Setenv(variable, value)
 }
 
-// TestSwitchedKernels leaves features out by their variables: a step has none of their kernels, and
-// its results are the host's to the bit, of numbers whose sums are exact.
+// TestSwitchedKernels leaves features out by their variables. A step must have none of their
+// kernels, and the host's results to the bit, on numbers whose sums are exact.
 func TestSwitchedKernels(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	host := tensor.NewHost(1)
@@ -102,7 +103,7 @@ func TestSwitchedKernels(t *testing.T) {
 }
 
 // TestOlderCapabilities compares products and convolutions, whose kernels depend on the GPU, with
-// the host's where the device assumes an older GPU's compute capability.
+// the host's, on a device that assumes an older GPU's compute capability.
 func TestOlderCapabilities(t *testing.T) {
 	testenv.NeedsAll(t, "products and convolutions for two capabilities")
 	for _, limit := range []string{"70", "80"} {

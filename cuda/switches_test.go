@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// TestSwitches: each variable has its default and its values; another one is an error of Open and
-// of Predict that lists them.
+// TestSwitches: each variable has a default and a list of values. With any other value, Open and
+// Predict return an error that lists them.
 func TestSwitches(t *testing.T) {
 	noSwitches(t)
 	all := features{graphs: "on", reordering: true, wgmma: true, pdl: true, packing: true, windows: true, pixels: true, rounding: true, ahead: true}
@@ -53,7 +53,7 @@ func TestSwitches(t *testing.T) {
 }
 
 // TestCapabilityIsLimited: a device assumes at most the capability of the variable, and its name
-// says so; what the driver reports stays.
+// shows that. The capability that the driver reports does not change.
 func TestCapabilityIsLimited(t *testing.T) {
 	noSwitches(t)
 	for _, c := range []struct {
@@ -95,8 +95,8 @@ func TestCapabilityIsLimited(t *testing.T) {
 	}
 }
 
-// TestWithoutGraphs: the same calls in the same order, without CUDA graphs, to the same bits; "off"
-// waits as often as graphs do, "slow" after each launch.
+// TestWithoutGraphs: without CUDA graphs, the results have the same bits. "off" waits as often as
+// graphs do, "slow" after each launch.
 func TestWithoutGraphs(t *testing.T) {
 	noSwitches(t)
 	want, waits := [][]byte(nil), map[string]int{}

@@ -18,7 +18,7 @@ import (
 
 // TestThinProducts compares each thin kernel with the naive loops, on random numbers and on small
 // integers, whose sums are exact: edges, one turn and several, depths of one part and of many, few
-// rows and few columns, both orientations of either operand, with a bias, a ReLU, a mask. As these
+// rows and few columns, both orientations of either operand, a bias, a ReLU, a mask. As these
 // kernels multiply in float32, bf16 needs no more tolerance than fp32.
 func TestThinProducts(t *testing.T) {
 	kinds, sizes := plan.ThinTiles()
@@ -50,8 +50,8 @@ func TestThinProducts(t *testing.T) {
 	}
 }
 
-// thinCases are products that a kind of thin kernels can compute, of few rows, columns or
-// depths.
+// thinCases returns products with few rows, columns or depths that a kind of thin kernels can
+// compute.
 func thinCases(kind string, few int) []optest.Case {
 	switch kind {
 	case "dots": // the longer side along the depth
@@ -87,7 +87,7 @@ func thinCases(kind string, few int) []optest.Case {
 	}
 }
 
-// withReLU is a linear layer's product with a bias and a ReLU.
+// withReLU returns the case of a linear layer's product with a bias and a ReLU.
 func withReLU(name string, m, k, n int) optest.Case {
 	c := product(name, m, k, n, op.MatMul{TransposeB: true})
 	build, naive := c.Build, c.Naive
@@ -102,8 +102,8 @@ func withReLU(name string, m, k, n int) optest.Case {
 	return c
 }
 
-// TestThinBits: how many rows a warp has at once, how many columns a thread, and in how many turns,
-// may follow the number of chains, as the sums are the same to the bit.
+// TestThinBits: the number of rows of a warp, of columns of a thread, and of turns may depend on
+// the number of chains, because they do not change the bits of the sums.
 func TestThinBits(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
 	kinds, sizes := plan.ThinTiles()

@@ -27,17 +27,17 @@ const (
 )
 
 // TimeCalls measures each call of a step, as a diagnostic. A call is timed in the form that a run
-// uses, with packed copies, pooling in epilogues and fused updates. Its time is that of a CUDA
-// graph of repetitions of the call, one after the other, divided by repetitions. It includes the
-// launch, and consecutive repetitions overlap as dependent calls of a run do.
+// uses, with packed copies, pooling in epilogues and fused updates. Its time is the time of a CUDA
+// graph that repeats the call, one after the other, divided by repetitions. It includes the launch,
+// and consecutive repetitions overlap as dependent calls of a run do.
 //
-// The times are predicted by the model m.
+// The predicted times come from the model m.
 //
 // TimeCalls goes through a step, and measures each call on the data that the calls before it made,
-// so Run some steps first. Afterwards the chains are where one more step would leave them, unless
-// the workload has no Keeps: its updates have then been made many times. With several GPUs only the
-// first one is measured. If TimeCalls returns an error, it also returns the times measured before
-// it.
+// so Run some steps first. Afterwards the chains are in the state that one more step would produce,
+// unless the workload has no Keeps: its updates have then been applied many times. With several
+// GPUs only the first one is measured. If TimeCalls returns an error, it also returns the times
+// measured before it.
 func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 	if r.closed {
 		return nil, errors.New("cuda: TimeCalls after Close")

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestTimeCalls measures the calls of a step. Afterwards the chains are where one more step leaves
-// them.
+// TestTimeCalls measures the calls of a step. Afterwards the chains are in the state that one more
+// step would produce.
 func TestTimeCalls(t *testing.T) {
 	device := &catching{Device: cudatest.GPU(t, cuda.Options{})}
 	program := network(t, "mlp-10", "sgld", 40, 4)
@@ -69,7 +69,7 @@ func checkCallTimes(t *testing.T, runner tensor.Runner) {
 	}
 }
 
-// TestOrderVariable: OrderVariable has the calls of a CUDA graph follow one another.
+// TestOrderVariable: "off" makes each call of a CUDA graph follow the one before it.
 func TestOrderVariable(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "on": false, "off": true} {
 		t.Run(value, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The toy is a small workload with all that a training step has: data for all chains, a parameter
+// The toy is a small workload with all parts of a training step: data for all chains, a parameter
 // and a header for each, and scratch memory.
 //
 //	y = factor[i] * x[i] * 3/2        scratch
@@ -60,8 +60,8 @@ func newToy(chains int) *toy {
 		l := &t.Launches[i]
 		l.Calls = []tensor.Call{{Kernel: l.Kernel, Grid: tensor.Block(warpSize), Arguments: l.Arguments}}
 	}
-	// The sum takes two kernels on the GPU, as a product cut along its depth does: the first
-	// copies.
+	// The sum takes two kernels on the GPU, like a product that is cut along its depth. The first
+	// one copies.
 	add := &t.Launches[1].Calls
 	*add = []tensor.Call{
 		{Kernel: "toy_copy_f32", Grid: tensor.Block(warpSize), Arguments: []tensor.Argument{tensor.Out(workspace), tensor.In(t.y), n}},
@@ -130,7 +130,7 @@ func mustOpenFake(t *testing.T, d *fakeDriver, o Options) *device {
 	return device
 }
 
-// fill writes a toy's inputs, of chains that have the numbers from first on.
+// fill writes a toy's inputs, for chains that are numbered from first on.
 func (t *toy) fill(r tensor.Runner, first int) error {
 	values := make([]float32, toyElements)
 	for i := range values {
@@ -153,7 +153,7 @@ func (t *toy) fill(r tensor.Runner, first int) error {
 	return nil
 }
 
-// state is the whole state of a toy's chains.
+// state returns the whole state of a toy's chains.
 func (t *toy) state(r tensor.Runner) ([][]byte, error) {
 	whole := tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, t.Bytes[tensor.Chain])
 	whole.Offset = 0
@@ -167,7 +167,7 @@ func (t *toy) state(r tensor.Runner) ([][]byte, error) {
 	return all, nil
 }
 
-// train is a short training: load, write, run, a detour, read, run, read, close.
+// train runs a short training: load, write, run, a detour that Return undoes, run, read, close.
 func (t *toy) train(device tensor.Device, first, steps int) (states [][]byte, err error) {
 	r, err := device.Load(t.Workload)
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 )
 
 // TestConformance compares the device's results with the host's, op by op. Without a GPU, the large
-// rows are left to continuous integration: they take a minute. With a limit of the compute
-// capability only the ops run whose kernels differ by capability, products and convolutions; all
-// others have one PTX file for every GPU.
+// cases, which take a minute, run only in continuous integration. If the compute capability is
+// limited, only products and convolutions run, whose kernels depend on it; the kernels of all other
+// ops are the same on every GPU.
 func TestConformance(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	switch {
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// hasProduct reports whether a row of the suite may call a kernel of products.
+// hasProduct reports whether a case of the suite may call a kernel of products.
 func hasProduct(c optest.Case) bool {
 	if c.Op == nil {
 		return true // a graph
@@ -70,13 +70,13 @@ func attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node) error {
 	return langevin.Attach(b, s, posterior, loss, []float64{posterior.StepSize(0.01)}, []float64{1})
 }
 
-// lenet is a program that trains lenet-small.
+// lenet returns a program that trains lenet-small.
 func lenet(t testing.TB, rule string) *graph.Program {
 	t.Helper()
 	return network(t, "lenet-small", rule, trainImages, trainBatch)
 }
 
-// network is a program that trains a network on MNIST's shapes by one of the trainings.
+// network returns a program that trains a network on MNIST's shapes by one of the trainings.
 func network(t testing.TB, name, rule string, images, batch int) *graph.Program {
 	t.Helper()
 	layer, err := layers.New(name, 10)
@@ -97,10 +97,10 @@ func network(t testing.TB, name, rule string, images, batch int) *graph.Program 
 	return program
 }
 
-// result is a chain's result: its losses, and all parameters.
+// result has a chain's losses and all its parameters.
 type result struct{ losses, parameters []float64 }
 
-// train makes steps, in runs of together steps, and returns the chains' results.
+// train runs trainSteps steps, in runs of together steps, and returns the chains' results.
 func train(program *graph.Program, device tensor.Device, first, chains, together int) (results []result, err error) {
 	session, err := program.Load(device, graph.LoadOptions{Seed: 3, FirstChain: first, Chains: chains})
 	if err != nil {
@@ -159,8 +159,8 @@ func sameResults(got, want result) error {
 }
 
 // TestTrainingIsTheHosts trains a network by three rules, one chain and three, on one GPU and two.
-// A chain must equal the host's to rounding, and have the same bits on its own, next to others, and
-// step by step.
+// A chain must equal the host's up to rounding, and have the same bits on its own, next to other
+// chains, and step by step.
 func TestTrainingIsTheHosts(t *testing.T) {
 	host := tensor.NewHost(0)
 	defer host.Close()
@@ -219,8 +219,8 @@ func TestTrainingOnTwoGPUs(t *testing.T) {
 	}
 }
 
-// TestNotFiniteIsExplained makes a network's loss infinite: the session must name the launch, as it
-// does on the host.
+// TestNotFiniteIsExplained makes a metric infinite. The session must name the launch, as it does on
+// the host.
 func TestNotFiniteIsExplained(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	x := b.State("x", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = 100 }, 1)

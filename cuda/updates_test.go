@@ -40,11 +40,11 @@ func quadratics(b *graph.Builder, sizes ...int) *graph.Node {
 	return loss
 }
 
-// update is a rule whose parameters and states are compared after some steps.
+// update is a rule whose parameters and metrics are compared after some steps.
 type update struct {
 	name   string
 	attach func(b *graph.Builder)
-	// close is how far float32s may be apart, relative to 1: 0 if a step is only sums, products,
+	// close is the tolerance of float32, absolute and relative: 0 if a step is only sums, products,
 	// quotients and roots of float32s.
 	close float64
 	// zero ends the names of states, one for each parameter, that are set to 0 before the first
@@ -95,7 +95,7 @@ func updates() []update {
 		if err != nil {
 			panic(err) // of the table itself
 		}
-		// KSGLD wants layers.
+		// KSGLD needs layers.
 		if s, ok := method.(langevin.Sampler); ok && name != "ksgld" {
 			all = append(all, sampler("customary "+name, langevin.FrozenAt(s, 2), langevin.Gaussian(1), 1, 1e-5))
 		}
@@ -128,8 +128,8 @@ func samplerOf(target func(b *graph.Builder) *graph.Node, name string, s langevi
 	}, tolerance, ""}
 }
 
-// TestUpdatesAreTheHosts makes steps on both devices: parameters and states have the same bits,
-// metrics are the same to rounding.
+// TestUpdatesAreTheHosts runs steps on both devices. Parameters must be equal within an update's
+// tolerance, which is 0 for many, and metrics up to rounding.
 func TestUpdatesAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)
@@ -137,8 +137,8 @@ func TestUpdatesAreTheHosts(t *testing.T) {
 	compareAll(t, updates(), device, host)
 }
 
-// TestUpdatesOfManyTiles: where a parameter has many tiles a block has several of them, and the
-// last blocks fewer.
+// TestUpdatesOfManyTiles: if a parameter has many tiles, a block has several of them, and the last
+// block has fewer.
 func TestUpdatesOfManyTiles(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)
@@ -154,7 +154,8 @@ func TestUpdatesOfManyTiles(t *testing.T) {
 	}
 }
 
-// joinedOnce is a device that remembers the rows of the updates of what it loads.
+// joinedOnce is a device that remembers the numbers of rows of the updates in the last workload
+// that it loaded.
 type joinedOnce struct {
 	tensor.Device
 	rows []int
@@ -168,7 +169,8 @@ func (d *joinedOnce) Load(s tensor.Workload) (tensor.Runner, error) {
 	return r, err
 }
 
-// TestUpdatesOfManyParameters: more parameters than one launch updates, of a block and of several.
+// TestUpdatesOfManyParameters updates more parameters than one call can, of one block and of
+// several.
 func TestUpdatesOfManyParameters(t *testing.T) {
 	gpu := cudatest.GPU(t, cuda.Options{})
 	cuda.PlanFor(gpu, 132) // on which the work of these updates is much less than a launch
@@ -225,7 +227,7 @@ func compareUpdates[T float32 | float64](t *testing.T, u update, device, host te
 	}
 }
 
-// outcome is what steps leave: the parameters of all chains, and the metrics of all steps.
+// outcome has the parameters of all chains after some steps, and the metrics of all steps.
 type outcome[T float32 | float64] struct {
 	parameters [][]T
 	metrics    []float64

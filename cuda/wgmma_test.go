@@ -28,7 +28,7 @@ var groupedCases = []packedCase{
 		padding: op.Square(1), dilation: op.Square(1), pooled: true, first: true},
 }
 
-// wgmmaGPU is a GPU that has wgmma; without one the test is skipped.
+// wgmmaGPU opens a GPU that has wgmma, or skips the test.
 func wgmmaGPU(t *testing.T) tensor.Device {
 	t.Helper()
 	needs(t, cuda.WGMMAVariable, cuda.PackedVariable)
@@ -48,8 +48,9 @@ func hasWGMMA(device tensor.Device) bool {
 	return strings.Contains(device.Name(), "compute capability 9.0,")
 }
 
-// TestGroupedConvolutions compares convolutions by wgmma with the host's, of numbers whose sums are
-// exact, to the bit; of others with those by mma.sync, on the emulated GPU to the bit, too.
+// TestGroupedConvolutions compares convolutions by wgmma with the host's, to the bit, on numbers
+// whose sums are exact. On other numbers it compares them with convolutions by mma.sync, on the
+// emulated GPU also to the bit.
 func TestGroupedConvolutions(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
@@ -57,7 +58,7 @@ func TestGroupedConvolutions(t *testing.T) {
 	defer host.Close()
 	within := 0.0
 	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
-		within = 2e-5 // NVIDIA does not say in which order products are added up
+		within = 2e-5 // NVIDIA does not document in which order products are added up
 	}
 	cases := slices.DeleteFunc(slices.Concat(packedCases, groupedCases), func(c packedCase) bool {
 		return c.stride != op.Square(1) // TestGroupsAreChosen
@@ -105,7 +106,7 @@ func TestGroupedConvolutions(t *testing.T) {
 	}
 }
 
-// apartFromBias divides results into the gradients by the biases, and the others.
+// apartFromBias divides results into the biases' gradients and the rest.
 func (c packedCase) apartFromBias(results [][]float64) (rest, bias [][]float64) {
 	begin := c.batch*c.channels*c.height*c.width + c.filters*c.channels*c.taps[0]*c.taps[1]
 	for _, chain := range results {
@@ -115,8 +116,7 @@ func (c packedCase) apartFromBias(results [][]float64) (rest, bias [][]float64) 
 	return rest, bias
 }
 
-// TestWithoutWgmma switches wgmma off: what is computed then is what is computed with it, up to the
-// order of sums, by mma.sync.
+// TestWithoutWgmma switches wgmma off. mma.sync must give the same results up to the order of sums.
 func TestWithoutWgmma(t *testing.T) {
 	needs(t, cuda.PackedVariable)
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }

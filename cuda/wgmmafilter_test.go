@@ -15,7 +15,7 @@ import (
 
 const wgmmaFilterKernel = "conv2d_nhwc_group_filter_bf16"
 
-// filterCases are convolutions whose filters' gradients can go by wgmma.
+// filterCases are convolutions whose filters' gradients wgmma can compute.
 var filterCases = []packedCase{
 	{name: "pooled", batch: 3, channels: 12, height: 10, width: 14, filters: 33, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1), pooled: true},
@@ -31,9 +31,9 @@ var filterCases = []packedCase{
 		padding: [2]int{0, 2}, dilation: op.Square(1)},
 }
 
-// TestGroupedFilters compares gradients of filters by wgmma with the host's, of numbers whose sums
-// are exact, to the bit; of others with those by mma.sync, up to the order of sums. They are the
-// same for any number of chains, and if launches run on their own.
+// TestGroupedFilters compares gradients of filters by wgmma with the host's, to the bit, on numbers
+// whose sums are exact. On other numbers it compares them with those by mma.sync, up to the order
+// of sums. They must be the same for any number of chains, and if launches run on their own.
 func TestGroupedFilters(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }

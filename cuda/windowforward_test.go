@@ -11,10 +11,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestCopiesOfMaxima: a convolution of few channels that pools makes the packed copy that the next
-// one reads, with its border, to the bits of that which a kernel of its own makes when launches run
-// on their own, and of the host: the numbers and sums are exact. Maxima that are read as the copy
-// only are not written in a step.
+// TestCopiesOfMaxima: a pooled convolution of few channels writes the packed copy that the next
+// convolution reads, with its border. The results have the same bits as on the host, where numbers
+// and sums are exact, and as if launches run on their own, where a separate kernel makes the copy.
+// If only the copy is read, a step does not write the maxima.
 func TestCopiesOfMaxima(t *testing.T) {
 	needs(t, cuda.WindowsVariable, cuda.PackedVariable)
 	host := tensor.NewHost(1)
@@ -24,8 +24,8 @@ func TestCopiesOfMaxima(t *testing.T) {
 		precision       cuda.Precision
 		filters, chains int
 		padding         [2]int
-		after           bool // the ReLU
-		groups          bool // the next one goes by wgmma, whose copies lie in chunks
+		after           bool // the ReLU comes after the pooling
+		groups          bool // the next convolution uses wgmma, whose copies are in chunks
 	}{
 		{"half a line", cuda.BF16, 20, 2, [2]int{1, 1}, false, false},
 		{"two blocks", cuda.BF16, 70, 1, [2]int{2, 0}, true, false},

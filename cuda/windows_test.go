@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// windowsCase is a convolution behind which windows are pooled, and what a step's kernels must and
-// must not be.
+// windowsCase is a convolution followed by pooling, with kernels that a step must and must not
+// have.
 type windowsCase struct {
 	name                                    string
 	dtype                                   tensor.DType
@@ -23,9 +23,9 @@ type windowsCase struct {
 	chains                                  int
 	precision                               cuda.Precision
 	block                                   int    // taps
-	read                                    string // how the unpooled gradient is read, if it is
+	read                                    string // how the unpooled gradient is read; "" if it is not
 	positive                                bool   // a ReLU before
-	bias                                    bool   // only its gradient is wanted
+	bias                                    bool   // only the bias's gradient is computed
 	withKernels, withoutKernels             []string
 }
 
@@ -86,9 +86,9 @@ var windowsCases = []windowsCase{
 		withKernels: []string{"nhwc_pack_windows_bf16", "sum_rows_f32"}, withoutKernels: []string{"max_places_relu_bwd_f32", "bias_bwd"}},
 }
 
-// TestWindows compares the gradients of convolutions that pool, of numbers whose sums are exact,
-// with those of launches on their own, which read the unpooled gradient, and with the host's:
-// all bits must be the same.
+// TestWindows compares the gradients of pooled convolutions, on numbers whose sums are exact, with
+// the host's and with those of launches on their own, which read the unpooled gradient. All bits
+// must be the same.
 func TestWindows(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
@@ -122,7 +122,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// results are the outputs of two steps, and of one whose launches run on their own.
+// results returns the outputs after two steps, and after one more step whose launches run on their
+// own.
 func (c windowsCase) results(t *testing.T, program *graph.Program, sizes map[string]int, device tensor.Device) (steps, own [][]float64) {
 	t.Helper()
 	session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: c.chains})
@@ -147,8 +148,8 @@ func (c windowsCase) results(t *testing.T, program *graph.Program, sizes map[str
 	return steps, own
 }
 
-// program outputs the gradients of a weighted sum of the windows' maxima by filter and bias, and,
-// if that is read, the unpooled gradient.
+// program outputs the gradients of a weighted sum of the windows' maxima with respect to filter and
+// bias and, if c.read is set, the unpooled gradient.
 func (c windowsCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	t.Helper()
 	b, sizes := graph.New(c.dtype), map[string]int{}
@@ -170,7 +171,7 @@ func (c windowsCase) program(t *testing.T) (*graph.Program, map[string]int) {
 		y = b.Apply(op.ReLU{}, y)
 	}
 	z := b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, y)
-	output("z", b.Apply(op.Add{}, z, z)) // an output of its own would not be pooled in scratch memory
+	output("z", b.Apply(op.Add{}, z, z)) // if z were an output itself, it would not be pooled in scratch memory
 	loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, z, state("weights", 4, graph.ShapeOf(z)...)))
 	wanted := []*graph.Node{w, bias}
 	if c.block == 0 {

@@ -14,7 +14,7 @@ type arrayPart struct {
 	labels                  []int32  // nil if there are none
 	groups                  []string // nil if there are none
 	ids                     []string // nil if they are not kept, or there are none
-	idName                  string   // the name of their column
+	idName                  string   // name of the column of the ids
 }
 
 // count returns the number of images.
@@ -37,8 +37,8 @@ func (p *arrayPart) dataset(path string, hashes map[string]string) *Dataset {
 	return d
 }
 
-// squareOf returns the channels and the side of a square image, grey or in colour, and whether a
-// number of values can be one.
+// squareOf returns the channels and the side of a square image, grey or in colour, that has the
+// given number of values. fits is false if there is no such image.
 func squareOf(values int) (channels, side int, fits bool) {
 	if values%3 == 0 && isSquare(values/3) {
 		return 3, int(math.Round(math.Sqrt(float64(values / 3)))), true

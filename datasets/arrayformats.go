@@ -8,9 +8,9 @@ import (
 // arrayFormat is a row of the table of formats of arrays that Open and ReadImages read.
 type arrayFormat struct {
 	description string                 // for errors
-	recognise   func(path string) bool // path is there
-	// read leaves the shape, classes and splits of the options to arraySet.splits and finish, or to
-	// appendImages.
+	recognise   func(path string) bool // must exist
+	// read ignores the shape, classes and splits of the options: arraySet.splits and finish apply
+	// them, or appendImages.
 	read func(path string, options Options) (arraySet, error)
 }
 

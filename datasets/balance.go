@@ -59,7 +59,8 @@ func (c ClassCounts) Remarks() []string {
 	return remarks
 }
 
-// list returns the classes whose counts are as wanted, with the counts unless they are 0.
+// list returns the names of the classes whose counts satisfy wanted, each with its count unless
+// that is 0.
 func (c ClassCounts) list(counts []int, wanted func(int) bool) (names []string) {
 	for class, n := range counts {
 		switch {

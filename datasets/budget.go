@@ -58,14 +58,14 @@ func (r *imageReader) shrink() {
 	}
 }
 
-// Decoders of all workers together may take a part of what is available, and files another, so that
-// the data themselves and garbage have room. Without a known limit it is unknownBudget each, and
-// at least minBudget.
+// The decoders of all workers together may take 1/budgetParts of the available memory, and the
+// contents of files as much again. The rest is for the data themselves and garbage. Without a
+// known limit each budget is unknownBudget; otherwise it is at least minBudget.
 const (
 	budgetParts   = 3
 	unknownBudget = 4 << 30
 	minBudget     = 2 * memory.Negligible
-	// overhead is what a worker keeps: buffers of a decoder.
+	// overhead is the memory that each worker keeps, for the buffers of a decoder.
 	overhead = 1 << 20
 )
 
@@ -76,7 +76,7 @@ type budget struct {
 	files, pixels *semaphore.Weighted
 }
 
-// newBudget returns the budget when some bytes are about to be used for decoded images.
+// newBudget returns the budget for a program that is about to allocate decoded bytes for images.
 func newBudget(decoded int) *budget {
 	limit := memory.Available()
 	if limit.Known() {
@@ -87,7 +87,8 @@ func newBudget(decoded int) *budget {
 	return &budget{limit, semaphore.NewWeighted(limit.Bytes), semaphore.NewWeighted(limit.Bytes)}
 }
 
-// acquire waits for bytes of a semaphore; more than its limit are a MemoryError.
+// acquire waits until bytes of a semaphore are free. If bytes exceed its limit, it returns a
+// MemoryError.
 func (b *budget) acquire(ctx context.Context, s *semaphore.Weighted, task string, bytes int64) error {
 	if bytes > b.limit.Bytes {
 		return errors.WithStack(&MemoryError{

@@ -26,7 +26,7 @@ const (
 type cifarForm struct {
 	train, test []string
 	names       string // the file with the class names
-	labels      int    // bytes before each image, the last of which is the label; 0 for pickled files
+	labels      int    // bytes before each image, the last of them its label; 0 for pickled files
 	labelKey    string // key of the pickled labels
 	namesKey    string // key of the pickled names
 }

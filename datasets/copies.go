@@ -22,10 +22,10 @@ func (p place) String() string {
 	return fmt.Sprintf("image %d of %s", p.index, p.split)
 }
 
-// copies finds the images that have the same pixels: each group has at least two, in the order of
-// the splits.
+// copies returns groups of images that have the same pixels, each of at least two images in the
+// order of the splits.
 func copies(splits *Splits) [][]place {
-	seed := maphash.MakeSeed() // the result does not depend on it
+	seed := maphash.MakeSeed() // the result does not depend on the seed
 	first, groupOf := map[uint64]place{}, map[uint64]int{}
 	var groups [][]place
 	for split, d := range splits.all() {

@@ -19,8 +19,8 @@ func isCSV(path string) bool {
 	return found && !isDir(path)
 }
 
-// csvFiles returns a directory's CSV files of pixels by Split, "" for none: train.csv,
-// fashion-mnist_train.csv and the like.
+// csvFiles returns a directory's CSV files of pixels by Split, such as train.csv or
+// fashion-mnist_train.csv. The path of a split without a file is "".
 func csvFiles(dir string) (paths [3]string, err error) {
 	entries, err := readDir(dir, "")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// csvStem returns a file's name in lower case without .csv or .csv.gz, and whether it had one.
+// csvStem returns a file's name in lower case without .csv or .csv.gz, and whether it ended in
+// one.
 func csvStem(path string) (string, bool) {
 	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
 	return strings.CutSuffix(name, ".csv")

@@ -21,12 +21,12 @@ const (
 	csvMaxColumns = 1 << 21
 )
 
-// csvKeptHeadings is how many names of columns are kept as they are written: columns of identifiers
-// come first.
+// csvKeptHeadings is the number of columns, from the first, whose headings are kept as they are
+// written. It only has to include a column of identifiers, which comes first.
 const csvKeptHeadings = 16
 
-// csvMinUnlabelled is the smallest number of pixels of images without a label: other tables of
-// numbers may have a few columns.
+// csvMinUnlabelled is the smallest number of pixels of an image without a label. A table with
+// fewer columns may have any numbers.
 const csvMinUnlabelled = 4 * 4
 
 // csvColumns are the columns of a file of pixels.
@@ -36,11 +36,11 @@ type csvColumns struct {
 	headed   bool     // a header names the columns
 	label    int      // -1 for none
 	skip     int      // the column that numbers the images, -1 for none
-	skipped  string   // its quoted name
-	heading  string   // its name as it is written
+	skipped  string   // the quoted name of the column skip
+	heading  string   // the name of the column skip as it is written
 	group    int      // the column of the images' groups, -1 for none
 	others   []int    // columns that are not read, see Options.OtherColumns
-	pixels   int      // the number of the remaining columns
+	pixels   int      // number of the remaining columns
 }
 
 // csvReader reads lines with a label and pixels.
@@ -51,11 +51,11 @@ type csvReader struct {
 	data            *bufio.Reader
 	end             byte   // of a line: '\n', or '\r' in files of the first Macintosh
 	number          int    // of the line, from 1
-	line            []byte // without its line end; valid until the next read
-	id              []byte // of the image, likewise
-	ofGroup         []byte // the group of the image, likewise
+	line            []byte // the line without its end; valid until the next read
+	id              []byte // the image's identifier; valid until the next read
+	ofGroup         []byte // the image's group; valid until the next read
 
-	want     shape   // of the images, if it is requested
+	want     shape   // shape of the images, if the options request one
 	floatMax float64 // see Options
 	comma    []byte
 }
@@ -64,9 +64,9 @@ func (r *csvReader) fail(format string, values ...any) error {
 	return errors.Errorf("datasets: %s: line %d: %s", r.path, r.number, fmt.Sprintf(format, values...))
 }
 
-// checkRoom returns an error if the values that were read so far are more than limit, and a
-// MemoryError if they do not fit into the available memory: they lie in a slice that grows, which
-// is copied from one of half its size.
+// checkRoom returns an error if more than limit values were read, and a MemoryError if values do
+// not fit into the available memory. They are in a slice that grows by being copied from one of
+// half its size.
 func (r *csvReader) checkRoom(values, limit int64, available memory.Limit) error {
 	if values > limit {
 		return r.fail("must have at most %d values in total, got more: divide it into several files, such as train.csv and test.csv", limit)
@@ -80,8 +80,8 @@ func (r *csvReader) checkRoom(values, limit int64, available memory.Limit) error
 	})
 }
 
-// shapeOf returns the shape of an image of some values, the requested one or a square's, and
-// whether it has one.
+// shapeOf returns the shape of an image of the given number of values: the requested one if it
+// has that size, or else a square. fits is false if there is neither.
 func (r *csvReader) shapeOf(values int) (of shape, fits bool) {
 	if values == r.want.size() {
 		return r.want, values > 0
@@ -177,7 +177,8 @@ func isNumber(field string) bool {
 // does.
 var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed: 0"}
 
-// header determines the columns by their names. odd is the first that is no number.
+// header determines the columns by their names. odd is the first column whose heading is not a
+// number.
 func (r *csvReader) header(odd int) error {
 	only := func(isIndex func(name string) bool) int {
 		at := slices.IndexFunc(r.names, isIndex)
@@ -247,15 +248,15 @@ func (r *csvReader) unlike() (names []string) {
 	return names
 }
 
-// mostlyPixels reports whether more than half of the columns, and those of an image, have a header
-// that names pixels.
+// mostlyPixels reports whether more than half of the columns have headings that name pixels, and
+// at least csvMinUnlabelled of them.
 func (r *csvReader) mostlyPixels() bool {
 	pixels := len(r.names) - len(r.unlike())
 	return r.headed && 2*pixels > len(r.names) && pixels >= csvMinUnlabelled
 }
 
-// described lists columns that are not named like pixels, for an error, and the columns next to
-// pixels that would be accepted.
+// described returns the end of an error message, with the columns that are not named like pixels,
+// and with those that are accepted next to pixels.
 func (r *csvReader) described(names []string) string {
 	if len(names) == 0 || len(names) > 8 {
 		return ""

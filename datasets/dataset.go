@@ -34,7 +34,7 @@ type Dataset struct {
 
 	// Mean and Std are the mean and standard deviation of pixel/255 in each channel of the training
 	// set, also in other splits. Without a fixed training set (notmnist, New, ReadImages) they are
-	// those of these images. Std of a constant channel is 1. A network's input is
+	// computed from this Dataset's images. Std of a constant channel is 1. A network's input is
 	// (pixel/255 - Mean[c])/Std[c], with Mean and Std of the data that it was trained on.
 	Mean, Std []float64
 
@@ -44,9 +44,9 @@ type Dataset struct {
 	Place string // directory of the files
 
 	// Skipped lists the image files that were skipped, each as "path: reason", because they could
-	// not be read or have no class. A part drawn from a set has the list of the whole set.
+	// not be read or have no class. A subset of a data set keeps the whole list.
 	Skipped []string
-	// Failed has the files of Skipped with their errors, in the result of ReadImages.
+	// Failed has the files of Skipped with their errors. Only ReadImages sets it.
 	Failed []ImageError
 
 	// Remarks are sentences about the data for the user, such as a count of images that are also in

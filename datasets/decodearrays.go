@@ -2,13 +2,13 @@ package datasets
 
 import "github.com/pkg/errors"
 
-// IsArrays reports whether a file with a name and content is for DecodeArrays: it begins like a
-// .npy, .npz or IDX file, or its name ends in .csv.
+// IsArrays reports whether DecodeArrays can decode a file with this name and content: the content
+// begins like a .npy, .npz or IDX file, or the name ends in .csv.
 func IsArrays(name string, content []byte) bool { return arrayReader(name, content) != nil }
 
 // DecodeArrays decodes the images of a file of arrays that is in memory, as ReadImages does. CSV
-// must not be compressed. It returns an error if the content is not for DecodeArrays or has more
-// than the limits.
+// must not be compressed. It returns an error if IsArrays is false, or if the content exceeds the
+// limits.
 func DecodeArrays(name string, content []byte, limits ArrayLimits, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err

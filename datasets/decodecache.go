@@ -89,7 +89,7 @@ func (t tree) key(options Options) [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// read returns the cached set, or nil if there is none, if it belongs to other files than the
+// read returns the cached set, or nil if there is none, if it was made from other files than the
 // present ones, or if it is damaged.
 func (c decodedCache) read() *decodedSet {
 	if c.path == "" {

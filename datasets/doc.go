@@ -53,16 +53,16 @@
 //
 // Names of classes are compared without surrounding space and in Unicode's normal form NFC, and
 // integers lose leading zeros: 00007 and 7 are the same class. Classes are ordered by number, then
-// by name. Hidden files are ignored, and so is what systems add, such as @eaDir, #recycle and
-// __MACOSX. What is neither a regular file nor a directory, such as a named pipe, counts as an
-// unreadable file.
+// by name. Hidden files are ignored, and so are the files that systems add, such as @eaDir,
+// #recycle and __MACOSX. Anything that is neither a regular file nor a directory, such as a named
+// pipe, counts as an unreadable file.
 //
-// Dataset.Remarks has what may be a mistake: how many files were left out, by extension; images
-// that the table does not name; CSV files that were not read; classes that differ only in upper and
-// lower case. For every format it has the number of images with the same pixels, or nearly so, in
-// two splits, and with the same pixels and two labels (Options.Duplicates drops or refuses them);
-// and if splits were drawn without groups, whether the names of files look like sequences of
-// frames.
+// Dataset.Remarks reports possible mistakes: how many files were left out, by extension; images
+// that the table does not name; CSV files that were not read; classes that differ only in upper
+// and lower case. For every format it has the number of images with the same pixels, or nearly
+// so, in two splits, and with the same pixels and two labels (Options.Duplicates drops or refuses
+// them); and if splits were drawn without groups, whether the names of files look like sequences
+// of frames.
 //
 // # Decoding
 //

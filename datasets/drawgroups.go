@@ -9,13 +9,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// imageGroup is a group of images, which are drawn together.
+// imageGroup is a group of images, which are drawn into a split together.
 type imageGroup struct {
 	name    string
-	key     uint64 // its place in the order of drawing
+	key     uint64 // groups are drawn in ascending order of the key
 	images  []int
 	classes []int32
-	counts  []int // of images of each of classes
+	counts  []int // number of images of each of classes
 	drawn   bool
 }
 
@@ -81,10 +81,10 @@ func (w *groupDraw) take(g *imageGroup) {
 	}
 }
 
-// exchange replaces each group that was drawn by the first of some others that brings the classes
-// closer to their targets.
+// exchange tries to replace each group that was drawn: the first of up to most other groups that
+// brings the classes closer to their targets takes its place.
 func (w *groupDraw) exchange(groups []*imageGroup) {
-	const most = 200 // tried for each
+	const most = 200 // groups tried for each one that was drawn
 	for _, g := range groups {
 		if !g.drawn {
 			continue

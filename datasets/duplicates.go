@@ -16,7 +16,7 @@ func (f *found) add(p place, example string) {
 	f.places, f.examples = append(f.places, p), append(f.examples, example)
 }
 
-// of returns the duplicates in a split.
+// of returns the duplicates that are in a split.
 func (f found) of(split Split) (part found) {
 	for i, p := range f.places {
 		if p.split == split {
@@ -26,8 +26,9 @@ func (f found) of(split Split) (part found) {
 	return part
 }
 
-// exactDuplicates returns the images that are copies of images in splits before their own, and
-// those that have copies with another label, with an example for each group of such copies.
+// exactDuplicates returns the images that are copies of an image in an earlier split (leaked),
+// and those that have a copy with another label (unclear), with an example for each group of
+// copies.
 func exactDuplicates(splits *Splits) (leaked, unclear found) {
 	for _, group := range copies(splits) {
 		from, other := group[0], -1

@@ -50,8 +50,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	return splits, nil
 }
 
-// draw draws the test split and then the validation split from the training images, unless the data
-// have them. Data that are undivided, which have neither, are drawn from by default.
+// draw draws the test split and then the validation split from the training images, unless the
+// data already have them. undivided is true if the data have neither: a fraction of 0 in the
+// options then stands for the default.
 func (o Options) draw(splits *Splits, undivided bool) error {
 	before := ""
 	// The second draw needs another seed: with the same order it would take the images next to the
@@ -95,9 +96,10 @@ func (o Options) draw(splits *Splits, undivided bool) error {
 // testShare returns the default fraction of images for the test split.
 func testShare(int) float64 { return 0.2 }
 
-// validationShare returns the default fraction of training images for the validation split: a
-// tenth, but up to a fifth of few images, so that 100 are held out. A decision that is to accept
-// 95 % of 36 images has to accept all of them, and is then up to the oddest one.
+// validationShare returns the default fraction of training images for the validation split: 0.1,
+// or up to 0.2 for fewer than 1000 images, so that 100 are held out. Decisions need them:
+// one that must accept 95 % of 36 images has to accept all of them, and the oddest image then
+// determines it.
 func validationShare(images int) float64 { return min(0.2, max(0.1, 100/float64(images))) }
 
 // apply selects the options' classes of a split and gives it the options' shape.

@@ -46,11 +46,11 @@ type imageFiles struct {
 	subject string   // names the whole set in errors and progress
 	paths   []string // of the files
 	names   []string // of the files, for errors and the hash
-	shaping int      // the headers of the first ones suggest the shape
+	shaping int      // the number of files, from the first, whose headers suggest the shape
 }
 
-// decode decodes the images in the shape of the options or, where they set none, in the one that
-// the headers suggest of those that can be decoded.
+// decode decodes the images in the shape of the options. Where they set none, the headers of the
+// images that can be decoded suggest it.
 func (f imageFiles) decode(options Options) (decodedImages, shape, error) {
 	infos, err := f.headers(options)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f imageFiles) headers(options Options) ([]decode.Info, error) {
 			return
 		}
 		defer file.Close()
-		// A sparse file of 50 GB would be searched for metadata from chunk to chunk.
+		// Probe would search a sparse file of 50 GB for metadata from chunk to chunk.
 		if stat, err := file.Stat(); err != nil || stat.Size() > maxFile {
 			return
 		}
@@ -110,7 +110,7 @@ func chooseShape(infos []decode.Info, options Options) (shape, error) {
 		suggestShape(&wanted, slices.Clone(infos))
 	}
 	if err := wanted.check(); err != nil {
-		return wanted, invalid("Channels", "%v", err) // check has looked at the sides
+		return wanted, invalid("Channels", "%v", err) // the options' sides were checked before
 	}
 	return wanted, nil
 }
@@ -152,7 +152,7 @@ func suggestShape(wanted *shape, infos []decode.Info) {
 
 // decodedImages is the result of decoding image files.
 type decodedImages struct {
-	images  []byte // those that could be read, in the order of the files
+	images  []byte // the images that could be read, in the order of the files
 	kept    []int  // their indices
 	skipped []string
 	hash    string // SHA-256 over the files' names and contents
@@ -181,7 +181,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		var err error
 		digests[i], err = budget.decode(options.context(), r, paths[i], images[i*size:(i+1)*size], s)
 		if isMemory(err) {
-			stop(err) // the machine's, and not the image's: it must not be skipped
+			stop(err) // no fault of the image's, which must not be skipped
 		}
 		reasons[i], notes[i] = err, r.Notes()
 	})

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// groups finds the groups of the images of all splits, as Options.Group requests, and refuses
-// groups that are in several splits of the data.
+// groups sets the groups of the images of all splits, as Options.Group requests, and returns an
+// error if several splits of the data have the same group.
 func (o Options) groups(splits *Splits) error {
 	if o.Group == "" {
 		return nil

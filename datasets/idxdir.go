@@ -22,8 +22,8 @@ var idxSplits = []struct {
 // idxFiles are the files of a data set by Split: of images, and of labels. "" is none.
 type idxFiles [3]struct{ images, labels string }
 
-// findIDX returns the IDX files of a directory, by the prefix of their names. Of several files of
-// the same content it takes the name that locate prefers.
+// findIDX returns the IDX files of a directory, by the prefix of their names. If several files
+// have the same content, it returns the one whose name locate prefers.
 func findIDX(dir string) map[string]*idxFiles {
 	entries, err := readDir(dir, "")
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 type imageIndex struct {
 	dir    string // relative to the root
 	images []imageFile
-	// matches are by the path relative to dir, then by the path's last part; each by the name as it
-	// is, then without an image's extension.
+	// matches[part][form] finds an image by its path relative to dir (part 0) or the last part of
+	// that (1), with its extension (form 0) or without (1).
 	matches [2][2]map[string]match
 }
 
-// match is the image of a name, and the number of images that have the name.
+// match is an image that has a given name, and the number of images that have it.
 type match struct {
 	image imageFile
 	count int
-	// asIs is false if the image's extension differs from the name's.
+	// asIs is false if the image was found only after removing the extensions.
 	asIs bool
 }
 
@@ -41,9 +41,9 @@ func newImageIndex(dir string, images []imageFile) *imageIndex {
 	return x
 }
 
-// find returns the images of a name: by its path or, if it has no directory or byLastPart is set,
-// by its last part. If there is none, the image's extension may differ. The match's count is 0 if
-// there is no image of the name.
+// find returns the image with a name: by its path or, if the name has no directory or byLastPart
+// is set, by its last part. If there is none, extensions are ignored. The match's count is 0 if
+// no image has the name.
 func (x *imageIndex) find(name string, byLastPart bool) match {
 	name = comparedName(name)
 	for form, key := range []string{name, withoutExtension(name)} {
@@ -59,8 +59,8 @@ func (x *imageIndex) find(name string, byLastPart bool) match {
 	return match{}
 }
 
-// flat reports whether the images are in at most one of the directories that are in dir, so that
-// these are not classes.
+// flat reports whether at most one directory directly below dir has images, so that these
+// directories are not classes.
 func (x *imageIndex) flat() bool {
 	dirs := map[string]bool{}
 	for _, image := range x.images {

@@ -19,7 +19,8 @@ type table struct {
 	rows     [][]string
 	// Columns; class, split and group may be -1.
 	file, class, split, group int
-	// classes are the columns of a table that has one for each class, with a 1 for each image's.
+	// classes are the columns of a table with one column for each class, which has a 1 for each
+	// image of the class.
 	classes []int
 }
 
@@ -28,9 +29,9 @@ func isTable(entry dirEntry) bool {
 }
 
 // labelTables returns the label tables of a directory: CSV files with a column of file names and
-// one of classes, by their headings or, if guess is set or the directory has no class directories,
-// by their content. Of several, those named as the splits count. Other CSV files are noted in
-// s.looked.
+// a column of classes. These are recognised by their headings or, if guess is set or the
+// directory has no class directories, by their content. Among several tables, those named like
+// splits are returned. Other CSV files are noted in s.looked.
 func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*table, error) {
 	var found []*table
 	for _, entry := range entries {
@@ -84,7 +85,7 @@ func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*ta
 	return slices.DeleteFunc(found, func(t *table) bool { return t.splitByName() < 0 }), nil
 }
 
-// splitByName returns the split that a table's file is named as, or -1.
+// splitByName returns the split whose name the table's file has, or -1.
 func (t *table) splitByName() Split {
 	stem, _ := csvStem(t.entry.name)
 	return splitNamed(stem[strings.LastIndexAny(stem, "-_")+1:])
@@ -93,7 +94,7 @@ func (t *table) splitByName() Split {
 // maxTable is the largest size of a CSV file.
 const maxTable = 1 << 28
 
-// maxGuessed is the largest number of columns of a table whose headings do not name the columns.
+// maxGuessed is the largest number of columns of a table whose columns may be guessed.
 const maxGuessed = 1000
 
 // readTable reads a CSV file, separated by commas, semicolons or tabs. It has no rows if the
@@ -134,9 +135,9 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 	return t, nil
 }
 
-// guess determines the columns that the headings do not, and reports whether they are clear: the
-// files are in the only column whose values are different names of images. The classes are in the
-// only other column, or each other column stands for a class, with 1 for the images of the class
+// guess determines the columns that the headings do not name, and reports whether they are clear.
+// The files are in the only column that has distinct names of images. The classes are in the only
+// other column, or else each other column stands for a class, with 1 for the images of the class
 // and 0 for others. Columns without a heading do not count.
 func (t *table) guess(index *imageIndex) bool {
 	if t.file < 0 {
@@ -178,7 +179,7 @@ func (t *table) guess(index *imageIndex) bool {
 	return true
 }
 
-// namesImages reports whether the fields of a column differ, and the first of them are names of
+// namesImages reports whether all fields of a column differ, and the first ten are names of
 // images.
 func (t *table) namesImages(column int, index *imageIndex) bool {
 	seen := map[string]bool{}

@@ -17,8 +17,9 @@ type tableRow struct {
 	match  match
 }
 
-// listed lists the images in the label tables of a directory, in their order, by split: that of the
-// table's column of splits, or else that of the table's file if there are several.
+// listed lists the images in the label tables of a directory, in their order, by split. The split
+// is that of the table's column of splits or, if there are several tables, that of the table's
+// file name.
 func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err error) {
 	index, err := s.index(dir)
 	if err != nil {
@@ -96,8 +97,8 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 	return rows, nil
 }
 
-// findByLastPart finds the images of rows by the last parts of their names, as on a machine where
-// they are in another directory.
+// findByLastPart finds the images of rows by the last parts of their names, for tables with paths
+// of another machine.
 func (s *scanner) findByLastPart(t *table, rows []tableRow, index *imageIndex) {
 	example := -1
 	for i := range rows {

@@ -12,8 +12,8 @@ type Description struct {
 	Width      int
 	ClassNames []string
 
-	// Places has, by Split, the directory with the files, "built in", the address of a download, or
-	// "" if the user must get the files.
+	// Places has, by Split, the directory with the files, "built in", the address of a download,
+	// or "" if the user must get the files.
 	Places [2]string
 
 	// Advice explains how to get the files if Load cannot.

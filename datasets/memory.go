@@ -33,12 +33,12 @@ func checkCached(size int64) error {
 	return memory.Check("datasets: reading decoded images", size, nil)
 }
 
-// checkedRead is the number of bytes of an array that are read before the memory for all of them is
-// checked: a header that announces more than there is must not cost more. It is a power of two.
+// checkedRead is the number of bytes of an array that are read before the memory for all of them
+// is checked, since a header may announce more bytes than there are. It is a power of two.
 const checkedRead = 16 << 20
 
-// checkGrowing returns a MemoryError if a slice cannot grow to size bytes: at the last step it is
-// copied from one of half its size.
+// checkGrowing returns a MemoryError if a slice cannot grow to size bytes. In the last step it is
+// copied from a slice of half its size.
 func checkGrowing(size int) error {
 	return memory.Check(fmt.Sprintf("datasets: reading an array of %d bytes", size), int64(size)+int64(size)/2, nil)
 }

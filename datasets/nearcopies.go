@@ -18,7 +18,7 @@ const (
 	nearShare = 0.08
 )
 
-// sketch is what images are compared by before their pixels are.
+// sketch summarises an image, so that most pairs are told apart without comparing their pixels.
 type sketch struct {
 	at   place
 	hash uint64
@@ -74,13 +74,13 @@ func contrastOf(values []byte, channels int) (mean, contrast float64) {
 	return mean / n, math.Sqrt(variance / n)
 }
 
-// nearCopies finds the images that are nearly the same as one in a split before their own, in the
-// order train, test, validation. It returns pairs of such an image
-// and the first of those that it resembles, in the order of the splits.
+// nearCopies finds the images that are nearly the same as an image in an earlier split, in the
+// order train, test, validation. It returns pairs of such an image and the first one that it
+// resembles, in the order of the splits.
 //
 // Hashes that differ in at most nearBits bits agree in at least one of nearBits+1 bands. Only
-// images whose bands agree are compared, and of these only images whose means differ by at most
-// nearShare of their contrast, as those of images that are nearly the same do.
+// images with an equal band are compared, and of these only images whose means differ by at most
+// nearShare of their contrast, which holds for all images that are nearly the same.
 func nearCopies(splits *Splits) [][2]place {
 	all := sketches(splits)
 	first := map[place]place{}
@@ -156,7 +156,7 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.split, q.split), cmp.Compare(p.index, q.index))
 }
 
-// nearlySame compares the thumbnails of two images, which it keeps.
+// nearlySame compares the thumbnails of two images. It keeps them in thumbnails.
 func nearlySame(a, b *sketch, thumbnails map[place][]byte) bool {
 	least := min(a.contrast, b.contrast)
 	if math.Abs(a.contrast-b.contrast) > nearShare*least {
@@ -178,7 +178,7 @@ func nearlySame(a, b *sketch, thumbnails map[place][]byte) bool {
 	return true
 }
 
-// thumbnail returns an image's thumbnail, which is the image if it is small.
+// thumbnail returns an image's thumbnail, which is the image itself if that is small.
 func (p place) thumbnail(known map[place][]byte) []byte {
 	d := p.dataset
 	if max(d.Height, d.Width) <= thumbnailSide {

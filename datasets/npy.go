@@ -15,7 +15,7 @@ import (
 type npyArray struct {
 	shape []int
 	bytes []byte  // the values, if they are unsigned bytes, or booleans as 0 and 255
-	wide  []int64 // the values, if not
+	wide  []int64 // the values of other types
 }
 
 // Limits of .npy files.
@@ -118,7 +118,7 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 	return string(text), offset + int(length), nil
 }
 
-// npyType is the encoding of a number.
+// npyType is the encoding of a number in a file.
 type npyType struct {
 	size    int // bytes
 	signed  bool

@@ -6,7 +6,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// npyUse is what an array is read as.
+// npyUse is the purpose for which an array is read, which determines the accepted types.
 type npyUse int
 
 const (
@@ -27,7 +27,7 @@ func (o Options) imageUse() npyUse {
 	return npyImages
 }
 
-// floatMax returns the largest value of floats, or 0 if they are refused.
+// floatMax returns the largest value of floating-point pixels, or 0 if they are refused.
 func (u npyUse) floatMax() float64 {
 	switch u {
 	case npyUnitImages:

@@ -83,8 +83,8 @@ func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]
 	return parts, nil
 }
 
-// layoutOf returns the first layout with one of an archive's arrays. If the options accept images
-// without labels, a single array may have any name.
+// layoutOf returns the first layout of which the archive has an array. If the options accept
+// images without labels, a single array may have any name.
 func layoutOf(names []string, options Options) (layout [3][2]string, found bool) {
 	for i := range 2 { // an array of images, or else of labels
 		for _, layout := range npzLayouts {

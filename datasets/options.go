@@ -17,14 +17,14 @@ import (
 // after Options.Dir.
 const EnvironmentDir = "POLLEN_DATA"
 
-// Duplicates is what to do about images that are in several splits, which makes scores too good, or
-// under several labels.
+// Duplicates selects the treatment of images that are in several splits, which makes scores too
+// good, or under several labels.
 type Duplicates string
 
-// What to do about duplicates. AllowDuplicates counts them in remarks. DropDuplicates also removes
-// each image that is a copy, or nearly a copy, of one in another split, from the later split in the
-// order train, test, validation, and all images that have a copy with another label.
-// RejectDuplicates is an error if there are any.
+// AllowDuplicates counts duplicates in remarks. DropDuplicates also removes each image that is a
+// copy, or nearly a copy, of one in another split, from the later split in the order train, test,
+// validation, and all images that have a copy with another label. RejectDuplicates returns an
+// error if there are any.
 const (
 	AllowDuplicates  Duplicates = "allow"
 	DropDuplicates   Duplicates = "drop"
@@ -72,15 +72,16 @@ type Options struct {
 	// together.
 	Height, Width, Channels int
 
-	// Crop keeps the aspect ratio of images that are scaled: the largest part in the middle that
-	// has that of Height and Width is scaled. Otherwise the whole image is, in each direction.
+	// Crop keeps the aspect ratio of images that are scaled: only the largest part in the middle
+	// that has the aspect ratio of Height and Width is scaled. Otherwise the whole image is
+	// stretched to them.
 	Crop bool
 
-	// Validation is the fraction of the training images to draw for the validation split, Test the
-	// fraction of all images to draw for the test split, if the data have no such split. Negative
-	// means none. 0 means none, too, for data that have one of these splits. For others it means
-	// 0.2 for the test split, and for the validation split 0.1 or, of fewer than 1000 images, up to
-	// 0.2, so that 100 are drawn.
+	// Validation is the fraction of the training images to draw for the validation split, Test
+	// the fraction of all images to draw for the test split, if the data have no such split.
+	// Negative means none. 0 means none as well for data that have one of these splits. For other
+	// data it means 0.2 for the test split, and for the validation split 0.1 or, for fewer than
+	// 1000 images, up to 0.2, so that 100 are drawn.
 	Validation, Test float64
 
 	// Seed determines which images are drawn for the splits.
@@ -95,8 +96,8 @@ type Options struct {
 	// be in several splits that the data have. "" is no groups.
 	Group string
 
-	// OtherColumns are the names of columns of CSV files of pixels that are not read. Files need
-	// not have them. So the column of a run's groups is accepted where the run predicts.
+	// OtherColumns are the names of columns to ignore in CSV files of pixels; files need not have
+	// them. It makes files with the column of a run's groups acceptable when the run predicts.
 	OtherColumns []string
 
 	// Duplicates is what to do about images that are copies, or nearly copies, of images in another
@@ -125,8 +126,8 @@ type Options struct {
 	remarks *[]string   // for Dataset.Remarks; set by recording
 }
 
-// limit returns the largest number of bytes of values to read: at most the limits of the format and
-// the options.
+// limit returns the maximum number of bytes of values to read: most, or the limit of the options
+// if that is smaller.
 func (o Options) limit(most int64) int64 {
 	if o.limits.Bytes > 0 {
 		most = min(most, int64(o.limits.Bytes))
@@ -134,14 +135,14 @@ func (o Options) limit(most int64) int64 {
 	return most
 }
 
-// recording returns options whose remarks on the data are also appended to the list.
+// recording returns options whose remarks on the data are also appended to the returned list.
 func (o Options) recording() (Options, *[]string) {
 	o.remarks = new([]string)
 	return o, o.remarks
 }
 
-// remark tells the user something about the data, and records it for Dataset.Remarks. The text must
-// depend on the data and the options only, since runs are compared by their bytes.
+// remark reports a remark on the data to the user, and records it for Dataset.Remarks. The text
+// must depend on the data and the options only, since runs are compared by their bytes.
 func (o Options) remark(format string, values ...any) {
 	text := fmt.Sprintf(format, values...)
 	if o.remarks != nil {
@@ -150,7 +151,7 @@ func (o Options) remark(format string, values ...any) {
 	o.tell(text)
 }
 
-// tell tells the user something that is not about the data.
+// tell reports something to the user that is not about the data.
 func (o Options) tell(text string) {
 	if o.Remark != nil {
 		o.Remark(text)
@@ -182,7 +183,7 @@ func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
 // selects reports whether the options select classes.
 func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
 
-// duplicates returns the policy.
+// duplicates returns Duplicates, or its default.
 func (o Options) duplicates() Duplicates { return cmp.Or(o.Duplicates, AllowDuplicates) }
 
 // The forms of Options.Group other than a regular expression, which has a capture group.

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// pageStart is the number of bytes of a file that tell a text from data.
+// pageStart is the number of bytes at the start of a file by which pageAdvice recognises text.
 const pageStart = 64
 
-// pageAdvice returns, for an error, what a file is that begins like a text instead of data: often
-// the page that a server sent instead of the file. It returns "" for other files.
+// pageAdvice returns a note for an error about a file that begins like text instead of data:
+// often it is the page that a server sent instead of the file. It returns "" for other files.
 func pageAdvice(start []byte) string {
 	text := bytes.TrimSpace(bytes.TrimPrefix(start, []byte("\ufeff")))
 	binary := bytes.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) })

@@ -21,8 +21,8 @@ const digits = "0123456789"
 // sequencePattern is the Options.Group of the sequences that sequenceOf finds.
 const sequencePattern = `^(.*\D)\d+\.`
 
-// remarkSequences tells whether the names of files look like the frames of several videos
-// of each class, or the like, some of which were drawn into several splits.
+// remarkSequences remarks on file names that look like the frames of several videos of each
+// class, or the like, if some of them were drawn into several splits.
 func remarkSequences(splits *Splits, options Options) {
 	const shortest, share = 3, 0.9 // images of a sequence; the least fraction of images in sequences
 	counts, spread := map[string][3]int{}, 0

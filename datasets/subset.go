@@ -63,9 +63,9 @@ func (d *Dataset) sorted() bool {
 // Std. It returns an error if the fraction is not inside (0, 1), if d has no labels, or if nothing
 // is drawn.
 //
-// If d has Groups, whole groups are drawn, in an order by the seed and their names: those that
-// bring the numbers of images of their classes closer to the fraction, and at least one of a class
-// with several groups. Each class keeps a group in rest.
+// If d has Groups, whole groups are drawn, in an order that depends on the seed and their names.
+// A group is drawn if it brings the numbers of images of its classes closer to the fraction; at
+// least one group of a class with several groups is drawn, and each class keeps a group in rest.
 func (d *Dataset) Stratified(fraction float64, seed uint64) (rest, part *Dataset, err error) {
 	if !(fraction > 0 && fraction < 1) {
 		return nil, nil, errors.Errorf("datasets: %s: fraction must be inside (0, 1), got %v", d.Name, fraction)

@@ -249,7 +249,8 @@ func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 	return found, nil
 }
 
-// noClasses returns the error for a directory without classes, with what it has instead.
+// noClasses returns the error for a directory without classes, which describes what the directory
+// contains.
 func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.looked)) {

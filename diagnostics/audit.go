@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// StepConvention is what a learning rate multiplies. With the potential U of N examples, without
-// weight decay, and a batch of n:
+// StepConvention states what a learning rate multiplies. With the potential U of N examples,
+// without weight decay, and a batch of n:
 //
 //	convention    loss              drift of a step       step size h
 //	mean-loss     U/N               rate grad loss        rate/N
@@ -43,7 +43,7 @@ func StepConventions() []StepConvention {
 // and the prior of Prior. With a preconditioner G, Noise is the value where G = 1.
 type Audit struct {
 	Rate        float64 // learning rate, or epsilon
-	Noise       float64 // standard deviation of what a step adds to each parameter
+	Noise       float64 // standard deviation of the noise that a step adds to each parameter
 	DataSize    int     // N
 	BatchSize   int     // n, with BatchSum only
 	Convention  StepConvention

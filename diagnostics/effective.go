@@ -95,8 +95,8 @@ func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float6
 	return indicators
 }
 
-// effectiveSize is the size for half-chains with their values as they are; NaN if these are all the
-// same.
+// effectiveSize returns the effective sample size of half-chains without transforming their values,
+// NaN if all values are equal.
 func effectiveSize(halves [][]float64) float64 {
 	first := halves[0][0]
 	if !slices.ContainsFunc(halves, func(half []float64) bool {
@@ -109,7 +109,7 @@ func effectiveSize(halves [][]float64) float64 {
 	return size / math.Max(integratedTime(rho), 1/math.Log10(size))
 }
 
-// integratedTime is tau, see EffectiveSampleSize. The last two lags are left out, as their
+// integratedTime returns tau, see EffectiveSampleSize. The last two lags are left out, as their
 // estimates rest on one or two products.
 func integratedTime(rho []float64) float64 {
 	sum, bound := 0.0, math.Inf(1)
@@ -151,8 +151,8 @@ func autocorrelation(chains [][]float64) []float64 {
 }
 
 // autocovariance returns the sum over i of (x_i - mean)(x_{i+t} - mean) / n for each lag t, and the
-// mean. It is the Fourier transform of the centred chain's power spectrum; the zeros after the
-// chain keep its ends from meeting.
+// mean. It is the Fourier transform of the centred chain's power spectrum; zeros appended to the
+// chain keep lags from wrapping around.
 func autocovariance(chain []float64) (covariance []float64, mean float64) {
 	length := 1
 	for length < 2*len(chain) {

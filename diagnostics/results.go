@@ -37,8 +37,8 @@ type Measured struct {
 	Groups int `json:"groups,omitempty"`
 }
 
-// fewGroups is the number of groups from which on a standard error is good enough to be printed as
-// one. Below it, the 95 % interval by Student's t-distribution is printed.
+// fewGroups is the minimum number of groups for which the standard error is printed. With fewer,
+// the 95 % interval by Student's t-distribution is printed.
 const fewGroups = 8
 
 // Interval returns the bounds of the 95 % confidence interval, by Student's t-distribution if
@@ -52,9 +52,9 @@ func (m Measured) Interval() (low, high float64) {
 	return float64(m.Value) - off, float64(m.Value) + off
 }
 
-// String rounds both to the first digit of the error, as in "8 ± 2" and "110 ± 40". An error from
-// fewer than eight groups would mislead: the 95 % interval is written instead of it, as in "100
-// (50 to 160)".
+// String rounds the value and its error to the first digit of the error, as in "8 ± 2" and "110 ±
+// 40". An error from fewer than eight groups would mislead: the 95 % interval is then written
+// instead, as in "100 (50 to 160)".
 func (m Measured) String() string {
 	place := math.Floor(math.Log10(float64(m.StandardError)))
 	if math.IsInf(place, 0) || math.IsNaN(place) {
@@ -82,20 +82,20 @@ func (m Measured) String() string {
 // drift is as rough as that estimate.
 type Temperature struct {
 	Layer           string `json:"layer"`           // "all" for the weights of all layers
-	Weights         int    `json:"weights"`         // how many there are
+	Weights         int    `json:"weights"`         // number of weights
 	Configurational Number `json:"configurational"` // equal to the requested one in equilibrium
 	StandardError   Number `json:"standardError"`   // of Configurational
 	Kinetic         Number `json:"kinetic"`         // of the velocities; NaN without any
 	Drift           Number `json:"drift"`           // of Configurational
-	// GradientNoise is the heating by minibatches if nothing were done against it, relative to T,
-	// estimated from the last state of a chain.
+	// GradientNoise is the heating by minibatches without any correction by the sampler, relative
+	// to T, estimated from the last state of a chain.
 	GradientNoise Number `json:"gradientNoise"`
 }
 
-// Mixing describes how well chains have mixed in what they predict in the sampling phase:
-// statistics of the probability of one class, always the same, for each of some held-out images.
+// Mixing describes how well the predictions of the chains have mixed in the sampling phase. Its
+// statistics are for the probability of one fixed class, for each of some held-out images.
 type Mixing struct {
-	Images  int    `json:"images"`  // those whose probabilities change at all
+	Images  int    `json:"images"`  // images whose probabilities change at all
 	Chains  int    `json:"chains"`  // that were compared
 	Values  int    `json:"values"`  // of each image and chain
 	RHat    Number `json:"rHat"`    // 95th percentile over images of split R-hat

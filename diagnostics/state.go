@@ -75,7 +75,7 @@ func (r *stateReader) number() float64 {
 	return v
 }
 
-// count reads a number that counts what follows.
+// count reads a number that is a count of values.
 func (r *stateReader) count() int {
 	v := r.number()
 	if !(v >= 0 && v < 1<<53) || v != float64(int(v)) {

@@ -17,8 +17,8 @@ import (
 //
 // A configurational temperature means little without its standard error. Over a time t, the number
 // of steps times the effective step size, the error is about sqrt(2 T |theta|^2/(d^2 t)) in
-// equilibrium. Weights that the data leave to a prior N(0, s^2), whose variance is then T s^2, take
-// the time 2 s^2/(d e^2) until the error is e T.
+// equilibrium. Weights constrained only by a prior N(0, s^2) have the variance T s^2, and take the
+// time 2 s^2/(d e^2) until the error is e T.
 type Thermometer struct {
 	Layers          []string // in the network's order
 	dataSize        float64
@@ -81,9 +81,9 @@ func (t *Thermometer) Observe(s *graph.Session, from, to int) {
 	t.ObserveChains(s, from, to, chains)
 }
 
-// ObserveChains is Observe for some chains, always the same number, such as the coldest of
-// langevin.Replicas. Each chain continues the trace of the chain that was at its position in the
-// previous call.
+// ObserveChains is Observe for the given chains, such as the coldest of langevin.Replicas. Their
+// number must be the same in every call. Each chain continues the trace of the chain that was at
+// its position in the previous call.
 func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int) {
 	for step := from; step < to; step++ {
 		for place, chain := range chains {

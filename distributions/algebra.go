@@ -21,7 +21,7 @@ func enter(b *graph.Builder, name string) (a algebra, leave func()) {
 	return algebra{b, name}, b.Scope(name)
 }
 
-// fail makes a message the builder's error.
+// fail reports a message as the builder's error.
 func (a algebra) fail(format string, arguments ...any) {
 	a.b.Fail(errors.Errorf("distributions: "+a.name+": "+format, arguments...))
 }
@@ -42,7 +42,7 @@ func (a algebra) finite(field string, v Value) Value {
 	return v
 }
 
-// positive returns v, of which a number must also be above 0.
+// positive is finite that also requires a number to be above 0.
 func (a algebra) positive(field string, v Value) Value {
 	if !v.isNode && v.number <= 0 && a.b.Err() == nil {
 		a.fail("%s must be positive, got %v", field, v.number)

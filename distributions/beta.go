@@ -6,8 +6,8 @@ import "github.com/pollen-ml/pollen/graph"
 //
 //	ln p(x) = (a - 1) ln x + (b - 1) ln(1 - x) + ln Gamma(a+b) - ln Gamma(a) - ln Gamma(b)
 //
-// A node A that happens to be 1 gives NaN at x = 0, and such a B at x = 1. Beta{A: Number(1), B:
-// Number(1)} is uniform.
+// Where A is a node of value 1, ln p is NaN at x = 0, and where B is such a node, at x = 1. Beta{A:
+// Number(1), B: Number(1)} is uniform.
 type Beta struct {
 	A Value // above 0
 	B Value // above 0

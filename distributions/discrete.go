@@ -31,7 +31,7 @@ func (d Bernoulli) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 //
 // x [B] int32 -> [B]. A label that is not below K gives NaN.
 type Categorical struct {
-	Logits *graph.Node // [B K], or [K] for all labels alike
+	Logits *graph.Node // [B K], or [K] if they are the same for all labels
 }
 
 // LogProb implements Distribution.

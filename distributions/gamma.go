@@ -10,7 +10,7 @@ import (
 //
 //	ln p(x) = shape ln rate - ln Gamma(shape) + (shape - 1) ln x - rate x
 //
-// A shape node that happens to be 1 gives NaN at x = 0.
+// Where Shape is a node of value 1, ln p is NaN at x = 0.
 type Gamma struct {
 	Shape Value // above 0
 	Rate  Value // above 0

@@ -11,16 +11,17 @@ type ClassScores struct {
 	Class    int     `json:"index"`  // its number
 	Examples int     `json:"images"` // with this label
 	Recall   float64 `json:"recall"` // fraction that is classified correctly
-	// Precision is the fraction of the examples classified as this class that are of it, 0 if there
-	// are none, and F1 the harmonic mean of precision and recall.
+	// Precision is the fraction of the examples classified as this class that belong to it, 0 if
+	// there are none, and F1 the harmonic mean of precision and recall.
 	Precision float64 `json:"precision"`
 	F1        float64 `json:"f1"`
-	// Coverage is the fraction whose prediction set at Level contains the class, and SetSize the
-	// mean number of classes in their sets. Both are nil without a calibration for Level.
+	// Coverage is the fraction of the class's examples whose prediction set at Level contains the
+	// class, and SetSize the mean number of classes in these sets. Both are nil without a
+	// calibration for Level.
 	Coverage *float64 `json:"coverage,omitzero"`
 	SetSize  *float64 `json:"setSize,omitzero"`
-	// Threshold is the class's threshold of class-conditional sets, and nil for others. If it is
-	// that of all classes, its field Marginal, the class's coverage is not guaranteed.
+	// Threshold is the class's threshold for class-conditional sets, and nil for other sets. If its
+	// field Marginal is true, the class's coverage is not guaranteed.
 	Threshold *ClassThreshold `json:"threshold,omitzero"`
 }
 
@@ -55,7 +56,7 @@ func ByClass(c Case) ([]ClassScores, error) {
 		guess, _ := c.In.Guess(n)
 		guessed[guess]++
 		if right[n] {
-			all[label].Recall++ // their number, until they are divided
+			all[label].Recall++ // counts, divided below
 		}
 		if sets != nil {
 			size[label] += len(sets[n])
@@ -81,8 +82,8 @@ func ByClass(c Case) ([]ClassScores, error) {
 	return slices.DeleteFunc(all, func(s ClassScores) bool { return s.Examples == 0 }), nil
 }
 
-// WorstCovered returns the class with the lowest coverage, the largest of equals; false if no
-// class has a coverage.
+// WorstCovered returns the class with the lowest coverage, and of equals the one with the most
+// examples. ok is false if no class has a coverage.
 func WorstCovered(classes []ClassScores) (worst ClassScores, ok bool) {
 	for _, s := range classes {
 		if s.Coverage == nil {
@@ -95,9 +96,9 @@ func WorstCovered(classes []ClassScores) (worst ClassScores, ok bool) {
 	return worst, ok
 }
 
-// BelowChance reports whether a class that is the worst of a number of classes has a coverage so
-// far below Level that chance explains it in less than one of 100 data sets: a binomial test, with
-// Bonferroni's correction for the number of classes.
+// BelowChance reports whether the coverage of a class, the worst of the given number of classes, is
+// so far below Level that chance explains it in less than one of 100 data sets: a binomial test,
+// with Bonferroni's correction for the number of classes.
 func (s ClassScores) BelowChance(classes int) bool {
 	if s.Coverage == nil || s.Examples == 0 {
 		return false

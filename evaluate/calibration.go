@@ -12,8 +12,8 @@ import (
 const Level = 0.95
 
 // Calibration has the scores of held-out in-distribution predictions from which conformal
-// prediction sets, the test for in-distribution examples and certified risks follow, at any level.
-// It can be written as JSON and read back without loss.
+// prediction sets, the test for in-distribution examples and certified risks are computed, at any
+// level. It can be written as JSON and read back without loss.
 //
 // Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005; Lei
 // et al. 2018). If the n held-out examples and a new one are exchangeable, the nonconformity score
@@ -23,17 +23,17 @@ const Level = 0.95
 //
 // The held-out examples must not have been used for training or any choice, and must be predicted
 // with the same samples as the new ones. The guarantee is marginal, over held-out and new examples
-// together, and not for one class (see SetRule.PerClass) or one image: with one set of n held-out
-// examples, coverage deviates from the level by about sqrt(level (1 - level) / n) in either
-// direction. It does not hold under distribution shift: other cameras, other mixtures of classes,
-// adversaries, another set of samples.
+// together, and does not hold for one class (see SetRule.PerClass) or one image: with one set of n
+// held-out examples, coverage deviates from the level by about sqrt(level (1 - level) / n) in
+// either direction. It does not hold under distribution shift: other cameras, other mixtures of
+// classes, adversaries, another set of samples.
 type Calibration struct {
 	Data     string `json:"data"`     // name of the held-out data
 	Examples int    `json:"examples"` // n
 	Classes  int    `json:"classes"`
 	Samples  int    `json:"samples"` // number of posterior samples that predicted the examples
-	// Content is the SHA-256 of the held-out images and labels, and Notes are the caller's, such as
-	// where they came from. Both may be empty.
+	// Content is the SHA-256 of the held-out images and labels. Notes are set by the caller, for
+	// example the origin of the images. Both may be empty.
 	Content string            `json:"content,omitempty"`
 	Notes   map[string]string `json:"notes,omitempty"`
 	HeldOut
@@ -68,8 +68,8 @@ func Calibrate(p *Predictions) (*Calibration, error) {
 	return c, nil
 }
 
-// rank returns the rank, in ascending order of nonconformity, of the held-out example of n whose
-// score is the threshold for a level. It is above n if there are too few examples.
+// rank returns the rank of the threshold for a level among the nonconformity scores of n held-out
+// examples, in ascending order from 1. It is above n if there are too few examples.
 func rank(n int, level float64) int {
 	return max(1, int(math.Ceil(float64(n+1)*level-1e-9)))
 }
@@ -113,16 +113,16 @@ func (c *Calibration) check(what string) error {
 	return c.SelfTest.check(what)
 }
 
-// Decides reports whether there are decisions about what is in distribution at a rate: whether the
-// calibration has nonconformity scores, of enough held-out examples.
+// Decides reports whether InDistribution can decide at a rate: whether the calibration has
+// nonconformity scores of enough held-out examples.
 func (c *Calibration) Decides(rate float64) bool { return c.Nonconformity != nil && c.Supports(rate) }
 
 // InDistribution reports for each nonconformity score whether it is at most the threshold that
 // accepts a new in-distribution image with a probability of at least rate, under the conditions of
 // Calibration (Bates et al. 2023, testing for outliers with conformal p-values). It guarantees
 // nothing about the fraction of out-of-distribution images that are detected; SelfTest measures
-// that on some. It returns an error if rate is not between 0 and 1, if the calibration has no
-// nonconformity scores, or too few for the rate (see Supports), and for a NaN.
+// this fraction on some kinds of images. It returns an error if rate is not between 0 and 1, if the
+// calibration has no nonconformity scores, or too few for the rate (see Supports), and for a NaN.
 func (c *Calibration) InDistribution(nonconformity []float64, rate float64) ([]bool, error) {
 	threshold, err := c.NonconformityThreshold(rate)
 	if err != nil {
@@ -138,8 +138,8 @@ func (c *Calibration) InDistribution(nonconformity []float64, rate float64) ([]b
 	return accepted, nil
 }
 
-// NonconformityThreshold returns the highest nonconformity score that InDistribution accepts, or an
-// error of InDistribution.
+// NonconformityThreshold returns the highest nonconformity score that InDistribution accepts. The
+// errors are those of InDistribution.
 func (c *Calibration) NonconformityThreshold(rate float64) (float64, error) {
 	if err := c.checkLevel("InDistribution", rate); err != nil {
 		return 0, err
@@ -151,8 +151,8 @@ func (c *Calibration) NonconformityThreshold(rate float64) (float64, error) {
 }
 
 // PValue returns the conformal p-value of a nonconformity score: the probability that a new
-// in-distribution example is at least as strange, (1 + m)/(n + 1) if m of the n held-out ones are.
-// For an in-distribution example it is at most a with a probability of at most a.
+// in-distribution example has at least this score, (1 + m)/(n + 1) if m of the n held-out examples
+// have. For an in-distribution example it is at most a with a probability of at most a.
 func (c *Calibration) PValue(nonconformity float64) float64 {
 	below, _ := slices.BinarySearch(c.Nonconformity, nonconformity)
 	return float64(1+c.Examples-below) / float64(c.Examples+1)

@@ -6,7 +6,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Case is the input of Assess: predictions, and what the scores need besides them.
+// Case is the input of Assess: predictions, and the other inputs of the scores.
 type Case struct {
 	// In has the predictions on in-distribution test data.
 	In *Predictions
@@ -14,10 +14,10 @@ type Case struct {
 	Out *Predictions
 	// Calibration is the conformal calibration on held-out data; it may be nil.
 	Calibration *Calibration
-	// Sets is the rule of prediction sets, which have the level Level.
+	// Sets is the rule by which prediction sets at Level are formed.
 	Sets SetRule
-	// Risks are those that Select certifies, with RiskConfidence; nil is DefaultRisks, and 0 is the
-	// constant RiskConfidence.
+	// Risks are the risks that Select certifies with the confidence RiskConfidence. Nil Risks stand
+	// for DefaultRisks, and a RiskConfidence of 0 for the constant of that name.
 	Risks          []float64
 	RiskConfidence float64
 	// OODScore names the uncertainty for detection and selective prediction. Empty means

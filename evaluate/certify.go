@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// RiskConfidence is the confidence of certified risks in scores and pages, and the usual one.
+// RiskConfidence is the default confidence of certified risks, which scores and pages use.
 const RiskConfidence = 0.9
 
 // DefaultRisks are the risks that scores and pages list.
@@ -31,18 +31,19 @@ type Certificate struct {
 	Certified bool `json:"certified"`
 	// Threshold is the lowest confidence of an image that is answered.
 	Threshold float64 `json:"threshold"`
-	// Images is the number of held-out examples, or of their groups if they have any, Answered the
-	// number of those whose confidence is at least Threshold, and Wrong the number of errors among
-	// these.
+	// Images is the number of held-out examples, or of their groups if they have any. Answered is
+	// the number of those whose confidence is at least Threshold, and Wrong the number of errors
+	// among the answered ones.
 	Images   int `json:"images"`
 	Answered int `json:"answered"`
 	Wrong    int `json:"wrong"`
-	// Needed is the number of answered examples without an error from which on a threshold can be
-	// certified.
+	// Needed is the minimum number of answered examples, all without an error, for which a
+	// threshold can be certified.
 	Needed int `json:"needed"`
 }
 
-// Answers reports whether an image with a confidence is answered, not referred to a person.
+// Answers reports whether an image with the given confidence is answered rather than referred to a
+// person.
 func (c Certificate) Answers(confidence float64) bool {
 	return c.Certified && confidence >= c.Threshold
 }
@@ -62,16 +63,17 @@ func (c Certificate) String() string {
 // any distribution.
 //
 // The probability of being answered and wrong falls with t; R(t), which matters to a user, need
-// not. So the method is not a bound on a monotone risk (Bates et al. 2021, distribution-free,
-// risk-controlling prediction sets), but Learn then Test (Angelopoulos, Bates, Candès, Jordan, Lei
-// 2021): the hypotheses R(t) > risk are tested with control of the family-wise error. Given that m
-// examples have a confidence of at least t, their number of errors is binomial with probability
-// R(t), which gives an exact p-value, RiskPValue. The hypotheses are tested in a fixed sequence,
-// from high thresholds to low ones, down to the first that is not rejected. High thresholds have
-// too few examples to be rejected, and a start that is chosen after looking at the examples is not
-// fixed. So there are four starts, at confidences of .99, .9, .6 and 0. Each has a quarter of the
-// level 1 - confidence, and adds it to the level of the sequence that reaches it, if all since its
-// own start are rejected (the fallback procedure, Wiens and Dmitrienko 2005).
+// not. The method is therefore not a bound on a monotone risk (Bates et al. 2021,
+// distribution-free, risk-controlling prediction sets), but Learn then Test (Angelopoulos, Bates,
+// Candès, Jordan, Lei 2021): the hypotheses R(t) > risk are tested with control of the family-wise
+// error. Given that m examples have a confidence of at least t, their number of errors is binomial
+// with probability R(t), which gives an exact p-value, RiskPValue. The hypotheses are tested in a
+// fixed sequence, from high thresholds to low ones, down to the first that is not rejected. At high
+// thresholds there are too few examples for a rejection, and a start chosen after looking at the
+// examples would not be fixed. There are therefore four starts, at confidences of .99, .9, .6 and
+// 0, each with a quarter of the level 1 - confidence. A sequence that reaches the next start,
+// because all hypotheses since its own start were rejected, adds the level of that start to its own
+// (the fallback procedure, Wiens and Dmitrienko 2005).
 //
 // It returns an error if risk or confidence is not between 0 and 1.
 func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
@@ -92,7 +94,7 @@ func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
 	return certify(confidences, wrong, risk, confidence, RiskPValue), nil
 }
 
-// certify is Certify by any p-values.
+// certify is Certify with the p-values of any function.
 func certify(confidences []float64, wrong []bool, risk, confidence float64, pValue func(m, wrong int, risk float64) float64) Certificate {
 	n, delta := len(confidences), 1-confidence
 	each := delta / float64(len(starts))
@@ -102,8 +104,8 @@ func certify(confidences []float64, wrong []bool, risk, confidence float64, pVal
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(confidences[b], confidences[a]) })
-	// Between two confidences of examples the p-value is constant: testing at these, and at the
-	// starts, is testing at every threshold.
+	// Between the confidences of two successive examples the p-value is constant, so that tests at
+	// the confidences and at the starts cover every threshold.
 	thresholds := slices.Clone(starts)
 	for _, v := range confidences {
 		if v < starts[0] {

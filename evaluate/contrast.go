@@ -15,7 +15,7 @@ type Contrast struct {
 	Worse bool
 }
 
-// The differences from which on predictions are worse.
+// The differences above which predictions are worse.
 const (
 	worseAccuracy = 0.01
 	worseNLL      = 0.05 // nats
@@ -23,7 +23,7 @@ const (
 )
 
 // ContrastWith compares p with a reference, which must have predictions of the same labelled
-// examples. A probability of 0 of a label counts as 1e-12.
+// examples. A label's probability of 0 counts as 1e-12.
 func (p *Predictions) ContrastWith(reference *Predictions) (Contrast, error) {
 	var c Contrast
 	for _, q := range []*Predictions{p, reference} {
@@ -79,7 +79,8 @@ func (d *difference) add(x float64) {
 	d.squares += x * x
 }
 
-// above reports whether the mean exceeds a threshold, and 0 by worseErrors standard errors.
+// above reports whether the mean exceeds threshold, and also exceeds 0 by worseErrors standard
+// errors.
 func (d *difference) above(threshold float64) bool {
 	mean := d.sum / d.n
 	variance := max(0, d.squares/d.n-mean*mean) / d.n

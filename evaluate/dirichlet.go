@@ -11,13 +11,13 @@ const (
 )
 
 // DirichletInformation returns the mutual information, in nats, between the class and the
-// probabilities pi ~ Dir(precision * mean), which is what remains of the entropy of the mean if the
-// expected entropy of pi is subtracted (Malinin and Gales 2018):
+// probabilities pi ~ Dir(precision * mean), which is the entropy of the mean minus the expected
+// entropy of pi (Malinin and Gales 2018):
 //
 //	I = H[mean] - E H[pi] = sum_k mean_k (r(alpha_k) - r(precision)),  alpha = precision * mean,
 //
-// where r(x) = digamma(x+1) - ln x. It decreases with the precision, from H[mean] to 0. In this
-// form nothing cancels where alpha is large.
+// where r(x) = digamma(x+1) - ln x. It decreases with the precision, from H[mean] to 0. This form
+// avoids cancellation where alpha is large.
 func DirichletInformation(mean []float64, precision float64) float64 {
 	sum, whole := 0.0, digammaExcess(precision)
 	for _, p := range mean {

@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Fidelity is how closely the predictions of a student, a distilled network, follow its
-// teacher, the posterior predictive.
+// Fidelity measures how closely the predictions of a student, a distilled network, follow those of
+// its teacher, the posterior predictive.
 type Fidelity struct {
 	// Data is the name of the held-out data that both predict, and Images their number.
 	Data   string `json:"data"`
@@ -25,12 +25,12 @@ type Fidelity struct {
 	// Teacher and Student have the scores of the two, as Assess computes them.
 	Teacher Values `json:"teacher"`
 	Student Values `json:"student"`
-	// Out has for each set of out-of-distribution data how well the two detect it.
+	// Out has the detection performance of the two for each set of out-of-distribution data.
 	Out []OutFidelity `json:"out,omitempty"`
 }
 
-// OutFidelity is how well a teacher and its student separate out-of-distribution data from the
-// held-out data of a Fidelity, by name of the OOD scores that both have.
+// OutFidelity measures how well a teacher and its student separate out-of-distribution data from
+// the held-out data of a Fidelity, by the names of the OOD scores that both have.
 type OutFidelity struct {
 	Data    string               `json:"data"`
 	Images  int                  `json:"images"`
@@ -38,7 +38,7 @@ type OutFidelity struct {
 	Student map[string]Detection `json:"student"`
 }
 
-// FidelityOODScores returns the OOD scores that tables of fidelity have.
+// FidelityOODScores returns the OOD scores that tables of fidelity list.
 func FidelityOODScores() (scores []OODScore) {
 	for _, s := range OODScores() {
 		if s.Name == "entropy" || s.Name == "mutualInformation" || s.Name == DecisionOODScore {
@@ -67,8 +67,9 @@ func NewFidelity(teacher, student *Assessment) (*Fidelity, error) {
 	return f, err
 }
 
-// AddOut adds how well the teacher and the student of NewFidelity detect out-of-distribution data,
-// of which teacher and student are the predictions.
+// AddOut adds the performance of the teacher and the student in detecting out-of-distribution data.
+// inTeacher and inStudent are their predictions on the held-out data, teacher and student those on
+// the out-of-distribution data.
 func (f *Fidelity) AddOut(inTeacher, inStudent, teacher, student *Predictions) error {
 	if teacher.Len() != student.Len() {
 		return errors.Errorf("evaluate: AddOut: the student must predict the teacher's %d images, got %d", teacher.Len(), student.Len())

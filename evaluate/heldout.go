@@ -10,18 +10,20 @@ import (
 	"github.com/pkg/errors"
 )
 
-// maxHeldOut is the maximum number of held-out examples that a Calibration keeps. Of more, a
-// pseudo-random subset is used, which is exchangeable with new examples as all of them are.
+// maxHeldOut is the maximum number of held-out examples that a Calibration keeps. If there are
+// more, it keeps a pseudo-random subset, which is exchangeable with new examples, just as all of
+// them are.
 const maxHeldOut = 100_000
 
-// HeldOut has what predictions of held-out examples contribute to prediction sets and to certified
-// risks, at any level: a column for each quantity, with an element for each example, sorted by
-// Label in descending order.
+// HeldOut has the quantities of held-out predictions from which prediction sets and certified risks
+// are computed, at any level: a column for each quantity, with an element for each example, sorted
+// by Label in descending order.
 type HeldOut struct {
 	Class []int32   `json:"class"` // the label
 	Label []float64 `json:"label"` // the predicted probability of the label
-	// Rank is the position of the label among the classes, the most probable first and of equals
-	// the first, from 1. Above is the total probability of the classes before it.
+	// Rank is the position of the label, from 1, among the classes in descending order of
+	// probability; of equals the one with the lower number comes first. Above is the total
+	// probability of the classes before the label.
 	Rank  []int     `json:"rank"`
 	Above []float64 `json:"above"`
 	// Confidence is the largest predicted probability. The prediction is correct if Rank is 1.
@@ -38,7 +40,7 @@ type HeldOut struct {
 	Single []bool `json:"single,omitempty"`
 }
 
-// independent reports whether example i counts where examples must be independent.
+// independent reports whether example i is used where examples must be independent.
 func (h *HeldOut) independent(i int) bool { return h.Single == nil || h.Single[i] }
 
 // newHeldOut returns the columns for labelled predictions, of the examples with the given numbers.
@@ -71,8 +73,8 @@ func newHeldOut(p *Predictions, examples []int) HeldOut {
 	return h
 }
 
-// subsetSeed is the seed of subsets of examples: any fixed number, since they must not depend on
-// the predictions.
+// subsetSeed is the seed for drawing subsets of examples. Any fixed number will do: subsets must
+// not depend on the predictions.
 const subsetSeed = 47
 
 // singles draws one example of each group; nil without groups.
@@ -102,8 +104,8 @@ func keptExamples(n int) []int {
 	return kept
 }
 
-// ranking has the classes of a row in descending order of probability, of equals the first first,
-// and the total probability of the classes before each. Both slices are reused.
+// ranking has the classes of a row in descending order of probability, of equals the lower number
+// first, and the total probability of the classes before each. Both slices are reused.
 type ranking struct {
 	order []int
 	above []float64
@@ -122,9 +124,9 @@ func (r *ranking) of(row []float64) {
 	}
 }
 
-// uniform returns a number in [0, 1) from a hash of probabilities. Scores of randomized sets are
-// thereby functions of image and class, for which coverage is exact, and an image gets the same set
-// each time.
+// uniform returns a number in [0, 1) from a hash of probabilities. This makes the scores of
+// randomized sets functions of image and class, so that their coverage is exact and an image gets
+// the same set each time.
 func uniform(row []float64) float64 {
 	h := fnv.New64a()
 	var b [8]byte

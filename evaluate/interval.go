@@ -3,8 +3,9 @@ package evaluate
 import "math"
 
 // FractionInterval returns the 95 % interval of a fraction that was measured on n examples, at
-// least 1. Unlike the normal distribution's, it does not vanish at 0 and 1. Source: Wilson,
-// Probable inference, the law of succession, and statistical inference (1927).
+// least 1. Unlike the interval of the normal approximation, it has a width above 0 at the fractions
+// 0 and 1. Source: Wilson, Probable inference, the law of succession, and statistical inference
+// (1927).
 func FractionInterval(fraction float64, n int) (low, high float64) {
 	const z = 1.959964
 	total := float64(n)

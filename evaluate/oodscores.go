@@ -9,9 +9,9 @@ type OODScore struct {
 	Meaning string // an explanation
 	Source  string // of the score as a detector
 	// Samples is true for scores that need at least two posterior samples, or a Dirichlet
-	// distribution. Votes is true for those that need samples.
+	// distribution. Votes is true for those of them that need the samples in any case.
 	Samples, Votes bool
-	// Detector is true for scores that only predictions of a run with a detector have.
+	// Detector is true for scores that need a run with a detector.
 	Detector bool
 	// Of returns a value for each example. Higher means more uncertain, or stranger.
 	Of func(p *Predictions) []float64

@@ -12,7 +12,7 @@ type Predictions struct {
 	Name string
 	// Probabilities are [N K]; each row is a distribution over the network's classes.
 	Probabilities []float64
-	// Labels are [N], or nil if unknown. For out-of-distribution data they may number other
+	// Labels are [N], or nil if unknown. The labels of out-of-distribution data may be of other
 	// classes; no score uses them.
 	Labels []int32
 	// Groups are [N], or nil: examples of equal group, such as frames of one video, are not
@@ -22,8 +22,8 @@ type Predictions struct {
 	Classes int
 	// Samples is the number of posterior samples averaged.
 	Samples int
-	// Dirichlet is true if a sample predicts a Dirichlet distribution over probabilities, as that
-	// of a distilled run does. ExpectedEntropy and MutualInformation are then those of the
+	// Dirichlet is true if a sample predicts Dirichlet distributions over probabilities, as in a
+	// distilled run. ExpectedEntropy and MutualInformation are then computed from these
 	// distributions, even for one sample.
 	Dirichlet bool
 	Uncertainty

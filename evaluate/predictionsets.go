@@ -32,16 +32,17 @@ const (
 	RegularizedSets SetScore = "raps"
 )
 
-// Parameters of RegularizedSets in a zero SetRule: the penalty and the rank that the paper found to
-// give small sets on ImageNet. For a chosen coverage, the sets of another network may be smaller
-// with others.
+// The default parameters of RegularizedSets: the penalty and the rank with which the paper found
+// small sets on ImageNet. With another network, other values may give smaller sets of the same
+// coverage.
 const (
 	DefaultLambda = 0.01
 	DefaultKReg   = 5
 )
 
 // SetRule is a rule by which prediction sets are formed. The zero value has ThresholdSets with one
-// threshold for all classes and without empty sets. Every rule has the coverage of Calibration.
+// threshold for all classes and without empty sets. Every rule has the coverage that Calibration
+// describes.
 type SetRule struct {
 	// Score is the nonconformity score; "" is ThresholdSets.
 	Score SetScore `json:"score"`
@@ -57,8 +58,8 @@ type SetRule struct {
 	// the level. A class with too few examples has the threshold of all classes, without such a
 	// guarantee, see ClassThreshold.
 	PerClass bool `json:"perClass,omitempty"`
-	// AllowEmpty keeps empty sets. Otherwise a set that would be empty has the most probable class,
-	// which can only increase the coverage.
+	// AllowEmpty keeps empty sets. Otherwise a set that would be empty contains the most probable
+	// class, which can only increase the coverage.
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 }
 
@@ -144,7 +145,7 @@ func (r SetRule) score(p, above float64, rank int, u float64) float64 {
 // ClassThreshold is the threshold for one class.
 type ClassThreshold struct {
 	// Class is the number of the class, Examples the number of its held-out examples, or of their
-	// groups if they have any, and Needed the number that a threshold of its own needs.
+	// groups if they have any, and Needed the minimum of Examples for a separate threshold.
 	Class    int `json:"index"`
 	Examples int `json:"images"`
 	Needed   int `json:"needed"`
@@ -160,19 +161,19 @@ type ClassThreshold struct {
 type Sets struct {
 	Level float64
 	Rule  SetRule // with defaults filled in
-	// Marginal is the highest nonconformity score that is in a set, of all classes.
+	// Marginal is the highest nonconformity score that is in a set, computed over all classes.
 	Marginal float64
-	// Thresholds has each class's for a class-conditional rule, and nil otherwise.
+	// Thresholds are the thresholds of the classes for a class-conditional rule, and nil otherwise.
 	Thresholds []ClassThreshold
 }
 
-// NeededExamples returns how many held-out examples a level needs: the smallest n with ceil((n+1)
-// level) <= n, which is level / (1 - level), rounded up: 19 for 95 % and 99 for 99 %.
+// NeededExamples returns the minimum number of held-out examples for a level: the smallest n with
+// ceil((n+1) level) <= n, which is level / (1 - level), rounded up: 19 for 95 % and 99 for 99 %.
 func NeededExamples(level float64) int { return int(math.Ceil(level/(1-level) - 1e-9)) }
 
 // Sets returns the prediction sets of a rule at a level. It returns an error if level is not
 // between 0 and 1, if the rule is not valid, and if there are too few held-out examples (see
-// Supports), so that only sets of all classes would have the coverage.
+// Supports): only sets of all classes would then have the coverage.
 func (c *Calibration) Sets(level float64, rule SetRule) (*Sets, error) {
 	rule, err := rule.resolve()
 	if err == nil {
@@ -207,8 +208,8 @@ func (c *Calibration) Sets(level float64, rule SetRule) (*Sets, error) {
 	return s, nil
 }
 
-// Fallbacks returns the thresholds of the classes that have that of all classes, because there are
-// too few held-out examples of them.
+// Fallbacks returns the thresholds of the classes that use the threshold of all classes, because
+// they have too few held-out examples.
 func (s *Sets) Fallbacks() (classes []ClassThreshold) {
 	for _, t := range s.Thresholds {
 		if t.Marginal {
@@ -256,7 +257,7 @@ func (s *Sets) Of(probabilities []float64, classes int) ([][]int, error) {
 		}
 		if sets[n] == nil && !s.Rule.AllowEmpty {
 			sets[n] = ranked.order[:1:1]
-			ranked.order = nil // it is the set's now
+			ranked.order = nil // the set owns this slice now
 		}
 	}
 	return sets, nil
@@ -292,7 +293,7 @@ func (c *Calibration) PredictionSets(probabilities []float64, classes int, level
 }
 
 // ProbabilityThreshold returns the lowest probability of a class in a set of ThresholdSets with one
-// threshold for all classes, or an error of Sets.
+// threshold for all classes. The errors are those of Sets.
 func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 	if err := c.checkLevel("PredictionSets", level); err != nil {
 		return 0, err
@@ -301,9 +302,9 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 }
 
 // CoverageByLevel returns the fraction of a case's examples whose set contains the label, for the
-// levels .50, .51, ... .99 that the calibration supports. Sets may be empty, so that the coverage
-// should be the level, and not at least the accuracy. The errors are as for Assess; there must be
-// labels and a calibration.
+// levels .50, .51, ... .99 that the calibration supports. Sets may be empty here, so that the
+// expected coverage is the level even where the accuracy is higher. The errors are as for Assess;
+// there must be labels and a calibration.
 func CoverageByLevel(c Case) (levels, coverage []float64, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err
@@ -336,9 +337,9 @@ func CoverageByLevel(c Case) (levels, coverage []float64, err error) {
 	return levels, coverage, nil
 }
 
-// AllClasses returns why prediction sets at a level have all classes for every image, and what to
-// do, or "" if they do not. They do if the threshold is a probability of 0, which more than 1 -
-// level of the held-out labels have.
+// AllClasses explains why prediction sets at a level have all classes for every image, and what to
+// do. It returns "" if they do not. They do if the threshold is a probability of 0, because more
+// than 1 - level of the held-out labels have this probability.
 func (c *Calibration) AllClasses(level float64) (reason string) {
 	if threshold, err := c.ProbabilityThreshold(level); err != nil || threshold > 0 {
 		return ""

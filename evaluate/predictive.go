@@ -48,8 +48,8 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 // AddDirichlet adds Dirichlet distributions over probabilities, one for each example, with a
 // weight: logits [N K] are the logarithms of their concentrations, and probabilities [N K] their
 // means, which are the softmax of the logits. The expected entropy, and with it the mutual
-// information, is then the distributions', and not 0 for a single one. The errors are those
-// of Add; a logit that is not finite is one, too.
+// information, is then computed from the distributions, so that a single sample has mutual
+// information, too. The errors are those of Add; a logit that is not finite is also an error.
 func (p *Predictive) AddDirichlet(probabilities, logits []float32, weight float64) error {
 	if len(logits) != p.examples*p.classes {
 		return errors.Errorf("evaluate: Predictive.AddDirichlet: logits must be %d x %d (examples x classes), got %d", p.examples, p.classes, len(logits))
@@ -100,7 +100,7 @@ func (p *Predictive) add(probabilities, logits []float32, weight float64) error 
 	return nil
 }
 
-// sumExp returns the sum of the exponentials, at most MaxPrecision and at least MinPrecision.
+// sumExp returns the sum of the logits' exponentials, clamped to MinPrecision and MaxPrecision.
 func sumExp(logits []float32) float64 {
 	sum := 0.0
 	for _, v := range logits {
@@ -135,7 +135,7 @@ func (p *Predictive) Mean() []float64 {
 type Uncertainty struct {
 	Confidence        []float64 // max_k p-bar_k, in [1/K, 1]
 	Entropy           []float64 // H[p-bar], the total uncertainty, in [0, ln K]
-	ExpectedEntropy   []float64 // E_s H[p_s], the aleatoric part: what remains if the weights are known
+	ExpectedEntropy   []float64 // E_s H[p_s], the aleatoric part, which remains if the weights are known
 	MutualInformation []float64 // H[p-bar] - E_s H[p_s] >= 0, the epistemic part: disagreement of the samples; 0 for one sample
 	VariationRatio    []float64 // 1 - the largest fraction of weight that votes for one class; 0 for one sample
 }
@@ -143,7 +143,7 @@ type Uncertainty struct {
 // Uncertainty returns the uncertainty of each example, or the zero value if no sample was added.
 func (p *Predictive) Uncertainty() Uncertainty { return p.uncertaintyOf(p.Mean()) }
 
-// uncertaintyOf returns the uncertainty of each example, whose averaged probabilities are mean.
+// uncertaintyOf returns the uncertainty of each example, given the averaged probabilities.
 func (p *Predictive) uncertaintyOf(mean []float64) Uncertainty {
 	if mean == nil {
 		return Uncertainty{}

@@ -7,8 +7,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// SelfTest is the result of showing a run images that cannot belong to its classes: how many of
-// each kind it accepts as in distribution at Level.
+// SelfTest is the result of testing a run with images that cannot belong to its classes: how many
+// of each kind it accepts as in distribution at Level.
 type SelfTest struct {
 	Kinds []StrangeImages `json:"kinds"`
 }
@@ -23,7 +23,7 @@ type StrangeImages struct {
 // minRejected is the fraction of strange images that a run must reject to pass its test.
 const minRejected = 0.75
 
-// Images returns the number of images, and Rejected the fraction that is not accepted.
+// Images returns the number of images of all kinds.
 func (t *SelfTest) Images() (n int) {
 	for _, k := range t.Kinds {
 		n += k.Images
@@ -41,7 +41,7 @@ func (t *SelfTest) Rejected() float64 {
 }
 
 // Passed reports whether at least three quarters of the images are rejected. Otherwise decisions
-// about what is in distribution say little. It is false for nil.
+// about what is in distribution are unreliable. It is false for nil.
 func (t *SelfTest) Passed() bool { return t != nil && t.Rejected() >= minRejected }
 
 // String returns the result in words, with the kinds of which more than half are accepted: "rejects

@@ -31,8 +31,8 @@ const (
 	labelArray         = "label"
 )
 
-// ArviZ writes a run to a new directory in Zarr groups of ArviZ's schema, which arviz.from_zarr and
-// xarray.open_datatree read, and returns remarks about what it leaves out:
+// ArviZ writes a run to a new directory, in Zarr groups of ArviZ's schema, which arviz.from_zarr
+// and xarray.open_datatree read. It returns remarks about omitted data:
 //
 //	posterior             each parameter [chain draw ...]
 //	sample_stats          step, step_size and, of the steps before the draw, loss, accuracy,
@@ -44,8 +44,8 @@ const (
 //	log_likelihood        label [chain draw image]
 //	observed_data         label [image]
 //
-// The last three are those of the images, and need them; images may be nil, and the last two need
-// labels. Attributes of all groups are the settings of the run, its digest and its manifest. Runs
+// The last three groups are about the images, which may be nil; the last two also need labels.
+// The attributes of all groups are the settings of the run, its digest and its manifest. Runs
 // without draws, which are distilled or have Monte Carlo dropout, are an InvalidError.
 func ArviZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
 	if m := run.Manifest(); m.Teacher != nil {
@@ -80,12 +80,12 @@ type arviz struct {
 	run       *bayes.Run
 	draws     *bayes.Draws
 	predicted *predicted // nil without images
-	chains    [][]int    // the positions of the draws of each chain, equally many
+	chains    [][]int    // the positions of the draws of each chain, equally many for all
 	zarr      zarr
 	remarks   []string
 }
 
-// arrange divides the samples by chain. All chains get as many draws as the shortest.
+// arrange divides the samples by chain. All chains get as many draws as the shortest has.
 func (a *arviz) arrange() {
 	for i := range a.draws.Len() {
 		if chain := a.draws.Chain(i); chain == len(a.chains) {
@@ -253,14 +253,14 @@ func (a *arviz) stats(weights []float64) error {
 
 const stepSizeArray = "step_size"
 
-// drawArrays has ArviZ's names of the statistics of draws of samplers on all data.
+// drawArrays maps the statistics of draws of samplers on all data to their names in ArviZ.
 var drawArrays = map[string]string{
 	rundir.DrawPotential: "lp", rundir.DrawAcceptance: "acceptance_rate", rundir.DrawStepSize: stepSizeArray,
 	rundir.DrawLeapfrogSteps: "n_steps", rundir.DrawDiverged: "diverging", rundir.DrawEnergyError: "energy_error",
 	rundir.DrawEnergy: "energy", rundir.DrawAccepted: "accepted",
 }
 
-// drawStats adds the statistics of a draw of a chain, whose number is that within its run.
+// drawStats adds the statistics of a draw. chain is the number of the chain within its run.
 func (a *arviz) drawStats(values map[string][]float64, line rundir.Metrics, chain int) {
 	for name, array := range drawArrays {
 		all := line.Draws[name]

@@ -19,9 +19,9 @@ import (
 )
 
 // Card writes a new directory with a run in all formats and a README.md, a model card: training
-// data, method, scores on test images with 95 % intervals, and limits of use. It returns remarks. A
-// distilled run has no draws, and so no groups for ArviZ.
-// test must have labels. at is the time of TensorBoard's events.
+// data, method, scores on test images with 95 % intervals, and limits of use. It returns remarks.
+// A distilled run has no draws, and therefore no groups for ArviZ. test must have labels. at is
+// the time of TensorBoard's events.
 func Card(ctx context.Context, run *bayes.Run, test *datasets.Dataset, dir string, o ONNXOptions, at time.Time) (remarks []string, err error) {
 	p, err := predict(ctx, run, test)
 	if err != nil {
@@ -214,7 +214,7 @@ func mean(title string, values []float64) score {
 	return score{title, m, m - half, m + half}
 }
 
-// markdown returns text in which nothing has a meaning in a table of Markdown.
+// markdown escapes text for a table of Markdown.
 func markdown(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[").Replace(text)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// members returns which samples of a group, by their places in it, the detector compares.
+// members returns the samples of a group, by their places in it, that the detector compares.
 func (p *predictive) members(group []int) (places []int) {
 	if p.detector == nil {
 		return nil

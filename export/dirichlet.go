@@ -6,11 +6,11 @@ import (
 	"github.com/pollen-ml/pollen/onnx"
 )
 
-// dirichletInformation adds evaluate.DirichletInformation [S batch] of Dirichlet distributions by
-// their means and the logarithms of their concentrations, both [S batch K].
+// dirichletInformation adds evaluate.DirichletInformation, [S batch], of Dirichlet distributions
+// with the given means and logarithms of concentrations, both [S batch K].
 func (p *predictive) dirichletInformation(logits, means string) string {
 	w := p.w
-	// Concentrations of less do not count, and more make no difference.
+	// Smaller concentrations do not count, and larger ones make no difference.
 	bounded := w.Node("Min", nil, w.Node("Max", nil, logits, w.Float("lowest", -60)), w.Float("highest", 40))
 	alpha := w.Node("Exp", nil, bounded)
 	last := w.Integers("classes", -1)
@@ -19,11 +19,12 @@ func (p *predictive) dirichletInformation(logits, means string) string {
 	return w.Node("ReduceSum", onnx.Attributes{"keepdims": 0}, w.Node("Mul", nil, means, excess), last)
 }
 
-// digammaExcess adds digamma(x+1) - ln x of x > 0: for x of at least a few the asymptotic series
+// digammaExcess adds digamma(x+1) - ln x, for x > 0. For x of at least a few it uses the
+// asymptotic series
 //
 //	1/(2x) - 1/(12 x^2) + 1/(120 x^4) - 1/(252 x^6),
 //
-// and for others the recurrence digamma(x+1) = digamma(x+1+n) - sum_i 1/(x+i).
+// and for smaller x the recurrence digamma(x+1) = digamma(x+1+n) - sum_i 1/(x+i).
 func (p *predictive) digammaExcess(x string) string {
 	w := p.w
 	const shift = 6

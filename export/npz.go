@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/npz"
 )
 
-// NPZ writes what a run predicts for images to an archive of NumPy arrays: for S samples (or passes
-// of Monte Carlo dropout), N images and K classes
+// NPZ writes the predictions of a run for images to an archive of NumPy arrays: for S samples (or
+// passes of Monte Carlo dropout), N images and K classes
 //
 //	probabilities        float32 [S N K]  under each sample
 //	weights              float64 [S]      of the samples in averages, not normalised
@@ -23,7 +23,7 @@ import (
 //	classes, files       strings [K] and [N]; files if they are known
 //	labels               int64 [N], if they are known
 //
-// The last two decisions have the levels of the run's options.
+// prediction_set and in_distribution have the levels of the run's options.
 func NPZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, path string) error {
 	p, err := predict(ctx, run, images)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *predicted) arrays(answers []bayes.Answer, classes []string) []npz.Array
 	return arrays
 }
 
-// setMembers returns for each answer and class whether the prediction set has the class.
+// setMembers returns, for each answer and class, whether the prediction set contains the class.
 func setMembers(answers []bayes.Answer, classes []string) []bool {
 	places := map[string]int{}
 	for i, name := range classes {

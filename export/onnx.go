@@ -21,7 +21,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ONNXOptions say what an ONNX file has.
+// ONNXOptions are the options of an ONNX file.
 type ONNXOptions struct {
 	// Samples is the number of samples in the file, evenly spaced among the run's. 0 is all.
 	Samples int
@@ -32,11 +32,11 @@ type ONNXOptions struct {
 	Level, Rate float64
 	// Sets is the rule of prediction sets, which must not be randomized.
 	Sets evaluate.SetRule
-	// HeldOut are images like those that the run was calibrated on. They are needed for prediction
-	// sets of fewer samples than the run has, since quantiles hold for one average only.
+	// HeldOut are images like those that the run was calibrated on. Prediction sets of fewer
+	// samples than the run has need them, since quantiles hold for one average only.
 	HeldOut *datasets.Dataset
-	// Together is the number of samples that the same nodes compute; 0 is 1. More of them take
-	// less time for a single image, and more time and memory for many.
+	// Together is the number of samples that the same nodes compute; 0 is 1. A larger number
+	// takes less time for a single image, but more time and memory for many.
 	Together int
 }
 
@@ -49,8 +49,8 @@ const (
 	inDistributionOutput = "in_distribution"
 )
 
-// ONNX writes the posterior predictive of a run to one ONNX file, and returns remarks about what it
-// leaves out. The model's input is images [batch C H W]. Its outputs are
+// ONNX writes the posterior predictive of a run to one ONNX file, and returns remarks about
+// omitted outputs. The model's input is images [batch C H W]. Its outputs are
 //
 //	probabilities       float [batch K]  the averaged probabilities of the classes
 //	entropy             float [batch]    their entropy, in nats
@@ -58,8 +58,8 @@ const (
 //	prediction_set      bool  [batch K]  the classes of the conformal prediction set
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
-// The last two are there if the run is calibrated for them. The error is bayes.InvalidError for
-// options out of range, and for a run with Monte Carlo dropout, whose masks are random.
+// The last two outputs exist if the run is calibrated for them. The error is bayes.InvalidError
+// for options out of range, and for a run with Monte Carlo dropout, whose masks are random.
 func ONNX(ctx context.Context, run *bayes.Run, path string, o ONNXOptions) (remarks []string, err error) {
 	w, remarks, err := newONNX(ctx, run, o)
 	if err != nil {
@@ -92,8 +92,8 @@ type predictive struct {
 	remarks  []string
 
 	frozen   *stage        // nil if no part of the network is frozen
-	sampled  stage         // from images, or the output of frozen, to logits
-	features []*graph.Node // of sampled, which the detector compares
+	sampled  stage         // maps images, or the output of frozen, to logits
+	features []*graph.Node // nodes of sampled that the detector compares
 }
 
 // stage is the graph of a part of the network.
@@ -141,7 +141,7 @@ func (p *predictive) remark(format string, arguments ...any) {
 	p.remarks = append(p.remarks, fmt.Sprintf(format, arguments...))
 }
 
-// choose lists the samples of the run, and those that the file has.
+// choose lists the samples of the run, and chooses those of the file.
 func (p *predictive) choose(run *bayes.Run) (err error) {
 	switch {
 	case p.o.Samples < 0:
@@ -221,8 +221,8 @@ func newGraph() *graph.Builder {
 	return b
 }
 
-// calibrate returns the calibration for prediction sets by the samples of the file, and the one for
-// in-distribution decisions; nil if there is none.
+// calibrate returns the calibration of prediction sets for the samples of the file, and the one
+// for in-distribution decisions. Either is nil if there is none.
 func (p *predictive) calibrate(ctx context.Context, run *bayes.Run) (sets, decisions *evaluate.Calibration, err error) {
 	all, err := p.draws.Calibration()
 	if err != nil {
@@ -251,7 +251,7 @@ func (p *predictive) calibrate(ctx context.Context, run *bayes.Run) (sets, decis
 	return sets, all, nil
 }
 
-// calibrateChosen calibrates the average of the samples of the file.
+// calibrateChosen calibrates the averaged prediction of the samples of the file.
 func (p *predictive) calibrateChosen(ctx context.Context, run *bayes.Run) (*evaluate.Calibration, error) {
 	average, err := evaluate.NewPredictive(p.o.HeldOut.Len(), p.m.Data.Classes())
 	if err != nil {
@@ -298,8 +298,8 @@ func (p *predictive) usableDetector(c *evaluate.Calibration) (*detector.Detector
 	return d, nil
 }
 
-// images declares the input, and returns the names of its pixels from 0 to 255 and of the network's
-// input.
+// images declares the input. It returns the names of two values: its pixels from 0 to 255, and
+// the network's input.
 func (p *predictive) images() (pixels, x string) {
 	w, d := p.w, &p.m.Data
 	kind, unit := onnx.Uint8, 255.0
@@ -317,7 +317,7 @@ func (p *predictive) images() (pixels, x string) {
 	}
 	x = w.Node("Mul", nil, pixels, w.Floats("factor", factors, d.Channels, 1, 1))
 	x = w.Node("Add", nil, x, w.Floats("offset", offsets, d.Channels, 1, 1))
-	if p.o.Float && p.detector != nil { // which compares statistics of bytes
+	if p.o.Float && p.detector != nil { // the detector compares statistics of bytes
 		pixels = w.Node("Round", nil, w.Node("Mul", nil, pixels, w.Float("bytes", 255)))
 	}
 	return pixels, x
@@ -339,7 +339,7 @@ func (p *predictive) backbone(x string) (string, error) {
 	return y, err
 }
 
-// networks adds the sampled network under all samples. It returns the logits [S batch K] and, for
+// networks adds the sampled network for all samples. It returns the logits [S batch K] and, for
 // the detector's members, the features [M batch F].
 func (p *predictive) networks(x string) (logits, features string, err error) {
 	together := max(1, p.o.Together)
@@ -386,7 +386,7 @@ func (p *predictive) concat(axis int, values []string) string {
 	return p.w.Node("Concat", onnx.Attributes{"axis": axis}, values...)
 }
 
-// emit adds the network under the samples at some positions.
+// emit adds the network with the weights of the samples at the given positions.
 func (p *predictive) emit(x string, positions []int, scope string) (*onnx.Emission, error) {
 	var values [][][]float32
 	parameters := p.sampled.b.Parameters()
@@ -407,8 +407,8 @@ func (p *predictive) emit(x string, positions []int, scope string) (*onnx.Emissi
 	return p.w.Emit(p.sampled.b, p.sampled.input, x, values, scope)
 }
 
-// uncertainty adds the outputs that follow from the logits [S batch K]. c is nil without prediction
-// sets.
+// uncertainty adds the outputs that are computed from the logits [S batch K]. c is nil without
+// prediction sets.
 func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 	w, k := p.w, p.m.Data.Classes()
 	total := float32(0)

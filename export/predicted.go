@@ -8,19 +8,19 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// predicted has what a run predicts for images, by sample.
+// predicted has the predictions of a run for images, by sample.
 type predicted struct {
 	images *datasets.Dataset
 	draws  *bayes.Draws
 	passes int
-	// probabilities are [S N K] of S predictions: each pass of each sample.
+	// probabilities are [S N K]. Each of the S predictions is one pass of one sample.
 	probabilities []float32
 	weights       []float64 // [S]
 	average       *evaluate.Predictions
 }
 
-// predict returns what a run predicts for images, with the labels as numbers of the run's classes,
-// if there are any.
+// predict returns the predictions of a run for images. Their labels, if any, become numbers of
+// the run's classes.
 func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *predicted, err error) {
 	if images == nil || images.Len() == 0 {
 		return nil, invalid("no images to predict")

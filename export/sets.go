@@ -5,8 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/onnx"
 )
 
-// predictionSets adds the prediction sets [batch K] for averaged probabilities. It is an error if
-// the rule is not valid.
+// predictionSets adds the prediction sets [batch K] for averaged probabilities. It returns an
+// error if the rule is not valid.
 //
 // Float32 rounds probabilities, so that thresholds are slightly wider: no class is left out of a
 // set by rounding.

@@ -76,8 +76,8 @@ func (w *events) event(step int, field []byte) {
 	}
 }
 
-// maskedChecksum is the CRC-32C of bytes, rotated and shifted, since a checksum of data that have
-// checksums is weak.
+// maskedChecksum returns the CRC-32C of bytes, rotated and shifted, since a checksum of data that
+// contain checksums is weak.
 func maskedChecksum(of []byte) uint32 {
 	sum := crc32.Checksum(of, crc32.MakeTable(crc32.Castagnoli))
 	return (sum>>15 | sum<<17) + 0xa282ead8
@@ -238,8 +238,8 @@ func NewLive(dir string, now func() time.Time) (*Live, error) {
 	return &Live{file: file, now: now, w: newEvents(file, now())}, nil
 }
 
-// Observe writes the scalars of a window of steps: it is a bayes.Observer. A write that fails
-// makes it do nothing from then on, and is the error of Close.
+// Observe is a bayes.Observer that writes the scalars of a window of steps. After a failed write
+// it does nothing, and Close returns the error.
 func (l *Live) Observe(e bayes.Event) {
 	if e.Task != "fit" || e.Remark != "" {
 		return
@@ -255,7 +255,7 @@ func (l *Live) Observe(e bayes.Event) {
 	}
 }
 
-// Close ends the file, and returns the first error of writing it.
+// Close closes the file, and returns the first error of writing it.
 func (l *Live) Close() error {
 	if err := l.file.Close(); l.w.err == nil {
 		return errors.Wrap(err, "export: tensorboard")

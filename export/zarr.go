@@ -56,8 +56,8 @@ func (z *zarr) write(name string, content []byte) {
 	z.err = errors.Wrap(err, "export: zarr")
 }
 
-// array declares an array in a group: its axes, its shape, and the shape of the chunks in which it
-// is written. Nothing is missing, so that there is no value that stands for missing ones.
+// array declares an array in a group: its axes, its shape, and the shape of the chunks in which
+// it is written. Every chunk is written, so there is no fill value.
 func (z *zarr) array(group, name, dtype string, axes []string, shape, chunk []int) {
 	at := filepath.Join(group, name)
 	z.put(filepath.Join(at, ".zarray"), map[string]any{
@@ -116,8 +116,8 @@ func numbers(n int) []int64 {
 	return all
 }
 
-// intoNew calls write with a new directory next to dir, and renames it to dir afterwards, which
-// must not exist or be empty.
+// intoNew calls write with a new directory next to dir, and then renames it to dir, which must be
+// new or empty.
 func intoNew(dir string, write func(dir string) error) error {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return invalid("%s must be new or empty", dir)

@@ -24,15 +24,16 @@ type application struct {
 	scope   string // the layer it belongs to
 	inputs  []tensor.Shape
 	types   []tensor.DType
-	float   tensor.DType // in which it computes
+	float   tensor.DType // the float type in which it computes
 	shape   tensor.Shape
 	dtype   tensor.DType
 }
 
 var _ gorgonia.SDOp = (*application)(nil)
 
-// checkTypes compares the inputs' types with a Mixed op's. The inputs of other ops must be
-// of the float in which the op computes, or the header.
+// checkTypes returns an error if an input has the wrong type. The inputs of a Mixed op must have
+// its InputType; those of other ops must have the float type in which the op computes, or be the
+// uint64 header.
 func (a *application) checkTypes() error {
 	mixed, isMixed := a.Op.(Mixed)
 	isView := isViewOf(a.Op, a.inputs)
@@ -92,10 +93,11 @@ func (a *application) Hashcode() uint32 {
 	return h.Sum32()
 }
 
-// String is the op's name.
+// String returns the op's name.
 func (a *application) String() string { return a.Name() }
 
-// DiffWRT implements gorgonia.SDOp: every float input of a Differentiable op.
+// DiffWRT implements gorgonia.SDOp. A Differentiable op can be differentiated by all its float
+// inputs, other ops by none.
 func (a *application) DiffWRT(int) []bool {
 	wrt := make([]bool, len(a.inputs))
 	if _, ok := a.Op.(Differentiable); ok {

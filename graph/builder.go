@@ -28,9 +28,9 @@ type input struct {
 	dtype      tensor.DType
 	shape      tensor.Shape
 	parameter  bool        // trainable: Builder.Parameters lists it, and samples keep it
-	stream     uint16      // of random numbers, for initialize
+	stream     uint16      // stream of random numbers for initialize
 	initialize Initializer // nil: zeros
-	values     []float64   // of a table
+	values     []float64   // values of a table, otherwise nil
 }
 
 // Mode is the purpose of a graph. Some layers, such as dropout, depend on it.
@@ -104,7 +104,8 @@ func New(dtype tensor.DType) *Builder {
 	return b
 }
 
-// DType returns the float in which new nodes compute: New's, or the innermost Within's.
+// DType returns the float type in which new nodes compute: that of New, or of the innermost
+// Within.
 func (b *Builder) DType() tensor.DType { return b.float }
 
 // Err returns the first error, or nil.
@@ -118,10 +119,10 @@ func (b *Builder) Fail(err error) {
 	}
 }
 
-// Within makes new nodes compute in another float until end is called. It serves samplers on full
-// data: in a graph of Float64 the network computes in Float32, and Cast takes its loss back.
-// Parameters, state and metrics stay in the graph's float; layers get a Cast of a parameter.
-// Gradients compute in the float of the node that they belong to.
+// Within makes new nodes compute in another float type until end is called. Samplers on full data
+// use it: their graph is in Float64, but the network computes in Float32, and Cast converts its
+// loss back. Parameters, state and metrics keep the graph's float type; layers get a Cast of a
+// parameter. Gradients compute in the float type of the node that they belong to.
 func (b *Builder) Within(float tensor.DType) (end func()) {
 	if !float.IsFloat() {
 		b.Fail(errors.Errorf("graph: within: the type must be float32 or float64, got %v", float))
@@ -131,8 +132,7 @@ func (b *Builder) Within(float tensor.DType) (end func()) {
 	return func() { b.float = outer }
 }
 
-// Cast converts a node of floats to the float of new nodes; a node that has it already is returned
-// as it is.
+// Cast converts n to the float type of new nodes. It returns n itself if n already has that type.
 func (b *Builder) Cast(n *Node) *Node {
 	if b.err != nil || n == nil || DTypeOf(n) == b.float {
 		return n
@@ -149,7 +149,7 @@ func (b *Builder) Scope(name string) (end func()) {
 }
 
 // Prefix puts a prefix before the names of new parameters and layers, and numbers layers from 1,
-// until end is called, so that a network can be applied several times with parameters of its own.
+// until end is called, so that a network can be applied several times with separate parameters.
 // Prefixes cannot be nested: graphs would grow exponentially.
 func (b *Builder) Prefix(prefix string) (end func()) {
 	if b.prefix != "" {
@@ -167,23 +167,23 @@ func (b *Builder) Number(kind string) int {
 	return b.numbers[kind]
 }
 
-// Stream returns a number that no other consumer of random numbers in this graph has. Together with
-// seed, chain and step it is the counter of the generator, see package tensor/random. Streams are
-// numbered in the order of calls: a layer that is added before others changes the random numbers of
-// these.
+// Stream returns a number that no other consumer of random numbers in this graph has. Together
+// with seed, chain and step it is the counter of the generator, see package tensor/random. Streams
+// are numbered in the order of calls, so that inserting a layer before others changes the random
+// numbers of those.
 func (b *Builder) Stream() uint16 {
 	b.streams++
 	return b.streams
 }
 
-// Data makes an input that all chains share and that the program writes, see Write. For example,
+// Data makes an input that all chains share. The caller sets its values with Write. For example,
 // all training images are one input of [N C H W] bytes, from which an op gathers a minibatch.
 func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
 }
 
-// Table makes a vector that all chains share and whose values are known now, such as a schedule of
-// step sizes.
+// Table makes a vector that all chains share, with values that are known when the graph is built,
+// such as a schedule of step sizes.
 func (b *Builder) Table(name string, values []float64) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.float, shape: tensor.Shape{len(values)}, values: values})
 }
@@ -298,8 +298,8 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	return n
 }
 
-// withoutHooks removes the hooks, and the prefix, which the names that hooks get have already,
-// until the returned function is called.
+// withoutHooks removes the hooks until end is called. It also removes the prefix, because the
+// names that are passed to hooks contain it already.
 func (b *Builder) withoutHooks() (end func()) {
 	hooks, prefix := b.Hooks, b.prefix
 	b.Hooks, b.prefix = Hooks{}, ""
@@ -414,7 +414,7 @@ func (b *Builder) Parameters() []*Node {
 	return nodes
 }
 
-// Output keeps the value that a node had in the last step under a name, for Read.
+// Output makes the value that n had in the last step readable under name, see Read.
 func (b *Builder) Output(name string, n *Node) {
 	if in, ok := b.byName[name]; ok && in.node != n {
 		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))
@@ -432,8 +432,8 @@ func (b *Builder) Record(name string, n *Node) {
 	b.metrics = b.keep(b.metrics, name, n)
 }
 
-// keep adds a node to outputs or metrics. A node is kept only once: it has one buffer, in one
-// place.
+// keep appends a node to list, which is outputs or metrics. It is an error to keep a node twice,
+// because a node has only one buffer.
 func (b *Builder) keep(list []namedNode, name string, n *Node) []namedNode {
 	if b.err == nil && n == nil {
 		b.Fail(errors.Errorf("graph: keep %q: the node is nil", name))

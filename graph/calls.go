@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// checkLaunches returns an error if no launch writes a value's output, whose memory would keep some
-// other value, or if the calls of a launch are wrong. Both are mistakes in an op's Lower, and would
-// otherwise show only as wrong numbers.
+// checkLaunches returns an error if no launch writes v's output, which would then have the old
+// contents of its memory, or if the calls of a launch are wrong. Both are mistakes in an op's
+// Lower, and would otherwise show only as wrong numbers.
 func checkLaunches(v *value, launches []tensor.Launch) error {
 	written := false
 	for i := range launches {
@@ -29,8 +29,9 @@ func checkLaunches(v *value, launches []tensor.Launch) error {
 
 // checkCalls compares the calls of a launch, which a GPU runs, with the launch's arguments, from
 // which the memory plan and the order of launches are made. A call must not touch a buffer that is
-// no argument, nor write one that is only read; together they must write all that is written. The
-// host runs the launch as one function, so that tests on a CPU would not notice such a mistake.
+// not an argument, nor write one that is only read; together the calls must write every argument
+// that the launch declares as written. The host runs the launch as one function, so that tests on
+// a CPU would not notice such a mistake.
 func checkCalls(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
 		return errors.Errorf("graph: launch %s (%s) must have at least one call for a GPU, got none", l.Kernel, l.Label)
@@ -59,7 +60,7 @@ func checkCalls(l *tensor.Launch) error {
 
 // checkAccess compares the buffers of a call with the access that its launch declares and, for
 // workspaces, with the writes of earlier calls. Workspaces are memory that only the calls of one
-// launch share; they are no arguments of the launch.
+// launch share; they are not among the launch's arguments.
 func checkAccess(c tensor.Call, access map[*tensor.Buffer]tensor.Access, written map[*tensor.Buffer]bool) error {
 	for i, a := range c.Arguments {
 		b := a.Buffer

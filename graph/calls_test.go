@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// called is y = x; calls says what a GPU starts for it.
+// called is the op y = x; calls returns the calls of its launch on a GPU.
 type called struct {
 	calls func(l *graph.Lowering) []tensor.Call
 }
@@ -20,7 +20,7 @@ func (c *called) Lower(l *graph.Lowering) {
 	l.EmitCalls("called", c.calls(l), tensor.Single(run), l.Out(), l.In(0))
 }
 
-// A GPU's calls must keep to what the launch's arguments say.
+// A GPU's calls must access only what the launch's arguments declare.
 func TestCallsAreChecked(t *testing.T) {
 	grid := tensor.Threads(4)
 	for _, test := range []struct {

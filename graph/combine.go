@@ -11,12 +11,13 @@ import (
 // shift read, and can apply the gradient of the activation that follows while it reads.
 type Combiner interface {
 	Op
-	// Combine returns what the op at a site becomes, or false.
+	// Combine returns the op that replaces the one at a site, or false if there is nothing to
+	// combine.
 	Combine(at Site) (Combination, bool)
 }
 
-// Combination is an op that computes several values. Op writes the value of the Combiner to its
-// output, and to Parts' nodes its further outputs, see Lowering.Part.
+// Combination is an op that computes several values. Op's output is the value of the Combiner; its
+// further outputs, see Lowering.Part, are the values of Parts.
 type Combination struct {
 	Op     Op
 	Inputs []Site
@@ -67,7 +68,7 @@ func (s Site) IsSum() bool {
 	return is
 }
 
-// part is the op of a value that the op of its input writes as a further output.
+// part is the op of a value whose only input writes it as a further output.
 type part struct{ Op }
 
 func isPart(v *value) bool {
@@ -75,8 +76,8 @@ func isPart(v *value) bool {
 	return is
 }
 
-// combine applies Combiners, and reports whether there was one. Values that nobody reads any more
-// are dropped.
+// combine applies Combiners and reports whether any of them combined ops. It drops values that are
+// no longer read.
 func (m *module) combine() bool {
 	m.findUsers()
 	combined := false

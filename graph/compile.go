@@ -10,7 +10,7 @@ import (
 )
 
 // MetricRows is the number of steps whose metrics are kept, and the maximum for Session.Run in a
-// program with metrics. A longer ring would let the host look less often, at the price of finding a
+// program with metrics. With a longer ring the host would check the metrics less often, and find a
 // NaN later.
 const MetricRows = 128
 
@@ -76,16 +76,16 @@ func (b *Builder) Compile() (*Program, error) {
 // the address space of a process.
 const maxProgramBytes = 1 << 48
 
-// checkSizes returns an error if the values together need more memory than an address space has, or
-// if the parameters have more elements than a stream of random numbers, from which samplers draw
-// noise for all of them.
+// checkSizes returns an error if the values together need more memory than an address space has,
+// or if the parameters together have more elements than one stream of random numbers, from which
+// samplers draw the noise of all parameters.
 func (m *module) checkSizes() error {
 	bytes, parameters := 0, 0
 	for _, v := range m.values {
 		if isView(v) {
 			continue
 		}
-		n := v.shape.Elements() // of at most 2^59, see tensor.Shape.Validate
+		n := v.shape.Elements() // at most 2^59, see tensor.Shape.Validate
 		if bytes += min(n, maxProgramBytes) * v.dtype.Size(); bytes > maxProgramBytes {
 			return errors.Errorf("graph: %s: shape %v takes the program's values beyond the limit of %d GiB", v.label, v.shape, maxProgramBytes>>30)
 		}
@@ -117,7 +117,7 @@ func (m *module) checkMetrics() error {
 func (p *Program) assignBuffers(m *module, plan *plan) {
 	pinned := map[*value]bool{}
 	for _, k := range m.outputs {
-		// An output that is a view has its input's memory, so that the input is what must survive
+		// An output that is a view shares its input's memory, so it is the input that must survive
 		// the step.
 		views := k.value.throughViews()
 		pinned[views[len(views)-1]] = true
@@ -180,10 +180,10 @@ const metricsPerLaunch = 16
 // recordThreads is the number of a GPU's threads that add up one metric: a warp.
 const recordThreads = 32
 
-// record emits the launch that puts the sums of some metrics' elements into the step's row of the
-// ring, from column first on; with the last metrics it also increments the step counter. The row of
-// a step is step mod MetricRows, with columns metrics each. The kernel for GPUs always takes
-// metricsPerLaunch metrics: missing ones have 0 elements.
+// record emits the launch that writes the sums of some metrics' elements into the step's row of
+// the ring, starting at column first; the launch of the last metrics also increments the step
+// counter. The row of a step is step mod MetricRows, and each row has columns metrics. The kernel
+// for GPUs always takes metricsPerLaunch metrics: missing ones have 0 elements.
 func (l *Lowering) record(ring *tensor.Buffer, metrics []namedValue, first, columns int) {
 	last := first+len(metrics) == columns
 	header, counts := l.In(0), 0

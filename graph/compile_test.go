@@ -122,7 +122,7 @@ func TestPoolLeavesAnotherReLUsGradient(t *testing.T) {
 			must(t, err)
 			got := read(t, s, "dx", 0, len(want))
 			for i := range got {
-				got[i] += 0 // of a negative number that is not passed on, the sign may remain
+				got[i] += 0 // makes -0 0: a negative number that is blocked may keep its sign
 				want[i] += 0
 			}
 			sameBits(t, fmt.Sprintf("window %d, sum %v", window, sum), got, want)
@@ -208,7 +208,8 @@ func TestUpdateErrors(t *testing.T) {
 	}
 }
 
-// Of two updates, the one that reads the other's parameter comes first, though it was made later.
+// An update that reads a parameter comes before the update that changes it, even if it was made
+// later.
 func TestUpdatesAreOrdered(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	v, w := b.Parameter("v", constant(5), 4), b.Parameter("w", constant(2), 4)

@@ -12,10 +12,10 @@ func (b *Builder) ExprGraph() *gorgonia.ExprGraph { return b.graph }
 // SetSerial makes the next application take serial number n+1.
 func (b *Builder) SetSerial(n uint64) { b.serial = n }
 
-// Launches are the program's launches.
+// Launches returns the program's launches.
 func (p *Program) Launches() []tensor.Launch { return p.launches }
 
-// Inputs are the program's inputs.
+// Inputs returns the program's inputs.
 func (p *Program) Inputs() []Tensor {
 	var list []Tensor
 	for _, in := range p.inputs {
@@ -24,7 +24,7 @@ func (p *Program) Inputs() []Tensor {
 	return list
 }
 
-// Buffer is where a named input or output lies.
+// Buffer returns the buffer of a named input or output.
 func (p *Program) Buffer(name string) *tensor.Buffer {
 	t, err := p.find(name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p *Program) Buffer(name string) *tensor.Buffer {
 	return t.buffer
 }
 
-// Steps is how many steps an interpreter's header has counted.
+// Steps returns the number of steps that an interpreter's header has counted.
 func (p *Interpreter) Steps() uint64 {
 	return p.inputs[p.builder.header].Data().([]uint64)[HeaderStep]
 }

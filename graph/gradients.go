@@ -5,10 +5,11 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Gradients returns d loss / d n for each of the nodes, by reverse-mode differentiation:
-// parameters, or any other nodes that the loss depends on. loss must be a scalar in the builder's
-// float. It can be called only once, before the first update and the first metric. Like the rest of
-// the builder it computes nothing: the gradients are new nodes, to which updates are applied.
+// Gradients returns d loss / d n for each n of nodes, by reverse-mode differentiation. The nodes
+// are parameters, or any others that the loss depends on. loss must be a scalar in the builder's
+// float type. Gradients can be called only once, before the first update and the first metric.
+// Like the rest of the builder it computes nothing: the gradients are new nodes, to which updates
+// are applied.
 func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	none := make([]*Node, len(nodes))
 	if b.err != nil {

@@ -36,7 +36,8 @@ func TestParameterHook(t *testing.T) {
 	}
 }
 
-// TestApplyHook: the hook sees what layers apply, and neither what it makes itself nor gradients.
+// TestApplyHook: the hook is called for the ops of layers, but not for ops that it applies itself,
+// nor for gradients.
 func TestApplyHook(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	w := b.Parameter("w", constant(3), 4)

@@ -130,8 +130,8 @@ func scalarOf(d *dense.Dense) gorgonia.Value {
 	return d
 }
 
-// valueBytes returns the memory of one of Gorgonia's values, or a copy for its scalars. The number
-// of bytes must be the shape's.
+// valueBytes returns the memory of one of Gorgonia's values, or a copy if the value is a Go
+// scalar. It returns an error if the number of bytes does not fit the shape.
 func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byte, error) {
 	var raw []byte
 	switch data := v.Data().(type) {

@@ -35,8 +35,8 @@ type extraction struct {
 	err    error
 }
 
-// visit returns the value of a node, after it has visited the node's inputs. Only nodes that are
-// visited come into the module, which is how dead code goes.
+// visit returns the value of a node, after it has visited the node's inputs. Nodes that are never
+// visited do not enter the module: that is how dead code is dropped.
 func (x *extraction) visit(n *Node) *value {
 	if v, ok := x.seen[n]; ok {
 		return v
@@ -217,9 +217,9 @@ func (m *module) fuse() {
 	m.values = live
 }
 
-// fits reports whether the inputs satisfy a fused op that is Selective or a RedundantInput. Of the
-// latter the last two must be the same value, or the last one that from which an Early op computes
-// the other.
+// fits reports whether a fused op that is Selective or a RedundantInput accepts the inputs. The
+// last two inputs of a RedundantInput must be the same value, or the second to last must be
+// computed from the last by an Early op.
 func fits(fused Op, inputs []*value) bool {
 	if s, is := fused.(Selective); is {
 		var shapes []tensor.Shape

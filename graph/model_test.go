@@ -14,7 +14,7 @@ import (
 
 var updateGolden = flag.Bool("update", false, "write the golden files again")
 
-// normal initialises with normals of a deviation.
+// normal returns an initializer that draws from N(0, std^2).
 func normal(std float64) graph.Initializer {
 	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
@@ -24,7 +24,7 @@ func normal(std float64) graph.Initializer {
 	}
 }
 
-// constant initialises with one number.
+// constant returns an initializer that sets all elements to v.
 func constant(v float64) graph.Initializer {
 	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
 		for i := range values {
@@ -33,7 +33,7 @@ func constant(v float64) graph.Initializer {
 	}
 }
 
-// descend is w <- w - rate dw; its output is the sum of w dw as they were: w, dw -> a scalar.
+// descend is w <- w - rate dw; its output is the sum of w dw before the update: w, dw -> a scalar.
 type descend struct{ rate float64 }
 
 func (descend) Name() string                               { return "descend" }
@@ -185,14 +185,14 @@ func load(t testing.TB, b *graph.Builder, device tensor.Device, o graph.LoadOpti
 	return s
 }
 
-// newHost is a host device until the test ends.
+// newHost returns a host device that is closed when the test ends.
 func newHost(t testing.TB, threads int) *tensor.Host {
 	host := tensor.NewHost(threads)
 	t.Cleanup(func() { must(t, host.Close()) })
 	return host
 }
 
-// read is all values of a float64 program's input or output.
+// read returns all values of a float64 program's input or output.
 func read(t testing.TB, s *graph.Session, name string, chain, n int) []float64 {
 	t.Helper()
 	values := make([]float64, n)
@@ -200,7 +200,7 @@ func read(t testing.TB, s *graph.Session, name string, chain, n int) []float64 {
 	return values
 }
 
-// kernels are the kernels of a program's launches, without the type.
+// kernels returns the kernels of a program's launches, without the type.
 func kernels(p *graph.Program) []string {
 	var names []string
 	for _, l := range p.Launches() {
@@ -226,7 +226,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wantError checks that err says each of some things.
+// wantError checks that the text of err contains each of parts.
 func wantError(t testing.TB, what string, err error, parts ...string) {
 	t.Helper()
 	if err == nil {

@@ -104,7 +104,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// Without metrics nothing is watched.
+// Without metrics, numbers that are not finite are not detected.
 func TestNotFiniteWithoutMetrics(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	b.Output("y", b.Apply(invert{}, b.State("x", constant(3), 1)))

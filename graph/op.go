@@ -27,7 +27,7 @@ type Differentiable interface {
 }
 
 // StopGradient is an Op whose gradient is zero by definition, such as a comparison, which is
-// piecewise constant. Gradients passes nothing through it, as JAX's stop_gradient.
+// piecewise constant. Gradients passes nothing through it, like JAX's stop_gradient.
 type StopGradient interface {
 	Op
 	StopGradient()
@@ -57,8 +57,8 @@ type Updater interface {
 	Updates() []int
 }
 
-// Viewer is an Op whose output is its first input with another shape, if View reports so for the
-// shapes of the inputs. It is not lowered then: the output shares the input's buffer.
+// Viewer is an Op whose output is its first input with another shape, if View returns true for the
+// shapes of the inputs. The op is not lowered then: the output shares the input's buffer.
 type Viewer interface {
 	Op
 	View(in []tensor.Shape) bool
@@ -86,7 +86,7 @@ type SumFuser interface {
 }
 
 // RedundantInput is an Op, made by Fuse, that reads its last two inputs as one. The compiler drops
-// the fusion unless both are the same value, or the first is what an Early op keeps of the second.
+// the fusion unless both are the same value, or an Early op computes the first from the second.
 type RedundantInput interface {
 	Op
 	RedundantInput()
@@ -100,9 +100,8 @@ type Selective interface {
 }
 
 // Early is an Op that the compiler schedules right after its inputs, although it is applied much
-// later. It keeps the little that is needed of a large input, such as one byte for each pooling
-// window for a gradient, while the input is in cache; the input's memory is then free during the
-// rest of the step.
+// later. While a large input is in cache, it extracts the few bytes that a gradient needs, such as
+// one byte for each pooling window; the input's memory is then free during the rest of the step.
 type Early interface {
 	Op
 	Early()
@@ -110,7 +109,7 @@ type Early interface {
 
 // Lowering is the argument of an Op's Lower: shapes and buffers to read, and launches to emit.
 type Lowering struct {
-	DType  tensor.DType   // the float in which the op computes
+	DType  tensor.DType   // the float type in which the op computes
 	Shapes []tensor.Shape // of the inputs
 	Shape  tensor.Shape   // of the output
 
@@ -129,8 +128,8 @@ func (l *Lowering) In(i int) tensor.Argument { return tensor.In(l.inputs[i]) }
 // InOut returns input i as an argument that is updated in place.
 func (l *Lowering) InOut(i int) tensor.Argument { return tensor.InOut(l.inputs[i]) }
 
-// Out returns the output as an argument that is written without being read first: it begins as
-// whatever the memory holds.
+// Out returns the output as an argument that is written without being read first: its initial
+// contents are undefined.
 func (l *Lowering) Out() tensor.Argument { return tensor.Out(l.output) }
 
 // Part returns further output i of a Combination as an argument that is written, like Out.

@@ -117,7 +117,7 @@ func lives(p *graph.Program) []life {
 	return list
 }
 
-// checkPlan returns what is wrong with a program's memory plan.
+// checkPlan returns an error if a program's memory plan is wrong.
 func checkPlan(p *graph.Program) error {
 	var bytes [3]int
 	bytes[tensor.Shared], bytes[tensor.Chain], bytes[tensor.Scratch] = p.Bytes()

@@ -76,7 +76,7 @@ func (p *Program) Bytes() (shared, chain, scratch int) {
 	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
 }
 
-// workload returns the program for a number of chains.
+// workload describes the program with the given number of chains to a device.
 func (p *Program) workload(chains int) tensor.Workload {
 	return tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: chains, Header: p.header, Keeps: p.ring != nil}
 }
@@ -157,8 +157,8 @@ func grids(l *tensor.Launch) string {
 	return strings.Join(all, ", ")
 }
 
-// describe returns an argument as text: a buffer by its place, a number as itself or, for floats,
-// by its bits.
+// describe returns an argument as text: a buffer as its place in an arena, an integer in decimal,
+// and a float as its bits.
 func describe(a tensor.Argument) string {
 	switch {
 	case a.Buffer != nil:

@@ -46,7 +46,7 @@ type NotFinite struct {
 	// Kernel and Label are the launch's, such as "conv2d_fwd_f32" and "conv1: conv2d".
 	Kernel string
 	Label  string
-	// Buffer is what the launch wrote.
+	// Buffer is the name of the buffer that the launch wrote.
 	Buffer string
 }
 
@@ -280,8 +280,8 @@ func (s *Session) readRing(chain int) error {
 	return nil
 }
 
-// firstBadStep returns the first of the last n steps, n being steps, whose metrics are not all
-// finite.
+// firstBadStep searches the last steps of a chain, as many as the argument steps, and returns the
+// first one whose metrics are not all finite.
 func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	columns := len(s.program.metrics)
 	for step := s.step - uint64(steps); step < s.step; step++ {
@@ -371,8 +371,9 @@ func finite(dtype tensor.DType, raw []byte) bool {
 	return true
 }
 
-// Metric returns a metric of a chain at a step of the last Run, or NaN if there is none called
-// name. Steps are numbered from 0 in the run; the ring may have lost those before.
+// Metric returns the value of a chain's metric at a step of the last Run, or NaN if no metric is
+// called name. Steps are numbered from 0 in the run. Earlier steps may have been overwritten in
+// the ring.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
 	if !ok {

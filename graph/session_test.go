@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// save is all that a chain keeps.
+// save returns the saved state of a chain.
 func save(t testing.TB, s *graph.Session, chain int) []byte {
 	t.Helper()
 	state := make([]byte, s.ChainBytes())
@@ -102,7 +102,7 @@ func TestRestoreResumes(t *testing.T) {
 	}
 	must(t, whole.Run(6))
 
-	o.Seed = 99 // the state brings its own
+	o.Seed = 99 // the state has its own seed
 	resumed := noisyCNN(tensor.Float32).load(t, host, o)
 	must(t, resumed.Run(2))
 	for chain := range states {
@@ -313,9 +313,9 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRestart: a chain has its initial parameters and states again, and the step that it had; other
-// chains are left as they are. From there it is not the chain of step 0, whose random numbers were
-// others.
+// TestRestart: a restarted chain has its initial parameters and states, but keeps its step; other
+// chains do not change. It continues in another way than the chain of step 0, because random
+// numbers depend on the step.
 func TestRestart(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		load := func() *graph.Session {
@@ -325,7 +325,7 @@ func TestRestart(t *testing.T) {
 					values[i] = float64(chain) + float64(stream) + float64(i)
 				}
 			}, 7)
-			v := b.State("v", nil, 7) // of no initializer, which begins at 0
+			v := b.State("v", nil, 7) // without an initializer, so that it begins at 0
 			x := b.Apply(noise{b.Stream()}, w, b.Header())
 			b.Apply(descend{1}, v, x)
 			b.Apply(descend{0.5}, w, v)

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestCompileRefusesSizes: values that are valid each, and too large together, are an error, rather
-// than offsets that overflow.
+// TestCompileRefusesSizes: values that are valid one by one, but too large together, are an error,
+// and offsets do not overflow.
 func TestCompileRefusesSizes(t *testing.T) {
 	const large = 1<<59 - 1
 	for name, c := range map[string]struct {

@@ -8,15 +8,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Write sets values of an input of a chain, from element first on, which allows parts of a large
-// input. Inputs made by Builder.Data are shared by all chains: their chain is 0. T must be the
-// input's type.
+// Write sets values of a chain's input, starting at element first, so that a large input can be
+// written in parts. Inputs made by Builder.Data are shared by all chains: their chain is 0. T must
+// be the input's type.
 func Write[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Write)
 }
 
-// Read fills values from an input or output of a chain, from element first on. T must be
-// its type. Outputs have the values of the last step.
+// Read fills values from a chain's input or output, starting at element first. T must be its type.
+// Outputs have the values of the last step.
 func Read[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Read)
 }
@@ -34,7 +34,7 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }
 
-// ReadFloats fills values with all of an input or output, converted from either float type.
+// ReadFloats fills values with a whole input or output, converted from either float type.
 func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Read(s, name, chain, 0, values)
@@ -61,8 +61,8 @@ func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 func (s *Session) ChainBytes() int { return s.chainArena.Bytes() }
 
 // Save copies everything that a chain keeps from step to step, its header included, into state,
-// whose length must be ChainBytes. It also has the ring of metrics, and no shared input: data must
-// be written again into a new session.
+// whose length must be ChainBytes. The copy includes the ring of metrics but no shared inputs:
+// data must be written again into a new session.
 func (s *Session) Save(chain int, state []byte) error {
 	if len(state) != s.ChainBytes() {
 		return errors.Errorf("graph: save: the state must have %d bytes, got %d", s.ChainBytes(), len(state))

@@ -33,7 +33,8 @@ func lower(v *value) *Lowering {
 	return l
 }
 
-// Views are a change of shape only, and have neither launch nor memory.
+// isView reports whether v only changes the shape of its input. Views have neither launch nor
+// memory.
 func isView(v *value) bool {
 	shapes := make([]tensor.Shape, len(v.inputs))
 	for i, in := range v.inputs {

@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestWithin: in a graph of float64 what is made within float32 computes in it, parameters and
-// gradients by them do not, and a gradient adds up both ways to a parameter.
+// TestWithin: in a graph of float64, nodes that are made within float32 compute in float32, but
+// parameters and their gradients are float64. A parameter's gradient is the sum over its uses in
+// both types.
 func TestWithin(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	end := b.Within(tensor.Float32)
@@ -54,8 +55,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestWithinIsTogether: nothing comes between the launches of what computes in float32, so that
-// they can run together; what goes between the floats comes before and after.
+// TestWithinIsTogether: the launches that compute in float32 are consecutive, so that they can run
+// together. Conversions between the types come before and after them.
 func TestWithinIsTogether(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	end := b.Within(tensor.Float32)
@@ -83,7 +84,8 @@ func TestWithinIsTogether(t *testing.T) {
 			order += "w"
 		}
 	}
-	// The third conversion is that of the loss's gradient, by which the network's begin.
+	// The third conversion is that of the loss's gradient, from which the network's gradients are
+	// computed.
 	if !regexp.MustCompile("^aan+an+[aw]+$").MatchString(order) {
 		t.Errorf("the order is %s: what computes in float32 is not together", order)
 	}

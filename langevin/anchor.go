@@ -27,9 +27,9 @@ func (a *Anchor) Due(steps int) bool {
 	return steps%a.every == 0
 }
 
-// OnStep implements Hook. It makes each chain's parameters its anchor, and the mean of an epoch's
-// gradients there the anchor's gradient. It runs an epoch of steps for this and then restores the
-// chains.
+// OnStep implements Hook. It sets each chain's anchor to the chain's parameters, and the anchor's
+// gradient to the mean of an epoch's gradients there. For this it runs an epoch of steps and then
+// restores the chains.
 func (a *Anchor) OnStep(_ context.Context, s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
 		return refresh[float64](a, s)
@@ -37,8 +37,8 @@ func (a *Anchor) OnStep(_ context.Context, s *graph.Session) error {
 	return refresh[float32](a, s)
 }
 
-// refresh is OnStep in the program's float. It keeps all chains' states in memory for the time of
-// an epoch.
+// refresh is OnStep in the program's float. It keeps all chains' states in memory while the epoch
+// runs.
 func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 	steps, states := s.Steps(), make([][]byte, s.Chains())
 	anchors := make([][][]T, s.Chains()) // by chain and parameter
@@ -53,8 +53,8 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 		}
 		anchors[chain] = anchor
 	}
-	// The sum needs an epoch of steps at fixed anchors. They are undone by restart, so that the
-	// chains do not notice.
+	// The sum needs an epoch of steps at fixed anchors. restart undoes these steps, so that the
+	// chains are unaffected.
 	sums, err := sumEpoch(a, s, states, anchors)
 	err = cmp.Or(err, restart(s, states, steps))
 	for chain := 0; err == nil && chain < s.Chains(); chain++ {
@@ -70,11 +70,11 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 	return err
 }
 
-// sumEpoch sums the gradients of an epoch's minibatches at the anchors. The chains stay where its
-// steps ended: the caller restores them.
+// sumEpoch sums the gradients of an epoch's minibatches at the anchors. It leaves the chains at the
+// end of that epoch; the caller must restore them.
 func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T) (sums [][][]T, err error) {
 	epoch := uint64(a.epoch)
-	// Begin where an epoch begins, so that its minibatches are all data once.
+	// Begin at the start of an epoch, so that its minibatches cover all data once.
 	if err := restart(s, states, (s.Steps()+epoch-1)/epoch*epoch); err != nil {
 		return nil, err
 	}

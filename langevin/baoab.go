@@ -57,9 +57,9 @@ func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	return "", kickDriftUpdate{u, s.Friction, 0.5, 0}.host(l), []float64{s.Friction}
 }
 
-// kickDriftUpdate is B, then friction solved exactly for v. theta moves by drift times the sum of
-// the v before and after friction, plus noise of its own of the variance positionNoise h T. BAOAB
-// has the drift 1/2 and no noise of its own; UBU has both.
+// kickDriftUpdate performs the kick B and then solves friction exactly for v. theta moves by drift
+// times the sum of v before and v after friction, plus separate noise of variance positionNoise h
+// T. BAOAB has drift 1/2 and no separate noise; UBU has both.
 type kickDriftUpdate struct {
 	momentumUpdate
 	friction, drift, positionNoise float64
@@ -69,8 +69,8 @@ func (u kickDriftUpdate) host(l *graph.Lowering) tensor.HostKernel {
 	return op.UpdateHost(l, l.Shapes[0].Elements(), u, kickDriftTile[float32], kickDriftTile[float64])
 }
 
-// kickDriftTile takes theta's own noise from the stream of the first velocities, which is unused
-// after the first step.
+// kickDriftTile takes theta's separate noise from the stream of the initial velocities, which is
+// unused after the first step.
 func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u.momentumUpdate, a, lo, hi)
 	c, strength := relaxation(u.friction, u.friction)
@@ -81,7 +81,7 @@ func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, h
 		w, v, g := s.nextBlock(from, &gradients, &z)
 		// B, A, O and A in one pass: both A move theta by drift times v, before and after friction.
 		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, drift)
-		// z is used up: it is drawn again for theta's own noise, from another stream.
+		// z has been used: draw it again, from another stream, for theta's separate noise.
 		if u.positionNoise > 0 && s.start.Step > 0 && s.temperature > 0 {
 			random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), &z)
 			for i := range w {

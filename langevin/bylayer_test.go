@@ -41,14 +41,15 @@ func byLayer(t *testing.T, sampler langevin.Sampler, steps int) (squares, chis [
 	return squares, chis
 }
 
-// TestByLayer: a layer's coupling and noise estimate are its own, the others have the common one.
+// TestByLayer: a layer that is named gets its own coupling and noise estimate, the others the
+// common one.
 func TestByLayer(t *testing.T) {
 	_, common := byLayer(t, langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01}, 1)
 	_, chis := byLayer(t, langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01, Couplings: "b=0.03"}, 1)
 	if chis[0] != common[0] || !(math.Abs((chis[1]-0.1)/(common[1]-0.1)-3) < 1e-9) {
 		t.Errorf("chi is %v with three times the coupling for b, %v without", chis, common)
 	}
-	// Without a gradient's noise an estimate b leaves the temperature (a - b)/a.
+	// Without gradient noise, an estimate b lowers the temperature to (a - b)/a.
 	squares, _ := byLayer(t, langevin.SGHMC{Friction: 0.5, NoiseEstimate: 0.1, NoiseEstimates: "a.weight=0.4/b=0"}, 200)
 	for i, want := range []float64{0.2, 1} {
 		if got := squares[i] * 0.75; !(math.Abs(got/want-1) < 0.25) { // 4 deviations of 500 velocities
@@ -112,7 +113,7 @@ func TestFanIn(t *testing.T) {
 	}
 }
 
-// TestFanInUpdate: samplers and potentials see the Gaussian.
+// TestFanInUpdate: samplers and potentials use the Gaussian for which FanIn stands.
 func TestFanInUpdate(t *testing.T) {
 	const out, in = 4, 6
 	var ends, energies [2][]float64

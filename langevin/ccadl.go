@@ -15,8 +15,8 @@ import (
 // Storkey 2015, equations 17 to 19). It is SGNHT in which each element also has a friction b that
 // balances the noise of its own gradient, next to the chi that the parameter's elements share. S is
 // the variance of the gradient of U/N over minibatches, by element: the mean of (g - g')^2/2, where
-// g' is the gradient of the step before. It is the mean over all steps t until (t-1)/t reaches
-// Alpha, and has that memory from then on. A step is
+// g' is the gradient of the step before. S is the plain mean over the steps until (t-1)/t reaches
+// Alpha at step t, and a running mean with the memory Alpha from then on. A step is
 //
 //	B  v     <- v - h gU,    chi <- max(chi, 0)
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
@@ -26,8 +26,8 @@ import (
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //
 // with v ~ N(0, h T), chi = a and S = 0 at the start, and D as in SGNHT. The paper makes Euler
-// steps of the same equations, with the covariance of the gradients within one minibatch, which a
-// program that only computes their sum does not have. Here the parts are in the order of BADODAB
+// steps of the same equations, with the covariance of the gradients within one minibatch, which is
+// unknown to a program that computes only their sum. Here the parts are in the order of BADODAB
 // (Leimkuhler and Shang 2016), O is exact, so that v stays small where b is large, and the
 // covariance is diagonal. The effective step size is h/f.
 //
@@ -35,18 +35,18 @@ import (
 // quadratic U of curvature c, element i is nearly at T (a + b')/(chi + b), where b' is the b of its
 // true noise variance; in SGNHT it is at T (a + b')/chi. As far as b is right, all elements thus
 // have the same temperature, whatever their noise, and the shared chi is what remains of a. chi is
-// kept at 0 or above, because elements with little noise would otherwise accelerate without end.
+// kept at 0 or above, because elements with little noise would otherwise accelerate indefinitely.
 // Noise that comes in bursts, whose b is too large in between, then leaves a parameter cold.
 //
 // Three errors remain. S is too large by about c h S, because a gradient follows the step that the
-// previous one made, and by (c h)^2 T/(2 h). f b/4 of the temperature are missing. Noise that
-// several elements share heats along their sum, which a diagonal cannot represent. At T = 0, b is 0
-// and chi stays constant: the rule is then BAOAB.
+// previous one made, and by (c h)^2 T/(2 h). The temperature is too low by the fraction f b/4.
+// Noise that several elements share heats along their sum, which a diagonal cannot represent. At T
+// = 0, b is 0 and chi stays constant: the rule is then BAOAB.
 type CCAdL struct {
 	Friction  float64 // a, above 0, at most 1
 	Alpha     float64 // memory of S, in [0, 1)
 	Coupling  float64 // k, above 0: the change of chi in a step at twice the temperature
-	Couplings ByLayer // k of single layers or parameters, instead of Coupling
+	Couplings ByLayer // overrides Coupling for single layers or parameters
 }
 
 // Name implements Sampler.
@@ -80,7 +80,7 @@ func (CCAdL) kickFirst() bool { return true }
 
 func (s CCAdL) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
-// The positions of the states, counted from the first of a momentumRule's.
+// The positions of the states among the update's inputs.
 const (
 	ccadlChi = momentumStates + iota
 	ccadlVariance
@@ -107,7 +107,7 @@ func (s CCAdL) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	return []tensor.Call{c.update, c.adapt(l, 0.5), c.drift(l, "ccadl_drift", variance), c.adapt(l, 0.5)}
 }
 
-// ccadlKick is B, and updates S.
+// ccadlKick performs B and updates S.
 func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	variances, befores := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi], tensor.Slice[T](a, 1+ccadlBefore)[lo:hi]
@@ -115,7 +115,7 @@ func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 		chi[0], chi[1] = 0, 0
 	}
 	rate, step := s.rate, s.start.Step
-	keep, half := T(1), T(0) // of S, and of the new square: there is none at step 0
+	keep, half := T(1), T(0) // weights of S and of the new squares, which need a previous gradient
 	if step > 0 {
 		keep = min(T(u.rule.(CCAdL).Alpha), T(step-1)/T(step))
 		half = (1 - keep) / 2
@@ -138,7 +138,7 @@ func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	return s.virial
 }
 
-// ccadlDrift is A, O and A. It returns the sum of the squares of the new velocities.
+// ccadlDrift performs A, O and A. It returns the sum of the squares of the new velocities.
 func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	variances := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi]
@@ -169,8 +169,8 @@ func (s *momentumTile[T]) balance(dataSize int) float64 {
 	return float64(s.rate) * float64(dataSize) / (2 * s.temperature)
 }
 
-// sumOfSquaresPhase makes a phase of a tile function that returns the sum of its velocities'
-// squares, and stores the sum in the workspace.
+// sumOfSquaresPhase returns a phase that calls run, which returns the sum of a tile's squared
+// velocities, and writes that sum to the workspace.
 func sumOfSquaresPhase(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
 		lo, hi := op.TileOfUpdate(n, tile)

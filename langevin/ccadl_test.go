@@ -127,7 +127,7 @@ func TestCCAdLChiStaysAbove0(t *testing.T) {
 	}
 }
 
-// checkWrongSteps makes sure that a trace in float64 refutes a rule.
+// checkWrongSteps fails the test unless a trace in float64 refutes a rule.
 func checkWrongSteps(t *testing.T, tr trace, name string, step func(before []element) []float64) {
 	t.Helper()
 	if excess := tr.excessOfSteps(step); excess < 100 && tr.epsilon < 1e-10 {
@@ -141,8 +141,8 @@ func ccadlChain(s langevin.CCAdL, friction, k, h, temperature, noise float64) li
 	return still(curvature(k)).kick(1, h, noise, 0).drift(0.5).relax(keep, (1-keep*keep)*s.Friction/friction*h*temperature).drift(0.5)
 }
 
-// ccadlVelocities is the variance of its velocities where chi sees them: the mean of that before B
-// and that after it.
+// ccadlVelocities returns the variance of the velocities that chi adapts to in ccadlChain: the mean
+// of the variances before and after B.
 func ccadlVelocities(s langevin.CCAdL, friction, k, h, temperature, noise float64) float64 {
 	keep := math.Exp(-friction)
 	after := still(curvature(k)).drift(0.5).relax(keep, (1-keep*keep)*s.Friction/friction*h*temperature).drift(0.5).kick(1, h, noise, 0)
@@ -165,8 +165,9 @@ func ccadlFriction(s langevin.CCAdL, chi, trust, k, h, temperature, noise float6
 	return friction
 }
 
-// ccadlTemperatures are the configurational temperatures of very many elements, as many of each
-// noise, which share one chi: in all, and of the elements of each noise.
+// ccadlTemperatures returns the configurational temperatures of very many elements, in equal
+// numbers for each noise, which share one chi: first of all elements, then of the elements of each
+// noise.
 func ccadlTemperatures(s langevin.CCAdL, trust, k, h, temperature float64, noises []float64) (temperatures []float64, chi float64) {
 	lo, hi := 0.0, 2.0
 	for range 50 {
@@ -252,10 +253,10 @@ func TestCCAdLTemperatures(t *testing.T) {
 	}
 }
 
-// TestCCAdLAtRealSteps is of the step sizes of all of MNIST, and of minibatches' noise that no one
-// told the sampler and that only every second element has: it would heat these by 200 %. SGNHT
-// leaves them at 1.49 and the others at 0.50 of the temperature; CCAdL has all within 4 % of it,
-// and within 2 % of what its theory says. Theories with another b are refuted.
+// TestCCAdLAtRealSteps uses step sizes as for all of MNIST, with minibatch noise that is unknown to
+// the sampler and that only every second element has: it would heat these by 200 %. SGNHT leaves
+// them at 1.49 and the others at 0.50 of the temperature; CCAdL has all within 4 % of it, and
+// within 2 % of its theory. Theories with another b are refuted.
 func TestCCAdLAtRealSteps(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
@@ -289,7 +290,7 @@ func TestCCAdLAtRealSteps(t *testing.T) {
 	}
 }
 
-// paired is a Bowl with noise that two neighbours have in common.
+// paired is a Bowl with noise that pairs of neighbours share.
 type paired struct {
 	trial.DiagonalGaussian
 	noise float64
@@ -303,9 +304,9 @@ func (f paired) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Add{}, f.DiagonalGaussian.Potential(b, w), b.Apply(op.Scale{Factor: f.noise}, slope))
 }
 
-// TestCCAdLCommonNoise: what stays where elements have their noise in common, of which a diagonal
-// knows nothing. Their sum, with twice the noise, is at (a + 2b)/(chi + b) of the temperature, and
-// their difference, with none, at a/(chi + b).
+// TestCCAdLCommonNoise measures the error that remains where two elements share their noise, which
+// a diagonal cannot represent. Their sum, with twice the noise, is at (a + 2b)/(chi + b) of the
+// temperature, and their difference, without noise, at a/(chi + b).
 func TestCCAdLCommonNoise(t *testing.T) {
 	const n, k, h, temperature, friction, dataSize = 2000, 2e4, 3e-7, 1.0, 0.1, 60000
 	burnIn, samples := 3000, trial.StepsOf(t, 600)

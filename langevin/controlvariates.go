@@ -18,12 +18,12 @@ import (
 //
 // The estimate is unbiased, and its noise is proportional to the distance from the anchor. With
 // Refresh it is SVRG (Johnson and Zhang 2013), with SGLD as the sampler SVRG-LD (Dubey, Reddi,
-// Poczos, Smola, Xing and Williamson 2016, algorithm 2). Without Refresh the anchor is where the
-// chain begins (Baker, Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a mode
-// and with small minibatches: each step evaluates two gradients.
+// Poczos, Smola, Xing and Williamson 2016, algorithm 2). Without Refresh the anchor is the chain's
+// initial state (Baker, Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a
+// mode and with small minibatches: each step evaluates two gradients.
 type ControlVariates struct {
-	// BatchSize is n. It must be below N and divide it, so that the minibatches of an epoch are all
-	// data once.
+	// BatchSize is n. It must be below N and divide it, so that the minibatches of an epoch cover
+	// all data once.
 	BatchSize int
 	// Refresh is the number of steps between two moves of the anchor to the parameters, beginning
 	// at step 0. A move takes the time of an epoch. 0 moves the anchor only before the first step.

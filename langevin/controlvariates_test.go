@@ -68,7 +68,7 @@ func (d table) gradient(w []float64, rows []int) []float64 {
 	return g
 }
 
-// minibatch is the rows of a step of chain 0.
+// minibatch returns the indices of the rows of a step of chain 0.
 func (d table) minibatch(step int) []int {
 	var rows []int
 	for i := range d.batch.Size {
@@ -91,8 +91,8 @@ func (d table) all() []int {
 	return rows
 }
 
-// estimates are the gradients of U/N, prior included, that the steps of the second epoch follow
-// from w: the move of a step of rate 1 at temperature 0.
+// estimates returns the estimates of the gradient of U/N at w, prior included, in the steps of the
+// second epoch: the moves of steps of rate 1 at temperature 0.
 func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anchor, w []float64) [][]float64 {
 	t.Helper()
 	b := graph.New(tensor.Float64)
@@ -186,8 +186,8 @@ func TestControlVariatesEstimate(t *testing.T) {
 	}
 }
 
-// checkReduction: the variance is plain minibatches' times a factor that falls with the square of
-// the distance; exactly so when gradients are linear.
+// checkReduction tests that the variance is that of plain minibatches times a factor that falls
+// with the square of the distance from the anchor. This is exact when gradients are linear.
 func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float64, variance map[float64]float64) {
 	t.Helper()
 	plain := 0.0

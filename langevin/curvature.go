@@ -14,9 +14,9 @@ import (
 //
 //	H z = (g(theta + distance z) - g(theta - distance z)) / (2 distance) + O(distance^2)
 //
-// This needs no second derivatives of ops, whatever the layers, and nothing of a device that the
-// gradient does not need. Both ends use the same minibatch and the same random numbers. A distance
-// that is a power of two keeps the quotient exact. In float32 rounding adds an error of about 1e-7
+// This works for all layers without second derivatives of ops, and on every device that can compute
+// the gradient. Both ends use the same minibatch and the same random numbers. A distance that is a
+// power of two keeps the quotient exact. In float32 rounding adds an error of about 1e-7
 // |g|/distance. Where the gradient jumps, as ReLU's does, the difference includes the jumps within
 // the distance; the gradient's change along a trajectory includes them, too.
 type hessianProbe struct {
@@ -111,8 +111,8 @@ func (p hessianProbe) exact() (gradients, diagonals []*graph.Node) {
 	return gradients, diagonals
 }
 
-// direction is a vector z. With a Stream it is independent random signs, new ones in each step;
-// without one it is the axis of Element, or 0 for noElement.
+// direction is a vector z. With a Stream it consists of independent random signs, redrawn in each
+// step; without one it is the axis of Element, or 0 for noElement.
 type direction struct {
 	Stream  uint16
 	Element int

@@ -114,7 +114,7 @@ func TestCurvature(t *testing.T) {
 	}
 }
 
-// TestCurvatureOfConvolutions: on a convolutional network with dropout the product is the one from
+// TestCurvatureOfConvolutions compares the product on a convolutional network with dropout with the
 // gradients of a plain graph at displaced parameters.
 func TestCurvatureOfConvolutions(t *testing.T) {
 	const distance = 0x1p-10

@@ -22,9 +22,9 @@ type EffectiveStepSizer interface {
 
 // EffectiveStepSize returns the sampler's effective step sizes, see EffectiveStepSizer. Minibatches
 // whose gradient of U has the variance Var(gU) add the effective step size times Var(gU)/2 to the
-// temperature of an element. The result is nil for samplers that are no EffectiveStepSizer, such as
-// KSGLD, whose G is not diagonal. SGNHT, CCAdL and SMILE return the value for the friction that
-// they are given, before it adapts to the noise.
+// temperature of an element. The result is nil for samplers that do not implement
+// EffectiveStepSizer, such as KSGLD, whose G is not diagonal. SGNHT, CCAdL and SMILE return the
+// value for their initial friction, before it adapts to the noise.
 func EffectiveStepSize(sampler Sampler, s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
 	if m, ok := sampler.(EffectiveStepSizer); ok {
 		return m.EffectiveStepSize(s, chain, parameter, n, h)

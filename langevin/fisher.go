@@ -71,7 +71,7 @@ func (f FisherSGLD) Update(b *graph.Builder, inputs UpdateInputs, parameter, gra
 	return b.Apply(update, parameter, gradient, second, inputs.Rates, inputs.Temperatures, b.Header())
 }
 
-// fisherUpdate is psgldUpdate with another G of V; Lambda holds the damping.
+// fisherUpdate is psgldUpdate with FisherSGLD's G; Lambda holds the damping.
 type fisherUpdate struct{ psgldUpdate }
 
 func (fisherUpdate) Name() string { return "fsgld update" }
@@ -81,8 +81,8 @@ func (u fisherUpdate) Lower(l *graph.Lowering) {
 	l.Emit("fsgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, fisherTile[float32], fisherTile[float64]), u.arguments(l)...)
 }
 
-// fisherTile makes a step of elements lo to hi, with G = 1/(lambda + V) for the running mean V of
-// squared gradients: theta <- theta - rate G g + scale sqrt(G) xi.
+// fisherTile performs a step of the elements lo to hi, with G = 1/(lambda + V) for the running mean
+// V of squared gradients: theta <- theta - rate G g + scale sqrt(G) xi.
 func fisherTile[T float32 | float64](u fisherUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := preconditionedTileOf[T](u.psgldUpdate, a, 4, lo, hi)
 	var gradients [random.BlockSize]T

@@ -42,7 +42,7 @@ func priorCurvature(p langevin.Prior, theta float64) float64 {
 
 var everyPrior = []langevin.Prior{langevin.Flat(), langevin.Gaussian(0.5), langevin.Laplace(0.3), langevin.StudentT(3, 0.4)}
 
-// trace is what a sampler did: each element before each step, and after it.
+// trace is the record of a sampler's steps: each element before and after each step.
 type trace struct {
 	epsilon float64
 	before  [][]element
@@ -94,8 +94,8 @@ func record(t *testing.T, e experiment) trace {
 	return tr
 }
 
-// excess is the largest distance of the trace from a rule, in units of what rounding may cause: 32
-// epsilon, where the terms of the sums are of order one.
+// excess returns the largest distance of the trace from a rule, in units of the possible rounding
+// error: 32 epsilon, where the terms of the sums are of order one.
 func (tr trace) excess(r rule) float64 {
 	worst := 0.0
 	memory := make([][2]float64, len(tr.before[0]))
@@ -170,7 +170,7 @@ func checkVirials(t *testing.T, tr trace) {
 	}
 }
 
-// circumstance changes what an element's step was made with.
+// circumstance changes an input of an element's step.
 type circumstance func(tr trace, step, i int, e *element)
 
 var wrongCircumstances = map[string]circumstance{

@@ -97,7 +97,7 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	return session, hooks
 }
 
-// sample runs the plan from where the session stands, and adds all chains' states to a store.
+// sample runs the plan from the session's present step, and adds all chains' states to a store.
 func (m method) sample(t *testing.T, s *graph.Session, hooks []langevin.Hook, most int) map[string][]byte {
 	t.Helper()
 	store, dir := trial.NewStore(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// markov is a chain on the line, theta' ~ N(theta + drift(theta), variance(theta)), on a grid so
-// wide and fine that sums over its points are integrals to far better than the tests can see.
+// markov is a chain on the line, theta' ~ N(theta + drift(theta), variance(theta)). Its grid is so
+// wide and fine that sums over its points equal integrals within far less than the tests resolve.
 type markov struct {
 	drift, variance func(theta float64) float64
 	lo, hi          float64

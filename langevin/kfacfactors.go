@@ -142,12 +142,13 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 	return calls
 }
 
-// factorsHost has the phases of each side's product, one phase that averages rows, and one that
-// whitens sides. The workspace holds that of the products, followed by their results.
+// factorsHost returns a kernel with the phases of each side's product, one phase that averages
+// rows, and one that whitens sides. The workspace holds the workspace of the products, followed by
+// their results.
 func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) tensor.HostKernel {
 	var host tensor.HostKernel
 	plans, sizes := make([]kernel.Routine, u.sides()), make([]int, u.sides())
-	// Phases of one side after the other share the routine's own workspace; their results do not.
+	// The sides run one after the other and share the routines' workspace, but not their results.
 	own, scratch, results, rows := 0, 0, 0, 0
 	for s := range plans {
 		plans[s], sizes[s] = products(shapes[sideInputs*s+2]), shapes[sideInputs*s][0]
@@ -192,7 +193,8 @@ func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) te
 	return host
 }
 
-// averageRow updates one row of a factor. Rows are counted through both sides.
+// averageRow updates one row of a factor. row counts the rows of the first side, then those of the
+// second.
 func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products []T, sizes []int, row int, step uint64) {
 	side := 0
 	if row >= sizes[0] {

@@ -19,10 +19,10 @@ import (
 //
 // with means over the minibatch's examples: the noise has the covariance 2 h T (A^-1 x S^-1). A
 // convolution's weights [K C R S] are a matrix [K C*R*S]; A is then the sum over an image's
-// patches, and S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers
-// of their own, with one input that is 1: G = S^-1. It is the empirical Fisher information, of the
-// data's labels, and of the likelihood only. The loss must be a mean over the examples on the first
-// axis.
+// patches, and S the mean over its places (Grosse and Martens 2016, theorem 1). A bias is treated
+// as a separate layer with the single input 1: G = S^-1. The factors approximate the empirical
+// Fisher information, computed from the data's labels, of the likelihood only. The loss must be a
+// mean over the examples on the first axis.
 //
 // The inverses are computed at every Refresh-th step before FreezeAt and at the last one; at the
 // first step nothing moves. From step FreezeAt on, which must lie within burn-in, it targets

@@ -14,8 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// When all examples are the same one, control variates estimate the same as any minibatch: KSGLD
-// moves alike with and without them.
+// When all examples are equal, control variates give the same estimate as any minibatch: KSGLD
+// makes the same moves with and without them.
 func TestKSGLDByControlVariates(t *testing.T) {
 	const dataSize, batch, steps = 12, 4, 9
 	run := func(variates bool) []float64 {

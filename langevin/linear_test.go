@@ -18,7 +18,8 @@ type linear struct {
 	m, q *mat.Dense
 }
 
-// still is the chain of a step without any parts. Parts are applied to it in the order of the step.
+// still returns the chain whose step has no parts yet. Parts are added to it in the order of the
+// step.
 func still(a *mat.Dense) linear {
 	d, _ := a.Dims()
 	c := linear{a, mat.NewDense(2*d, 2*d, nil), mat.NewDense(2*d, 2*d, nil)}
@@ -31,7 +32,8 @@ func still(a *mat.Dense) linear {
 // curvature is the potential k theta^2/2.
 func curvature(k float64) *mat.Dense { return mat.NewDense(1, 1, []float64{k}) }
 
-// then is the chain with one more part: x' = m x + noise of that variance on the velocities.
+// then returns the chain with one more part: x' = m x + noise of the given variance on the
+// velocities.
 func (c linear) then(m *mat.Dense, variance float64) linear {
 	next := linear{c.a, new(mat.Dense), new(mat.Dense)}
 	next.m.Mul(m, c.m)

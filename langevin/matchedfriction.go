@@ -25,48 +25,49 @@ import (
 //	O  v     <- c v + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    v ~ N(0, h T) at the start
 //	A  theta <- theta + v/2
 //
-// M and B are one kick along g, by h + (1 - keep) g.v/g.g. On average over minibatches M takes the
-// part E[(1 - keep^2) g g'/g.g] h T = h^2 E[g g'] from the covariance h T of the velocities, which
-// is what the noise of B adds. This is the covariance-controlled friction of Shang, Zhu, Leimkuhler
+// M and B are one kick along g, by h + (1 - keep) g.v/g.g. On average over minibatches M removes
+// E[(1 - keep^2) g g'/g.g] h T = h^2 E[g g'] from the covariance h T of the velocities, exactly
+// what the noise of B adds. This is the covariance-controlled friction of Shang, Zhu, Leimkuhler
 // and Storkey (2015) with the full covariance, which is never computed: each minibatch contributes
-// its outer product. The noise of a minibatch must be independent of the velocities, which those of
-// earlier steps made. So minibatches must be drawn independently at each step (op.Independent), not
-// in epochs. Runs do that.
+// its outer product. The noise of a minibatch must be independent of the velocities, which depend
+// on the minibatches of earlier steps. Minibatches must therefore be drawn independently at each
+// step (op.Independent), not in epochs. Runs do that.
 //
 // It targets exp(-U/T), for any covariance of the noise, also one that depends on theta. On a
-// quadratic U the configurational temperature is T up to half of Friction, as a fraction, where the
-// noise is strong. The noise share h g.g/T, which is recorded as a metric, must stay below 1: keep
-// is 0 above, and the noise heats. It is the sum over all weights of h Var(g)/T, so that h is far
-// smaller than for other samplers, and Friction, of one step, should be as small.
+// quadratic U with strong noise the configurational temperature is T up to the fraction Friction/2.
+// The noise share h g.g/T, which is recorded as a metric, must stay below 1: above 1, keep is 0 and
+// the noise heats. The noise share is the sum over all weights of h Var(g)/T, so that h must be far
+// smaller than for other samplers, and Friction, which is per step, correspondingly small.
 //
-// E[g g'] is more than the noise, by the part of all data. With BatchSize, 1 - keep^2 has the
-// factor 1 - n/N, which is the noise's part in equilibrium if the model's predictions are as
-// uncertain as they say. Without it a direction of curvature k is colder by h k/(2 Friction + h
-// Var(g)/T), which is 1/10 where ten minibatches are all data. Velocities at the end of a step
-// point uphill, too, so that g.v is on average half of h T times the trace of U's Hessian. The
-// force is therefore too large, and the temperature too low, by a fraction of the order of the
-// noise share over the number of minibatches in all data: nothing on MNIST in 600 minibatches, and
-// 0.1 on 1000 digits in ten at a noise share of 1. Smaller steps reduce it.
+// E[g g'] contains the gradient of all data next to the noise. With BatchSize, 1 - keep^2 is
+// multiplied by 1 - n/N, which is the fraction of noise in equilibrium if the model's predictions
+// are calibrated. Without this factor a direction of curvature k is colder by the fraction h k/(2
+// Friction + h Var(g)/T), which is 1/10 where ten minibatches are all data. Velocities at the end
+// of a step point uphill, too, so that g.v is on average half of h T times the trace of U's
+// Hessian. The force is therefore too large, and the temperature too low, by a fraction of the
+// order of the noise share over the number of minibatches in all data: a negligible one on MNIST in
+// 600 minibatches, 0.1 on 1000 digits in ten at a noise share of 1. Smaller steps reduce it.
 //
 // The effective step size is h/Friction where minibatches have little noise, and 2 T/Var(g) where
-// they have much. The kinetic temperature is T up to the noise of a single step. M has no
-// velocities at the first step. At T = 0 it is BAOAB.
+// they have much. The kinetic temperature is T up to the noise of a single step. M has no effect in
+// the first step, before the velocities are drawn. At T = 0 the rule is BAOAB.
 type MatchedFriction struct {
 	Friction  float64 // of one step, above 0
 	Masses    Masses
-	BatchSize int // n, the examples of a minibatch; 0 if few of all
+	BatchSize int // n, the examples of a minibatch; 0 if n is small compared with N
 }
 
-// Masses is how heavy MatchedFriction's parameters are: h is h/mass for a parameter of that mass.
+// Masses selects the masses of MatchedFriction's parameters. The step size of a parameter is
+// h/mass.
 type Masses string
 
 // The masses.
 const (
 	// MassesEqual gives all parameters the mass 1.
 	MassesEqual Masses = "equal"
-	// MassesPrior makes them proportional to the precisions of the priors, which must be Gaussian,
-	// with a mean of 1 over the weights for the inverse masses. All weights that only the prior
-	// holds then move at one pace.
+	// MassesPrior makes the masses proportional to the precisions of the priors, which must be
+	// Gaussian. They are scaled so that the mean of 1/mass over all weights is 1. Weights
+	// constrained only by the prior then all decorrelate at the same rate.
 	MassesPrior Masses = "prior"
 )
 
@@ -111,14 +112,14 @@ func (s MatchedFriction) Update(b *graph.Builder, in UpdateInputs, _, _ *graph.N
 	return nil
 }
 
-// jointSampler is a Sampler that moves all parameters together. updates returns what Update returns
-// for each of them.
+// jointSampler is a Sampler that moves all parameters together. updates attaches the updates of all
+// parameters and returns the statistics of each, as Update does for one.
 type jointSampler interface {
 	Sampler
 	updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node
 }
 
-// NoiseShare is the metric in which MatchedFriction records h g.g/T of a step.
+// NoiseShare is the name of the metric in which MatchedFriction records h g.g/T.
 const NoiseShare = "noise share"
 
 // IndependentBatches may be implemented by samplers that need minibatches drawn independently at
@@ -129,7 +130,7 @@ type IndependentBatches interface {
 	InBatches(n int) Sampler
 }
 
-// InBatches implements IndependentBatches. It sets the BatchSize if there is none.
+// InBatches implements IndependentBatches. It sets BatchSize if that is 0.
 func (s MatchedFriction) InBatches(n int) Sampler {
 	s.BatchSize = cmp.Or(s.BatchSize, n)
 	return s
@@ -183,7 +184,7 @@ func scaled(values []float64, factor float64) []float64 {
 	return products
 }
 
-// noisePart returns the part of E[g g'] that is noise.
+// noisePart returns the fraction of E[g g'] that is noise.
 func (s MatchedFriction) noisePart(dataSize int) float64 {
 	return max(0, 1-float64(s.BatchSize)/float64(dataSize))
 }
@@ -193,7 +194,7 @@ func (s MatchedFriction) noisePart(dataSize int) float64 {
 // Output: [2].
 type frictionFactor struct {
 	DataSize int
-	Noise    float64 // the part of E[g g'] that is noise
+	Noise    float64 // the fraction of E[g g'] that is noise
 }
 
 func (frictionFactor) Name() string { return "friction factor" }
@@ -213,9 +214,8 @@ func (f frictionFactor) Lower(l *graph.Lowering) {
 		tensor.Float(tensor.Float64, f.Noise))
 }
 
-// factorRow computes the factor of the force, and the share that the noise of minibatches has in
-// the noise of a step. The factor adds friction along the gradient, as much as balances the noise
-// that the minibatch has added there.
+// factorRow computes the factor of the force and the noise share h g.g/T. The factor adds friction
+// along the gradient that balances the minibatch's noise in that direction.
 func factorRow[T float32 | float64](f frictionFactor) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, _, _ int) {
 		header := tensor.Slice[uint64](a, 5)
@@ -232,7 +232,7 @@ func factorRow[T float32 | float64](f frictionFactor) func(a *tensor.Args, lo, h
 	}
 }
 
-// matchedBAOAB is BAOAB whose force is multiplied by the first number of its last input but the
+// matchedBAOAB is BAOAB with the force multiplied by the first element of the input before the
 // header.
 type matchedBAOAB struct{ BAOAB }
 

@@ -84,10 +84,10 @@ func TestMatchedFrictionFormula(t *testing.T) {
 	}
 }
 
-// matchedMoments is the covariance of theta and v of one element of the chain on the potential k
-// theta^2/2 with noise of that standard deviation in each of d elements, for a rule with that keep.
-// It solves the recursion of the second moments, in which the direction of a gradient is
-// independent of theta and v: exact where the noise is much larger than k theta.
+// matchedMoments returns the covariance of theta and v of one element of the chain on the potential
+// k theta^2/2, with noise of the given standard deviation in each of d elements, for a rule with
+// the given keep. It solves the recursion of the second moments, in which the direction of a
+// gradient is independent of theta and v: exact where the noise is much larger than k theta.
 func matchedMoments(friction, k, h, temperature, noise float64, d int, keep func(share float64) float64) *mat.Dense {
 	// The means of 1 - keep and 1 - keep^2 over the lengths of gradients, for one element.
 	const draws = 4000

@@ -84,8 +84,8 @@ func (g gaussianRun) curvature() float64 {
 	return g.k
 }
 
-// outcome is what a run gave: the moments of each element of each chain, their preconditioners, and
-// the configurational temperature.
+// outcome is the result of a run: the moments of each element of each chain, their preconditioners,
+// and the configurational temperature.
 type outcome struct {
 	h              float64
 	elements       []moments
@@ -144,7 +144,8 @@ func (o outcome) zScores(of theory) map[string]float64 {
 	return o.compare(of, func(i int) moments { return o.elements[i] })
 }
 
-// foreseen is the largest z to be expected of a wrong theory when another is right.
+// foreseen returns the largest z score that a wrong theory is expected to have if the other one is
+// right.
 func (o outcome) foreseen(right, wrong theory) float64 {
 	return largest(o.compare(wrong, func(i int) moments { return right(o.h * o.preconditioner[i]).expected() }))
 }
@@ -214,7 +215,7 @@ func TestStationaryMoments(t *testing.T) {
 	}
 }
 
-// checkOtherTheories makes sure that the outcome refutes theories that are a little off.
+// checkOtherTheories fails the test unless the outcome refutes theories that are slightly wrong.
 func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome, right theory) {
 	t.Helper()
 	k, temperature := g.curvature(), g.temperature

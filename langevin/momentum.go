@@ -33,10 +33,11 @@ type momentumState struct {
 	start  graph.Initializer // nil for 0
 }
 
-// severalCalls is a momentumRule whose update takes several kernels on a GPU. calls gets the call
-// of a single kernel: the update's symbol, its grid and its arguments, which are the buffers in the
-// order of the constants below, n, the lengths of the tables of rates and temperatures, the two
-// streams, the rule's attributes, and at the end the prior with the size of the data set.
+// severalCalls is a momentumRule whose update takes several kernels on a GPU. calls receives the
+// call that a single kernel would get and returns the calls to make instead. Its arguments are the
+// buffers in the order of the constants below, n, the lengths of the tables of rates and
+// temperatures, the two streams, the rule's attributes, and at the end the prior with the size of
+// the data set.
 type severalCalls interface {
 	calls(l *graph.Lowering, update tensor.Call) []tensor.Call
 }
@@ -47,8 +48,8 @@ type severalCalls interface {
 // is T where U is flat.
 type kickFirst interface{ kickFirst() bool }
 
-// attachMomentum is the Update of all samplers with momentum. mass is the factor from v v/h to the
-// kinetic temperature.
+// attachMomentum implements Update for all samplers with momentum. The recorded kinetic temperature
+// of an element is mass v^2/h, unless the rule is a kickFirst.
 func attachMomentum(b *graph.Builder, r momentumRule, in UpdateInputs, parameter, gradient *graph.Node, mass float64) *graph.Node {
 	return attachVelocities(b, r, in, parameter, gradient, b.State(in.Name+velocitySuffix, nil, graph.ShapeOf(parameter)...), mass)
 }
@@ -56,13 +57,13 @@ func attachMomentum(b *graph.Builder, r momentumRule, in UpdateInputs, parameter
 // velocitySuffix ends the names of the states that hold velocities.
 const velocitySuffix = ".momentum"
 
-// attachVelocities is attachMomentum for velocities v that the caller has made. more are further
-// inputs of the update, of one axis.
+// attachVelocities is attachMomentum with velocities v that the caller has created. more holds
+// further inputs of the update, each with one axis.
 func attachVelocities(b *graph.Builder, r momentumRule, in UpdateInputs, parameter, gradient, v *graph.Node, mass float64, more ...*graph.Node) *graph.Node {
 	shape := graph.ShapeOf(parameter)
 	states := r.states(shape.Elements())
 	u := momentumUpdate{rule: r, states: len(states), more: len(more), dataSize: in.DataSize, prior: in.Prior, noise: b.Stream(), start: b.Stream()}
-	// The kinetic temperature is an op of its own, which reads v before the update overwrites it.
+	// The kinetic temperature is a separate op, which reads v before the update overwrites it.
 	if k, ok := r.(kickFirst); ok && k.kickFirst() {
 		b.Record(KineticPrefix+in.Name, b.Apply(kickedKinetic{Prior: in.Prior, DataSize: in.DataSize}, v, parameter, gradient, in.Rates, b.Header()))
 	} else {
@@ -104,8 +105,8 @@ type momentumUpdate struct {
 	noise, start uint16 // streams of xi and of the velocities at step 0
 }
 
-// The positions of the inputs. A launch's arguments are one further, because the output comes
-// first. The header is the last input.
+// The positions of the inputs. The position of a launch's argument is higher by one, because the
+// output comes first. The header is the last input.
 const (
 	momentumW = iota
 	momentumDW
@@ -128,7 +129,7 @@ func (u momentumUpdate) Updates() []int {
 }
 
 func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	shape, err := op.UpdateShape(in, 1, 2+u.states+u.more) // they have one axis, like tables
+	shape, err := op.UpdateShape(in, 1, 2+u.states+u.more) // states and further inputs have one axis, like tables
 	if err != nil {
 		return shape, err
 	}
@@ -165,8 +166,8 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	l.EmitCalls(stem, calls, host, arguments...)
 }
 
-// momentumTile is an update's work on the parameters lo to hi at one step, done in blocks of
-// random.BlockSize.
+// momentumTile holds the data for updating the parameters lo to hi at one step. Updates process it
+// in blocks of random.BlockSize.
 type momentumTile[T float32 | float64] struct {
 	w, dw, v    []T
 	term        priorTerm[T]

@@ -102,7 +102,7 @@ func chainOf(sampler langevin.Sampler, a *mat.Dense, h, temperature, noise float
 	}
 }
 
-// begun is v as the step finds it.
+// begun returns v at the beginning of the step.
 func (e element) begun() float64 {
 	if e.step == 0 {
 		*e.memory = math.Sqrt(e.h*e.temperature) * e.start
@@ -259,7 +259,7 @@ func TestOBABOMoments(t *testing.T) {
 	}
 }
 
-// friction is chi as the step finds it.
+// friction returns chi at the beginning of the step.
 func (e element) friction(start float64) float64 {
 	if e.step == 0 {
 		*e.chi = start
@@ -267,7 +267,7 @@ func (e element) friction(start float64) float64 {
 	return *e.chi
 }
 
-// adapted is by how much chi changes where a velocity is v.
+// adapted returns the change of chi for the velocity v.
 func (e element) adapted(s langevin.SGNHT, v float64) float64 {
 	if e.temperature == 0 {
 		return 0

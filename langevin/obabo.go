@@ -53,8 +53,8 @@ func (s OBABO) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	return "", host, []float64{s.Friction}
 }
 
-// obaboTile makes B, O and B in one: v <- c v - (1 + c)/2 rate g + noise, the same pass over memory
-// as SGHMC's.
+// obaboTile computes B, O and B at once: v <- c v - (1 + c)/2 rate g + noise, the same pass over
+// memory as SGHMC's.
 func obaboTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	friction := u.rule.(OBABO).Friction
 	s := momentumTileOf[T](u, a, lo, hi)

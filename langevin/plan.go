@@ -82,8 +82,8 @@ func withRest(sampler Sampler) []Sampler {
 // number of steps of the run.
 func (p Plan) cycleStep(step int) int { return (step-1)%p.cycle() + 1 }
 
-// CycleAt returns the number, from 0, of the cycle that the given number of steps of the run ends
-// in, at least 1 of them; 0 without cycles.
+// CycleAt returns the index, from 0, of the cycle that contains the last of the run's first step
+// steps. step must be at least 1. Without cycles CycleAt returns 0.
 func (p Plan) CycleAt(step int) int {
 	if p.Cycles == 0 {
 		return 0
@@ -114,7 +114,8 @@ func (p Plan) window(step, most int) int {
 	return min(most, p.Steps-step, next-made)
 }
 
-// Window is a number of steps that Plan.Run has made in one go. The observer reads their metrics.
+// Window is a range of steps that Plan.Run has made without a pause. The observer reads their
+// metrics.
 type Window struct {
 	From, To int  // the steps From to To-1
 	Sample   bool // whether the chains' present states are samples
@@ -123,7 +124,7 @@ type Window struct {
 // Hook is work on the host between two steps of a session's chains, such as a swap of temperatures.
 // Its effect must depend only on the chains' states, so that a resumed run has the same bits.
 type Hook interface {
-	// Due reports whether OnStep must run after the given number of steps, 0 included.
+	// Due reports whether OnStep must run after the given number of steps, which may be 0.
 	Due(steps int) bool
 	// OnStep does the work. If the context is done it may return the context's error early,
 	// provided that it leaves the chains' states as they were.

@@ -56,7 +56,8 @@ func TestPlanCycles(t *testing.T) {
 	})
 }
 
-// TestPlanRefusesSamplers: what would not sample from the posterior under a plan.
+// TestPlanRefusesSamplers: samplers that would not sample from the posterior under a plan are
+// errors.
 func TestPlanRefusesSamplers(t *testing.T) {
 	cyclical := Plan{Steps: 100, BurnIn: 20, Thinning: 5, Cycles: 2}
 	plain := Plan{Steps: 100, BurnIn: 20, Thinning: 5}

@@ -74,8 +74,8 @@ func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error
 	if err := p.checkNames(names); err != nil {
 		return nil, err
 	}
-	// A layer's fan-in is its weights', which have more than one axis; its bias takes the
-	// same.
+	// A layer's fan-in is computed from its weights, which have more than one axis; its bias gets
+	// the same fan-in.
 	fanIns := map[string]int{} // of layers
 	for i, name := range names {
 		if layer := LayerOf(name); len(shapes[i]) > 1 {
@@ -127,8 +127,9 @@ func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.
 	return AttachScaled(b, sampler, posterior, loss, stepSizes, temperatures, nil, nil)
 }
 
-// AttachScaled is Attach with step sizes that each chain multiplies by one of several factors. The
-// first element of a state is the factor's number, see op.ScaledEntry. No factors are Attach.
+// AttachScaled is Attach with step sizes that each chain multiplies by one of the factors. The
+// first element of state is the index of the chain's factor, see op.ScaledEntry. Without factors it
+// is the same as Attach.
 func AttachScaled(
 	b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures, factors []float64, state *graph.Node,
 ) error {
@@ -201,7 +202,7 @@ func attachJointly(b *graph.Builder, sampler jointSampler, common UpdateInputs, 
 	}
 }
 
-// checkAttach reports what every way to attach a sampler refuses.
+// checkAttach checks the arguments that all ways of attaching a sampler have in common.
 func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node, stepSizes, temperatures []float64) error {
 	if sampler == nil {
 		return errors.New("langevin: attach: the sampler must not be nil")
@@ -233,7 +234,8 @@ func checkTables(stepSizes, temperatures []float64) error {
 	return nil
 }
 
-// checkLayers reports a network without parameters, and priors of layers that it does not have.
+// checkLayers reports a network without parameters, and priors for layers that the network does not
+// have.
 func checkLayers(p Posterior, parameters []*graph.Node) error {
 	if len(parameters) == 0 {
 		return errors.New("langevin: attach: the graph has no parameters to sample")

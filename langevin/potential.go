@@ -11,8 +11,9 @@ import (
 )
 
 // Potential returns the scalar node U = N loss - sum over the builder's parameters of log p(theta),
-// with the normalising constants of the priors. For an exact Metropolis test the loss must be that
-// of all data. Prior and likelihood are summed separately, each in float64. Errors go to b.Fail.
+// with the normalising constants of the priors. For an exact Metropolis test the loss must be
+// computed on all data. Prior and likelihood are summed separately, each in float64. Errors go to
+// b.Fail.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
 	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss)} {

@@ -47,13 +47,14 @@ func Flat() Prior { return Prior{Kind: FlatPrior} }
 func Gaussian(sigma float64) Prior { return Prior{Kind: GaussianPrior, Scale: sigma} }
 
 // FanIn stands for N(0, gain/fan-in). The fan-in is the number of inputs of one output of the
-// parameter's layer, also for its bias; it is 1 in layers without weights. Networks that start as
-// layers.He{} or LeCun{} then have weights of the size of their prior, of the gain 2 or 1, from the
-// first step on. Its density depends on the parameter: Posterior.Priors returns the Gaussian.
+// parameter's layer, also for its bias; it is 1 in layers without weights. With gain 2 or 1,
+// networks initialized by layers.He{} or layers.LeCun{} have weights on the scale of their prior
+// from the first step on. The density depends on the parameter: Posterior.Priors returns the
+// Gaussian.
 func FanIn(gain float64) Prior { return Prior{Kind: FanInPrior, Scale: gain} }
 
 // Start stands for N(start, sigma^2), with the starting values of a weight as its mean. The
-// parameter must be the offset from these values, as onnx.Options has it, so that
+// parameter must be the offset from these values, as with onnx.Options.Offset, so that
 // Posterior.Priors returns Gaussian(sigma) for it.
 func Start(sigma float64) Prior { return Prior{Kind: StartPrior, Scale: sigma} }
 

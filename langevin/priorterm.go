@@ -23,7 +23,7 @@ type priorTerm[T float32 | float64] struct {
 	family           PriorKind
 	strength, spread T
 
-	narrow, odds, bend float64 // of the exponential, which would lose its digits in float32
+	narrow, odds, bend float64 // of the exponential, which would lose too much precision in float32
 }
 
 func priorTermOf[T float32 | float64](p Prior, dataSize int) priorTerm[T] {

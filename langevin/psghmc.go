@@ -22,9 +22,9 @@ import (
 //
 // Once G is frozen, which must happen within burn-in, it is SGHMC in the coordinates theta/sqrt(G):
 // it targets exp(-U/T) with SGHMC's bias at the step size h G. With GammaNone, as published, G
-// adapts to the end without the drift that this requires: a bias at any h. A frozen G is unstable
-// where V happened to be small when it froze, unless Lambda bounds it. The kinetic temperature is
-// that of u, and does not depend on G.
+// adapts to the end without the drift that this requires, which biases the samples at any h. A
+// frozen G is unstable where V happened to be small when it froze, unless Lambda bounds it. The
+// kinetic temperature is computed from u and does not depend on G.
 type PSGHMC struct {
 	Friction float64 // a, above 0, at most 1
 	Alpha    float64 // memory of V, in [0, 1)
@@ -80,9 +80,9 @@ func (p PSGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostK
 	return "", host, []float64{p.Friction, p.Alpha, p.Lambda, float64(p.metric().freezeAt())}
 }
 
-// psghmcTile makes a step of elements lo to hi, with the preconditioner G = 1/(lambda + sqrt V) for
-// the running mean V of squared gradients: u <- (1 - friction) u - rate sqrt(G) g + scale xi, and
-// then theta <- theta + sqrt(G) u.
+// psghmcTile performs a step of the elements lo to hi, with the preconditioner G = 1/(lambda + sqrt
+// V) for the running mean V of squared gradients: u <- (1 - friction) u - rate sqrt(G) g + scale
+// xi, and then theta <- theta + sqrt(G) u.
 func psghmcTile[T float32 | float64](update momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	rule := update.rule.(PSGHMC)
 	s := momentumTileOf[T](update, a, lo, hi)

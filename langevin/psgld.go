@@ -12,12 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Gamma is how PSGLD treats its term h T Gamma, where Gamma = dG/dtheta.
+// Gamma selects how PSGLD treats its term h T Gamma, where Gamma = dG/dtheta.
 type Gamma string
 
 // The treatments of Gamma.
 const (
-	// GammaNone leaves the term out while G adapts, as the paper's experiments do: a bias at any h.
+	// GammaNone leaves the term out while G adapts, as the paper's experiments do. The samples are
+	// then biased at any h.
 	GammaNone Gamma = "none"
 	// GammaFrozen freezes V and G at step FreezeAt, the end of burn-in, from where Gamma is exactly
 	// 0.
@@ -62,9 +63,9 @@ type PSGLD struct {
 	Gamma    Gamma
 	FreezeAt int // the step at which GammaFrozen stops adapting V; 0 with the others
 
-	// Distance is how far from theta GammaHutchinson and GammaExact take central differences of
-	// gradients. 0 stands for 2^-8 in float32 and 2^-17 in float64, which suit parameters of order
-	// one. It must be 0 with the others.
+	// Distance is the displacement from theta for the central differences of gradients that
+	// GammaHutchinson and GammaExact take. 0 stands for 2^-8 in float32 and 2^-17 in float64, which
+	// suit parameters of order one. It must be 0 with the others.
 	Distance float64
 }
 
@@ -171,8 +172,8 @@ func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) f
 	return s.virial
 }
 
-// preconditionedTile is an update's work on a tile of parameters whose preconditioner is computed
-// from V, done in blocks.
+// preconditionedTile holds the data for updating a tile of parameters whose preconditioner is
+// computed from V. Updates process it in blocks of random.BlockSize.
 type preconditionedTile[T float32 | float64] struct {
 	w, dw, v                  []T
 	rate, scale, keep, lambda T

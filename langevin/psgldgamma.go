@@ -13,8 +13,8 @@ import (
 )
 
 // lossDifferentiator is a Sampler that needs more of the loss than the parameters' gradients. It
-// differentiates the loss itself, and returns the gradients and a sampler that holds the rest.
-// Attach then calls the Update of that sampler.
+// differentiates the loss itself, and returns the gradients and a sampler that holds the additional
+// nodes. Attach then calls the Update of that sampler.
 type lossDifferentiator interface {
 	Sampler
 	differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
@@ -28,7 +28,7 @@ func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, paramete
 	return sampler, b.Gradients(loss, parameters...)
 }
 
-// differentiate implements lossDifferentiator. It makes the estimates of the Hessian's diagonal
+// differentiate implements lossDifferentiator. It also adds the estimates of the Hessian's diagonal
 // that Gamma needs.
 func (p PSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	if !p.Gamma.needsCurvature() {
@@ -91,9 +91,9 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 	}, u.prior.KernelArguments(l.DType, u.dataSize)...)...)
 }
 
-// curvedTile makes a step of pSGLD with the term Gamma = dG/dtheta. It keeps, next to the running
-// mean V of g^2, the running mean of its derivative by theta, 2 g dg/dtheta, for which it needs the
-// diagonal of the loss's curvature.
+// curvedTile performs a step of PSGLD with the term Gamma = dG/dtheta. Next to V, the running mean
+// of g^2, it keeps dV/dtheta, the running mean of 2 g dg/dtheta, for which it needs the diagonal of
+// the loss's Hessian.
 func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := preconditionedTileOf[T](u.psgldUpdate, a, 6, lo, hi)
 	// Until V has its full memory, Gamma is left out, see PSGLD.

@@ -53,7 +53,7 @@ func wrongGamma(p langevin.PSGLD) map[string]rule {
 	}
 }
 
-// gammaDrift is h T Gamma of the state that a rule has left.
+// gammaDrift returns h T Gamma for the state at the end of a rule's step.
 func gammaDrift(p langevin.PSGLD, e element) float64 {
 	g := 1 / (p.Lambda + math.Sqrt(*e.memory))
 	return -e.h * e.temperature * *e.chi * g * g / (2 * math.Sqrt(*e.memory))

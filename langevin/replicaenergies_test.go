@@ -16,8 +16,8 @@ import (
 )
 
 // TestEnergiesOfMinibatches: energies are those of the present states, averaged over minibatches,
-// and evaluating them leaves every chain as it was. Those of one epoch err less by their share of
-// the data, and all of them do not err.
+// and evaluating them leaves every chain as it was. Minibatches of one epoch reduce the variance by
+// the fraction of the data that they hold; if they are the whole epoch, the energy is exact.
 func TestEnergiesOfMinibatches(t *testing.T) {
 	const rows, size, first = 40, 8, 1 << 47
 	epoch := uint64((first/rows*size + size + 1) * rows / size) // where the first attempt's begins

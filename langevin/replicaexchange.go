@@ -14,22 +14,22 @@ import (
 //
 //	min(1, exp((1/T1 - 1/T2) (U1 - U2 - (1/T1 - 1/T2) s^2/F)))
 //
-// where s^2 is the variance of the estimate of an energy, averaged over U1's and U2's, and F is a
-// correction: F = 1 is right for normal errors, and a larger F accepts more swaps with a bias. The
-// minimum with 1 is a bias, too, unless s is 0. The coldest chains target exp(-U/T) of their
-// temperature. Chains exchange only the numbers of their temperatures, not their states. Samplers
-// with momentum are refused.
+// where s^2 is the mean of the variances of the estimates of U1 and U2, and F is a correction: F =
+// 1 is right for normal errors, and a larger F accepts more swaps with a bias. The minimum with 1
+// is a bias, too, unless s is 0. The coldest chains target exp(-U/T) of their temperature. Chains
+// exchange only the numbers of their temperatures, not their states. Samplers with momentum are
+// refused.
 type ReplicaExchange struct {
-	Temperatures []float64 // of a ladder, rising, at least 2; the chains of a session must be whole ladders
+	Temperatures []float64 // of a ladder, increasing, at least 2; the chains of a session must be whole ladders
 	StepFactors  []float64 // factor of the step size at each temperature; empty for 1
 	Every        int       // steps between two attempts
 	// Minibatches is the number of minibatches over which an energy is averaged, each of which
 	// costs a step: 1 when the loss is of all data, else at least 2, whose spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
-	// BatchSize is the loss's op.Batch's. The minibatches of an energy are then the first of
-	// an epoch, which reduces s^2 by the fraction of the data that they hold. 0 lets them come from
-	// different epochs.
+	// BatchSize is the size of the loss's op.Batch. The minibatches of an energy are then the first
+	// of an epoch, which reduces s^2 by the fraction of the data that they hold. 0 lets them come
+	// from different epochs.
 	BatchSize int
 }
 

@@ -33,9 +33,8 @@ const energyStep = (random.MaxStep + 1) / 2
 // Due implements Hook.
 func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
 
-// OnStep implements Hook. It attempts swaps in every ladder: at one time between rungs 1 and 2, 3
-// and 4 and so on, counted from the coldest, and at the next time between 2 and 3, 4 and 5 and so
-// on.
+// OnStep implements Hook. It attempts swaps in every ladder, alternately between rungs 1 and 2, 3
+// and 4 and so on, counted from the coldest, and between 2 and 3, 4 and 5 and so on.
 func (r *Replicas) OnStep(_ context.Context, s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
@@ -93,8 +92,8 @@ func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 type energy struct{ mean, variance float64 }
 
 // energies estimates U at every chain's present state. It runs steps, reads U from their metrics,
-// and restores the chains after each. Several minibatches are those of steps that no run reaches,
-// so that they are independent of the steps that chains make.
+// and restores the chains after each. If there are several minibatches, they are taken from steps
+// that no run reaches, so that they are independent of the chains' steps.
 func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	kept, steps := make([][]byte, s.Chains()), s.Steps()
 	for chain := range kept {
@@ -153,7 +152,7 @@ func addressOf(s *graph.Session, chain int) (random.Address, error) {
 	return op.AddressOf(header[:], swapStream), nil
 }
 
-// restart restores the chains' states, but at the given step.
+// restart restores the chains' states and sets their step.
 func restart(s *graph.Session, states [][]byte, step uint64) error {
 	for chain, state := range states {
 		if err := s.Restore(chain, state, step); err != nil {
@@ -180,7 +179,7 @@ func energyOf(values []float64) energy {
 }
 
 // logOdds returns the logarithm of the probability that the chains of a rung and of the next one
-// swap, if it is below 0; any larger value means a certain swap.
+// swap. If it is 0 or more they always swap.
 func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
 	delta := 1/r.exchange.Temperatures[rung] - 1/r.exchange.Temperatures[rung+1]
 	difference := cold.mean - hot.mean
@@ -198,7 +197,7 @@ func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []
 	if err != nil {
 		return err
 	}
-	// The address has the ladder's first chain: all of the ladder's decisions come from one place.
+	// The address is that of the ladder's first chain for all decisions of the ladder.
 	var draw [1]float64
 	random.Fractions(draw[:], rung, address)
 	there, err := readPlace(s, cold)
@@ -221,7 +220,7 @@ func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []
 	return writePlace(s, hot, back)
 }
 
-// readPlace reads where on its ladder a chain is.
+// readPlace reads a chain's rung and its counts of swaps.
 func readPlace(s *graph.Session, chain int) ([]float32, error) {
 	place := make([]float32, placeWords)
 	return place, errors.Wrap(s.ReadFloats(placeState, chain, place), "langevin: replica exchange")

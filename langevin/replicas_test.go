@@ -42,8 +42,8 @@ func (f wells) right(temperature float64) float64 {
 	return weights[1] / (weights[0] + weights[1])
 }
 
-// exchange loads an experiment whose chains exchange replicas. The experiment's temperature does
-// not count.
+// exchange loads an experiment whose chains exchange replicas. The experiment's temperature is
+// ignored.
 func (e experiment) exchange(t *testing.T, r langevin.ReplicaExchange, h []float64) (*graph.Session, *langevin.Replicas) {
 	t.Helper()
 	var replicas *langevin.Replicas
@@ -183,8 +183,8 @@ func TestSwaps(t *testing.T) {
 	}
 }
 
-// TestReplicasCross: two wells, one of which a cold chain never leaves. The ladders' coldest chains
-// find the other one in its share.
+// TestReplicasCross has two wells, between which a cold chain without a ladder never crosses. The
+// coldest chains of the ladders visit the other well with the right probability.
 func TestReplicasCross(t *testing.T) {
 	const burnIn = 400
 	ladders, steps := trial.ChainsOf(t, 60), trial.StepsOf(t, 1500)

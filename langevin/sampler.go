@@ -10,19 +10,19 @@ type Sampler interface {
 	Name() string
 	// Validate reports attributes that are out of range or have no effect.
 	Validate() error
-	// Update attaches the update of one parameter. gradient is the mean loss's, without the
-	// prior: the update must add the prior's part, see Gradient. It returns the op's statistics,
-	// theta * g summed by tile, see op.UpdateShape. Errors go to b.Fail.
+	// Update attaches the update of one parameter. gradient is the gradient of the mean loss
+	// without the prior; the update must add the prior's part, see Gradient. Update returns the
+	// op's statistics, the sum of theta * g per tile, see op.UpdateShape. Errors go to b.Fail.
 	Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node
 }
 
-// UpdateInputs is what a parameter's update needs besides the parameter and its gradient.
+// UpdateInputs holds the inputs of a parameter's update except the parameter and its gradient.
 type UpdateInputs struct {
-	Name         string      // of the parameter; names of states begin with it
-	DataSize     int         // N
+	Name         string      // the parameter's name; the names of its states begin with it
+	DataSize     int         // N, the number of training examples
 	Prior        Prior       // of the parameter's elements
 	Rates        *graph.Node // learning rates h N by step, or a single entry for the present step
-	Temperatures *graph.Node // T, in the same way
+	Temperatures *graph.Node // T, in the same form
 
-	stepSizes []float64 // h by step; nil if they depend on the chain
+	stepSizes []float64 // step sizes h by step; nil if they depend on the chain
 }

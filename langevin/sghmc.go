@@ -32,7 +32,7 @@ type SGHMC struct {
 	// noise.
 	NoiseEstimate float64
 
-	// NoiseEstimates is b of single layers or parameters, instead of NoiseEstimate.
+	// NoiseEstimates overrides NoiseEstimate for single layers or parameters.
 	NoiseEstimates ByLayer
 }
 

@@ -62,7 +62,7 @@ type SGNHT struct {
 	Splitting  Splitting
 	PerElement bool    // whether each element has its own chi, with d = 1
 	Coupling   float64 // k, above 0: the change of chi in a step at twice the temperature
-	Couplings  ByLayer // k of single layers or parameters, instead of Coupling
+	Couplings  ByLayer // overrides Coupling for single layers or parameters
 }
 
 // Name implements Sampler.
@@ -121,10 +121,9 @@ func constant(value float64) graph.Initializer {
 	}
 }
 
-// lower returns the ending of the kernel's name, what the host does, and the kernel's scalars. The
-// thermostat of a layer adapts to the mean square of all its velocities, which is known only when
-// every tile has moved its own: that is a phase after the others. A thermostat for each element
-// needs no such phase.
+// lower implements momentumRule. A shared thermostat adapts to the mean square of all the
+// parameter's velocities, which is known only after every tile has moved its velocities, so the
+// adaptation is a separate phase. A thermostat for each element needs no such phase.
 func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
 	scalars := []float64{s.Friction, s.Coupling, maxExcess}
@@ -148,8 +147,9 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	}
 }
 
-// calls moves the velocities, where each block writes the sum of their squares, and adapts the
-// shared chi. SplittingBADODAB kicks, adapts chi, drifts, and adapts chi again.
+// calls returns the update, in which each block also writes the sum of its velocities' squares,
+// followed by the adaptation of the shared chi. With SplittingBADODAB the calls kick, adapt chi,
+// drift, and adapt chi again.
 func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	if s.PerElement {
 		return []tensor.Call{update}
@@ -203,8 +203,8 @@ func (c sharedCalls) drift(l *graph.Lowering, stem string, more ...tensor.Argume
 		[]tensor.Argument{c.noise, c.attributes[0], c.dataSize})...)
 }
 
-// adaptation returns the phase of D: it changes the shared chi of n velocities. Each tile of the
-// phase before has written the sum of the squares of its velocities to the workspace.
+// adaptation returns the phase of D, which changes the shared chi of n velocities. In the previous
+// phase each tile has written the sum of its velocities' squares to the workspace.
 func adaptation(l *graph.Lowering, u momentumUpdate, n int, coupling float64) tensor.Phase {
 	adapt := graph.Pick(l, adapt[float32], adapt[float64])
 	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, coupling) }}
@@ -220,13 +220,13 @@ func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, couplin
 	chi := tensor.Slice[T](a, 1+momentumStates)
 	gain, loss, most := s.adaptation(coupling)
 	adapted := sharedChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
-	// The second number is what rounding chi to the program's float lost.
+	// The second element is the remainder of rounding chi to the program's float.
 	chi[0] = T(adapted)
 	chi[1] = T(adapted - float64(chi[0]))
 }
 
-// adaptation returns the coefficients of D: chi changes by gain times v.v/d minus loss, and rises
-// by at most limit. All are 0, and chi stays constant, without a temperature or a step.
+// adaptation returns the coefficients of D: chi changes by gain v.v/d - loss, limited to a rise of
+// most. At temperature 0 or step size 0 all are 0, so that chi stays constant.
 func (s *momentumTile[T]) adaptation(coupling float64) (gain, loss, most float64) {
 	equilibrium := s.h * s.temperature
 	if equilibrium == 0 {
@@ -242,7 +242,7 @@ const maxExcess = 20
 // sharedChi returns chi with its remainder, see sharedThermostat.
 func sharedChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
 
-// eulerTile is the first phase of SplittingEuler. It leaves the sum of the velocities' squares in
+// eulerTile is the first phase of SplittingEuler. It writes the sum of the velocities' squares to
 // the workspace, from which the second phase adapts chi.
 func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
@@ -260,7 +260,7 @@ func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	return s.virial
 }
 
-// badodabKick is B. It also serves SMILE, and leaves the sum of the velocities' squares in the
+// badodabKick performs B, also for SMILE, and writes the sum of the velocities' squares to the
 // workspace.
 func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
@@ -280,7 +280,7 @@ func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi i
 	return s.virial
 }
 
-// badodabDrift is A, O and A. It returns the sum of the squares of the new velocities.
+// badodabDrift performs A, O and A. It returns the sum of the squares of the new velocities.
 func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := momentumTileOf[T](u, a, lo, hi)
 	c, strength := relaxation(sharedChi(tensor.Slice[T](a, 1+momentumStates)), u.rule.(SGNHT).Friction)

@@ -23,7 +23,7 @@ type thermostatted struct {
 	chi     float64
 }
 
-// adapt is D, for that share of a step.
+// adapt performs D for the given fraction of a step.
 func (s *thermostatted) adapt(share, h, temperature float64) {
 	squares := 0.0
 	for _, v := range s.v {
@@ -173,10 +173,10 @@ func TestSGNHTTemperatures(t *testing.T) {
 	}
 }
 
-// TestSGNHTAtRealSteps is of the step sizes of all of MNIST, and of minibatches' noise that no one
-// told the sampler: it doubles BAOAB's temperature, in all elements or only in every second one.
-// What remains with one chi is the bias that SGNHT's comment states; a chi for each element has
-// none. With the paper's thermostat, whose coupling is h T, the same check fails.
+// TestSGNHTAtRealSteps uses step sizes as for all of MNIST, with minibatch noise that is unknown to
+// the sampler: it doubles BAOAB's temperature, in all elements or only in every second one. With
+// one chi the bias that SGNHT's comment states remains; with a chi for each element there is none.
+// With the paper's thermostat, whose coupling is h T, the same check fails.
 func TestSGNHTAtRealSteps(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
@@ -220,8 +220,9 @@ func TestSGNHTAtRealSteps(t *testing.T) {
 	}
 }
 
-// sgnhtTemperatures are the configurational temperatures of a chain with a constant chi: in all,
-// and of the elements of each noise. With a chi for each element, noises do not meet.
+// sgnhtTemperatures returns the configurational temperatures of a chain with a constant chi: first
+// of all elements, then of the elements of each noise. With a chi for each element, elements of
+// different noise do not affect each other.
 func sgnhtTemperatures(s langevin.SGNHT, a *mat.Dense, h, temperature float64, noises []float64) []float64 {
 	temperatures := make([]float64, 1+len(noises))
 	chains, _ := sgnhtChains(s, a, h, temperature, noises...)
@@ -236,7 +237,8 @@ func sgnhtTemperatures(s langevin.SGNHT, a *mat.Dense, h, temperature float64, n
 	return temperatures
 }
 
-// temperaturesByNoise are the temperatures of a Bowl's run: in all, and of every kinds-th element.
+// temperaturesByNoise returns the temperatures of a Bowl's run: of all elements, and of every
+// kinds-th element.
 func (e experiment) temperaturesByNoise(t *testing.T, burnIn, steps, kinds int) []float64 {
 	t.Helper()
 	session := e.load(t)

@@ -110,7 +110,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// checkWrong makes sure that the wrong expectations are refuted.
+// checkWrong fails the test unless the wrong expectations are refuted.
 func (s shape) checkWrong(t *testing.T, averages, steps [][]float64) {
 	t.Helper()
 	for name, wrong := range s.wrong {

@@ -12,8 +12,8 @@ import (
 
 // SMILE is microcanonical Langevin dynamics on minibatches (Sommer, Diao, Robnik, Seljak and
 // Ruegamer 2026). The d velocities of a parameter together keep one length, whatever the gradients
-// are. Noise that minibatches give to all elements alike turns the velocities and cannot heat them,
-// and nothing has to be estimated or to adapt. With v ~ N(0, h T) at the start a step is
+// are. Minibatch noise of equal strength in all elements turns the velocities but cannot heat them,
+// so nothing has to be estimated or adapted. With v ~ N(0, h T) at the start a step is
 //
 //	B  v     <- v - h gU
 //	N  v     <- r v,                              r = sqrt((d-1) h T)/|v|
@@ -73,7 +73,8 @@ func (m SMILE) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	return "", host, []float64{m.Friction}
 }
 
-// calls kicks, where each block writes the sum of its velocities' squares, computes r, and drifts.
+// calls returns the kick, in which each block also writes the sum of its velocities' squares, the
+// computation of r, and the drift.
 func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	a := update.Arguments
 	squares, r := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(l.Shapes[0].Elements())), tensor.NewWorkspace(tensor.Float64, 1)
@@ -88,7 +89,7 @@ func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	return []tensor.Call{update, turn, drift}
 }
 
-// smileTurn computes r from the sums of squares in the workspace, and stores it behind them.
+// smileTurn computes r from the sums of squares in the workspace, and writes it after them.
 func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, _ int) {
 	return func(a *tensor.Args, _ int) {
 		s, workspace := momentumTileOf[T](u, a, 0, 0), tensor.Workspace[float64](a)
@@ -105,7 +106,7 @@ func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args
 	}
 }
 
-// smileDrift is N, A, O and A.
+// smileDrift performs N, A, O and A.
 func smileDrift[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, tile int) {
 	c := math.Exp(-u.rule.(SMILE).Friction)
 	return func(a *tensor.Args, tile int) {

@@ -20,7 +20,7 @@ import (
 type turning struct {
 	friction float64
 	v        []float64
-	less     float64 // what d is less in the length: 1
+	less     float64 // the length is sqrt((d - less) h T); 1 is right
 	free     bool    // velocities keep the length that the kick gives them
 	even     bool    // q is 1
 }
@@ -83,15 +83,16 @@ func TestSMILEFormula(t *testing.T) {
 	}
 }
 
-// smileChain is SMILE's chain for elements of curvature k whose velocities keep the share r.
+// smileChain returns SMILE's chain for elements of curvature k, where N multiplies velocities by
+// the constant r.
 func smileChain(friction, r, q, k, h, temperature, noise float64) linear {
 	c := math.Exp(-friction)
 	return still(curvature(k)).kick(1, h, noise, 0).relax(r, 0).drift(q/2).relax(c, (1-c*c)*h*temperature).drift(q / 2)
 }
 
-// smileTemperatures are the configurational temperatures of very many elements, as many of each
-// curvature and noise, whose velocities have one length: of each, and r. Q is what it is for
-// that r.
+// smileTemperatures returns the configurational temperatures of very many elements whose velocities
+// share one length, in equal numbers for each curvature and noise: one for each pair, and r. q
+// gives q for a value of r.
 func smileTemperatures(friction float64, curvatures, noises []float64, h, temperature float64, q func(r float64) float64) (temperatures []float64, r float64) {
 	c, lo, hi := math.Exp(-friction), 0.0, math.Exp(0.99*friction)
 	for range 60 {
@@ -115,7 +116,7 @@ func smileTemperatures(friction float64, curvatures, noises []float64, h, temper
 	return temperatures, r
 }
 
-// documented is q.
+// documented returns q as in SMILE's comment.
 func documented(r float64) float64 { return 2 * r / (1 + r) }
 
 // TestSMILETheory: the formulas of SMILE's comment, where curvatures are small.
@@ -196,9 +197,9 @@ func TestSMILETemperatures(t *testing.T) {
 	}
 }
 
-// TestSMILEAtRealSteps is of the step sizes of all of MNIST, and of minibatches' noise that no one
-// told the sampler: it doubles BAOAB's temperature, in all elements or, by 200 %, in every second
-// only one. The bias that stays is what SMILE's comment says. BAOAB fails the same check.
+// TestSMILEAtRealSteps uses step sizes as for all of MNIST, with minibatch noise that is unknown to
+// the sampler: it doubles BAOAB's temperature in all elements, or adds 200 % in every second one
+// only. The bias that remains is that of SMILE's comment. BAOAB fails the same check.
 func TestSMILEAtRealSteps(t *testing.T) {
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
 	burnIn, steps := 1000, trial.StepsOf(t, 2000)

@@ -16,8 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// row is a sampler with what the suite expects of it. To test a new sampler, add its row: every
-// test over rows then covers it.
+// row is a sampler with its expected properties. To test a new sampler, add its row: every test
+// over rows then covers it.
 type row struct {
 	name string
 	// sampler has attributes at which every term of the rule matters within ten steps.
@@ -29,12 +29,12 @@ type row struct {
 	// still is the variance, in units of 2 h T, of a first step without a gradient; 0 when the step
 	// size and T do not simply scale it.
 	still float64
-	// plain is the optimizer that the rule is at temperature 0, from the second step on when their
-	// first states differ; nil when there is none.
+	// plain is the optimizer to which the rule is equal at temperature 0, from the second step on
+	// when their first states differ; nil when there is none.
 	plain  func(weightDecay float64) optimizers.Optimizer
 	states []string
-	// decay is c where the rule is Momentum at temperature 0, with the decay c and the rate h N
-	// pace, up to rounding; else 0. A pace of 0 is (1 + c)/2.
+	// If the rule at temperature 0 is Momentum up to rounding, decay is its decay c, and pace its
+	// rate over h N; 0 stands for (1 + c)/2. Otherwise decay is 0.
 	decay, pace float64
 
 	// inertia is set when the noise of a step also moves the next steps.
@@ -134,7 +134,7 @@ func adaptedV(p langevin.PSGLD, e element) float64 {
 	return *e.memory
 }
 
-// adaptedShare is how much of V a step keeps: at first V is the mean of all squares.
+// adaptedShare returns the fraction of V that a step keeps: at first V is the mean of all squares.
 func adaptedShare(p langevin.PSGLD, e element) float64 {
 	return min(p.Alpha, 1-1/float64(e.step+1))
 }

@@ -47,8 +47,8 @@ func (e experiment) loadSchedule(t testing.TB, steps, temperatures []float64) *g
 	return session
 }
 
-// build compiles and loads the experiment with updates of the caller's. It also returns the number
-// of the first stream after the loss's, the first update's.
+// build compiles and loads the experiment with the updates that attach adds. It also returns the
+// number of the first stream after those of the loss, which is that of the first update.
 func (e experiment) build(t testing.TB, attach func(b *graph.Builder, loss *graph.Node) error) (*graph.Session, uint16) {
 	t.Helper()
 	dtype := e.dtype

@@ -25,10 +25,10 @@ import (
 // It targets exp(-U/T). On a quadratic U the chain is stable as long as q, h times the curvature,
 // is below 4. For small a its variance is (1 - q/6)/(1 - q/4) times the target's, an excess of
 // q/12, where BAOAB has none. The samples are the theta at which gradients are computed; the
-// paper's samples, half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper
-// draws minibatches in epochs of which every second is the previous one backwards, which is
-// op.Symmetric. At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, up
-// to rounding.
+// variance of the paper's samples, half a U later, is 1 - q/6 times the target's. Minibatches heat
+// as in BAOAB. The paper draws minibatches in epochs, every second of which is the previous one in
+// reverse order; op.Symmetric does this. At T = 0 it is optimizers.Momentum with the decay c and
+// the rate h N (1 - c)/a, up to rounding.
 type UBU struct {
 	Friction float64 // of one step, above 0
 }
@@ -58,8 +58,9 @@ func (s UBU) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKern
 	return "", kickDriftUpdate{u, s.Friction, drift, positionNoise}.host(l), []float64{s.Friction, drift, positionNoise}
 }
 
-// ubuCoefficients returns how theta moves in a time of 1 in which only friction and noise change v:
-// by drift times the sum of the v before and after, plus noise of the variance positionNoise h T.
+// ubuCoefficients returns the coefficients of theta's move over a time of 1 in which only friction
+// and noise change v: drift times the sum of v before and v after, plus noise of variance
+// positionNoise h T.
 func ubuCoefficients(friction float64) (drift, positionNoise float64) {
 	x := friction / 2
 	drift = math.Tanh(x) / friction

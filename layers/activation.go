@@ -59,7 +59,7 @@ func (Softsign) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 
 // ELU is x where x > 0, else Alpha (e^x - 1), elementwise.
 type ELU struct {
-	Alpha float64 // 0 is 1
+	Alpha float64 // 0 means 1
 }
 
 // Apply implements Layer.

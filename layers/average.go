@@ -9,9 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// Average is the mean of the outputs of several copies of a network, which have the same input and
-// parameters of their own, such as "copy1.conv1.weight" and "copy2.conv1.weight". The body must not
-// contain another Average.
+// Average is the mean of the outputs of several copies of a network. The copies have the same
+// input but separate parameters, such as "copy1.conv1.weight" and "copy2.conv1.weight". The body
+// must not contain another Average.
 type Average struct {
 	Copies int
 	Body   Sequential

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestAverage: copies have names and values of their own, in which the layers of each are numbered
-// from 1, and the output is their mean.
+// TestAverage: the copies have separate parameters, named by the copy, and the layers of each copy
+// are numbered from 1.
 func TestAverage(t *testing.T) {
 	network := Average{Copies: 3, Body: Sequential{Linear{Outputs: 2}, Linear{Name: "named", Outputs: 2, NoBias: true}}}
 	b, _, _ := build(graph.Training, Sequential{Linear{Outputs: 4}, network, Linear{Outputs: 2, NoBias: true}}, tensor.Shape{4})

@@ -8,7 +8,7 @@ import (
 )
 
 // Check returns an error unless the network maps inputs of the given shape, [C H W] for images, to
-// logits [B classes]. The error names the layer that its input does not fit, or the last layer.
+// logits [B classes]. The error names the layer whose input does not fit, or the last layer.
 func Check(network Layer, input tensor.Shape, classes int) error {
 	b, y, err := applied(network, input)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWindows compares what fits with the length that a window spans.
+// TestWindows: a window fits if it spans at most the length of the padded image.
 func TestWindows(t *testing.T) {
 	for side := 1; side < 7; side++ {
 		for kernel := 1; kernel < 6; kernel++ {

@@ -8,15 +8,15 @@ import (
 // Conv2D is a convolution with a square kernel, see op.Conv2D, plus a bias:
 // x [B C H W], weight [K C R R], bias [K] -> y [B K P Q].
 type Conv2D struct {
-	Name     string // "" is "conv" and a number
+	Name     string // by default "conv" and a number
 	Filters  int    // K
 	Kernel   int    // R
-	Stride   int    // 0 is 1
+	Stride   int    // 0 means 1
 	Padding  int    // zeros on each side
-	Dilation int    // 0 is 1
+	Dilation int    // 0 means 1
 	NoBias   bool
-	Weight   Initializer // nil is He{}
-	Bias     Initializer // nil is zeros
+	Weight   Initializer // nil means He{}
+	Bias     Initializer // nil means zeros
 }
 
 // Apply implements Layer.

@@ -203,7 +203,7 @@ func TestEveryLayerHasARow(t *testing.T) {
 	}
 }
 
-// mine is an initializer of somebody else's.
+// mine is an initializer of another package.
 type mine struct{}
 
 func (mine) Fill(uint64, uint32, uint16, tensor.Shape, []float64) {}

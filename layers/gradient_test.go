@@ -104,7 +104,7 @@ func checkGradients(t *testing.T, network Layer, input tensor.Shape) {
 	}
 }
 
-// differences are the central differences of the loss in each value of a parameter.
+// differences returns the central differences of the loss in each value of a parameter.
 func differences(t *testing.T, s *graph.Session, parameter string, elements int) []float64 {
 	const step = 1e-5
 	values, slopes := make([]float64, elements), make([]float64, elements)

@@ -22,8 +22,8 @@ func equal(a, b []float64) bool {
 	return len(a) == len(b)
 }
 
-// TestInitialMoments compares mean, variance and the share within one deviation with the
-// distribution's, to five standard errors.
+// TestInitialMoments compares the mean, the variance and the fraction within one standard
+// deviation with the distribution's, to five standard errors.
 func TestInitialMoments(t *testing.T) {
 	filter, matrix := tensor.Shape{64, 31, 5, 5}, tensor.Shape{257, 100}
 	for _, c := range []struct {

@@ -65,7 +65,7 @@ func batchOf(shape tensor.Shape) string {
 	return text
 }
 
-// optional is value, or fallback for an attribute that was left out.
+// defaultTo returns value, or fallback for an attribute that was left out.
 func defaultTo(value, fallback int) int {
 	if value == 0 {
 		return fallback

@@ -14,7 +14,7 @@ type limit struct {
 	attribute  string // the field
 	value      float64
 	min, below float64
-	optional   bool // 0 stands for another number where the attribute is left out
+	optional   bool // 0 stands for a default
 }
 
 // limited is a layer or an initializer with attributes that can be wrong for every input.
@@ -24,7 +24,7 @@ func atLeast[N int | float64](attribute string, value, least N) limit {
 	return limit{attribute: attribute, value: float64(value), min: float64(least), below: math.Inf(1)}
 }
 
-// atLeastIfSet is the limit of an attribute that is 0 if it is left out.
+// atLeastIfSet returns the limit of an attribute for which 0 stands for a default.
 func atLeastIfSet[N int | float64](attribute string, value, least N) limit {
 	l := atLeast(attribute, value, least)
 	l.optional = true

@@ -8,11 +8,11 @@ import (
 // Linear is the fully connected layer y = x W' + bias: x [B I], weight [O I], bias [O] -> y [B O].
 // For images put a Flatten before it.
 type Linear struct {
-	Name    string // "" is "linear" and a number
+	Name    string // by default "linear" and a number
 	Outputs int    // O
 	NoBias  bool
-	Weight  Initializer // nil is He{}
-	Bias    Initializer // nil is zeros
+	Weight  Initializer // nil means He{}
+	Bias    Initializer // nil means zeros
 }
 
 // Apply implements Layer.

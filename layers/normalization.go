@@ -12,8 +12,8 @@ import (
 // independent examples requires. Source: Singh and Krishnan, Filter response normalization layer
 // (2020).
 type FilterResponseNorm struct {
-	Name        string  // "" is "frn" and a number
-	Epsilon     float64 // 0 is 1e-6
+	Name        string  // by default "frn" and a number
+	Epsilon     float64 // 0 means 1e-6
 	NoThreshold bool
 }
 
@@ -41,9 +41,9 @@ func (f FilterResponseNorm) limits() []limit { return []limit{atLeastIfSet("Epsi
 // C H W]. One group is layer normalisation, C groups are instance normalisation. Source: Wu and He,
 // Group normalization (2018).
 type GroupNorm struct {
-	Name    string  // "" is "groupnorm" and a number
-	Groups  int     // divides C
-	Epsilon float64 // 0 is 1e-5
+	Name    string  // by default "groupnorm" and a number
+	Groups  int     // must divide C
+	Epsilon float64 // 0 means 1e-5
 }
 
 // Apply implements Layer.

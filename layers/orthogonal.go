@@ -12,7 +12,7 @@ import (
 // (2014); for the uniformity, which needs a positive diagonal of R in the factorisation Q R,
 // Mezzadri, How to generate random matrices from the classical compact groups (2007).
 type Orthogonal struct {
-	Gain float64 // 0 is 1
+	Gain float64 // 0 means 1
 }
 
 // Fill implements Initializer.

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	classesKeyword = "classes" // stands for their number
-	maxFileBytes   = 1 << 17   // in bytes
-	maxDepth       = 100       // in brackets
-	maxInteger     = 1 << 20   // of an integer attribute
+	classesKeyword = "classes" // in a file, stands for the number of classes
+	maxFileBytes   = 1 << 17   // of a file
+	maxDepth       = 100       // of brackets
+	maxInteger     = 1 << 20   // value of an attribute
 )
 
 // Parse reads a network from a file in YAML: a list of layers. Each is a name, or a name with
@@ -91,7 +91,7 @@ func (r reader) file(content []byte) (Sequential, error) {
 // checkDepth returns an error for files that are nested more deeply than layers are. It works on
 // tokens, because the parser needs memory in proportion to the square of the depth.
 func (r reader) checkDepth(tokens token.Tokens) error {
-	depth, hyphen := 0, 0 // the line of the last hyphen
+	depth, hyphen := 0, 0 // hyphen is the line of the last hyphen
 	for _, t := range tokens {
 		switch t.Type {
 		case token.SequenceStartType, token.MappingStartType:
@@ -196,7 +196,7 @@ func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 	return value.Interface(), r.limits(value.Interface(), key, places)
 }
 
-// example returns how the first of some attributes begins, for an error.
+// example returns the first of some attributes as text for an error.
 func example(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -204,8 +204,8 @@ func example(names []string) string {
 	return fmt.Sprintf(", such as %s: ...", names[0])
 }
 
-// limits returns an error for an attribute outside its limits; places has the nodes of those that
-// are given.
+// limits returns an error for an attribute outside its limits. places has the nodes of the
+// attributes that the file sets.
 func (r reader) limits(value any, key ast.Node, places map[string]ast.Node) error {
 	layer, ok := value.(limited)
 	if !ok {

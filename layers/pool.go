@@ -8,7 +8,7 @@ import (
 // MaxPool is the maximum of each square window, see op.MaxPool2D: x [B C H W] -> y [B C P Q].
 type MaxPool struct {
 	Window  int
-	Stride  int // 0 is Window
+	Stride  int // 0 means Window
 	Padding int // on each side; never the maximum
 }
 
@@ -25,7 +25,7 @@ func (p MaxPool) limits() []limit { return poolLimits(p.Window, p.Stride, p.Padd
 // AveragePool is the mean of each square window, see op.AveragePool2D: x [B C H W] -> y [B C P Q].
 type AveragePool struct {
 	Window  int
-	Stride  int // 0 is Window
+	Stride  int // 0 means Window
 	Padding int // on each side; not counted
 }
 

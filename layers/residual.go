@@ -12,7 +12,7 @@ import (
 // (2016).
 type Residual struct {
 	Body     Sequential
-	Shortcut Sequential // empty is the identity
+	Shortcut Sequential // empty means the identity
 }
 
 // Apply implements Layer.

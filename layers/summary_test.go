@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// tied is somebody else's layer: two products with one matrix, the first of them transposed, in no
-// scope.
+// tied is a layer of another package: two products with one matrix, the first of them transposed,
+// in no scope.
 type tied struct{}
 
 func (tied) Apply(b *graph.Builder, x *graph.Node) *graph.Node {

@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// zoo has the networks by name, without the families of any width.
+// zoo has the networks by name, except the families of variable width.
 var zoo = []struct {
 	name  string
 	build func(classes int) Sequential
@@ -24,7 +24,7 @@ var zoo = []struct {
 // mlpPrefix begins the names of multi-layer perceptrons.
 const mlpPrefix = "mlp-"
 
-// resNetFamilies has the residual networks of any width, by the prefix of their names.
+// resNetFamilies has the residual networks of variable width, by the prefix of their names.
 var resNetFamilies = []struct {
 	prefix     string
 	activation Layer
@@ -68,10 +68,10 @@ func Names() []string {
 //     every layer multiplied by the factor. The first layer has 16 times the factor, which must be
 //     an integer.
 //
-// Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}. Maxima
-// are larger than the values they are taken of, so that with He{} the logits would be several times
-// too large, and the first steps of SGD at usual learning rates would ruin mnist-64-64-256
-// permanently. Biases start as zeros.
+// Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}. The
+// maximum of a window is larger than its average value, so that with He{} the logits would be
+// several times too large, and the first steps of SGD at usual learning rates would ruin
+// mnist-64-64-256 permanently. Biases start as zeros.
 func New(name string, classes int) (Sequential, error) {
 	if classes < 1 {
 		return nil, errors.Errorf("layers: network %q: classes must be at least 1, got %d", name, classes)
@@ -159,8 +159,8 @@ func resNet20(activation Layer, first, classes int) Sequential {
 // resNetFilters is the number of filters of a residual network's first layer at factor 1.
 const resNetFilters = 16
 
-// firstFilters returns the number of filters of the first layer for a factor. Only one text is
-// accepted for a factor, so that a network has one name.
+// firstFilters returns the number of filters of the first layer for a factor. Each factor has only
+// one accepted spelling, so that a network has only one name.
 func firstFilters(factor string) (int, error) {
 	const most = 1 << 16
 	x, err := strconv.ParseFloat(factor, 64)

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// parameterNames are the names of a builder's parameters, in order.
+// parameterNames returns the names of a builder's parameters, in order.
 func parameterNames(b *graph.Builder) []string {
 	var names []string
 	for _, n := range b.Parameters() {
@@ -30,7 +30,7 @@ func build(phase graph.Mode, network Layer, input tensor.Shape) (b *graph.Builde
 	return b, x, network.Apply(b, x)
 }
 
-// weights are the names of the two parameters of each layer.
+// weights returns the names of the two parameters of each layer.
 func weights(layers ...string) []string {
 	var names []string
 	for _, layer := range layers {

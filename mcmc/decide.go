@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// The words of a chain under Metropolis. The state "metropolis" has them as they were before the
-// step, the output of decide as they are after it.
+// The words of a chain under Metropolis. The state "metropolis" has their values before the step,
+// the output of decide those after it.
 const (
 	wordStep        = iota // the step size of the present proposal, jitter included
 	wordPotential          // U at the position
@@ -26,11 +26,11 @@ const (
 	chainWords
 )
 
-// proposalCycle counts the steps of proposals. A proposal takes as many steps as it evaluates U,
+// proposalCycle counts the steps of proposals. A proposal takes one step for each evaluation of U,
 // counted from its start. The step that evaluates U at a proposal decides on it and starts the next
 // one. Paired proposals are different: both potentials that the test compares are evaluated for the
-// proposal, in its two steps, so that whatever else the potential depends on, such as a minibatch,
-// is the same in both.
+// proposal, in its two steps, so that everything else on which the potential depends, such as a
+// minibatch, is the same in both.
 type proposalCycle struct {
 	evaluations int
 	paired      bool
@@ -76,7 +76,7 @@ func (r proposalCycle) stepsFor(proposals int) uint64 {
 // and a kinetic energy for each parameter or none, see proposalNodes. Output: the words after the
 // step, which also overwrite the input. A proposal whose potential or log ratio is NaN is rejected.
 type decide struct {
-	logRatios   int // inputs
+	logRatios   int // the number of inputs that are log ratios
 	cycle       proposalCycle
 	temperature float64
 	jitter      float64
@@ -112,8 +112,9 @@ func (d decide) Lower(l *graph.Lowering) {
 	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, len(parts)) }), arguments...)
 }
 
-// calls adds up the log ratios and the kinetic energies, parameter by parameter, before the test.
-// arguments are the buffers, with those two last, and the attributes.
+// calls returns the calls that add up the log ratios and the kinetic energies, parameter by
+// parameter, and then the test. arguments are the buffers, the log ratios and kinetic energies
+// last, and the attributes.
 func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.Call {
 	const buffers = 4
 	parts := len(l.Shapes) - 3
@@ -142,14 +143,15 @@ func (decide) sum(l *graph.Lowering, first, n int, arguments []tensor.Argument) 
 	return total, calls
 }
 
-// run decides about a proposal when its trajectory has ended, and draws the step size of the next
-// one when that starts. The proposal is accepted with probability
+// run decides on a proposal when its trajectory has ended, and draws the step size of the next one
+// when that starts. The proposal is accepted with probability
 //
 //	min(1, exp((U(old) - U(new))/T + sum of the log ratios of proposal densities)),
 //
-// which the log ratios' buffers have in parts. NaN, as of a trajectory that diverged, is a
-// rejection. The energy is (U + K)/T at the new draw: at the start of the trajectory if its end is
-// rejected, otherwise at the end, where it is lower by the logarithm of the acceptance ratio.
+// where each log ratio is the sum of its buffer's parts. A probability of NaN, as after a diverged
+// trajectory, is a rejection. The energy is (U + K)/T at the new draw: at the start of the
+// trajectory if its end is rejected, otherwise at the end, where it is lower by the logarithm of
+// the acceptance ratio.
 func (d decide) run(a *tensor.Args, parts int) {
 	words, header := tensor.Slice[float64](a, 2), tensor.Slice[uint64](a, 3)
 	potential, step := tensor.Slice[float64](a, 1)[0], header[graph.HeaderStep]

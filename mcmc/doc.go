@@ -1,12 +1,12 @@
 // Package mcmc samples from exp(-U/T) with the potential U of all data, evaluated at every step.
-// Its samplers have no bias from their step size, because proposals are accepted or rejected, or a
-// bias that the user chooses.
+// Its samplers either have no bias from their step size, because proposals are accepted or
+// rejected, or have a bias that the user chooses.
 //
 // A Target is a potential U, a node of the graph, and a temperature. A Sampler attaches to it:
 // Metropolis with the proposals RandomWalk, MALA or HMC, and Unadjusted with the dynamics MCLMC,
 // are update ops of the graph; NUTS builds its trajectories on the host between two steps.
 // Attaching returns Chains, whose Sample runs warm-up and draws, and returns Traces of the target's
-// quantities. What chains have adapted is in the states of their session.
+// quantities. Everything that chains adapt is kept in the states of their session.
 //
 // Energies are compared in float64. A sampler that is not exact has a name that shows it:
 // Unadjusted.

@@ -27,8 +27,8 @@ type dualAveraging struct {
 	deficit float64 // H
 }
 
-// anchorOf returns the value that step sizes are drawn to. It is large, because a step size that is
-// too large is cheap to detect.
+// anchorOf returns the logarithm of the step size towards which step sizes are shrunk. It is large,
+// because a step size that is too large is cheap to detect.
 func anchorOf(stepSize float64) float64 { return math.Log(10 * stepSize) }
 
 func (d *dualAveraging) observe(m int, probability, target, anchor float64) {

@@ -31,7 +31,7 @@ type tracedWord struct {
 	word int
 }
 
-// record makes the traced words of a decision metrics.
+// record records the traced words of a decision as metrics.
 func record(b *graph.Builder, traced []tracedWord, decision *graph.Node) {
 	for _, t := range traced {
 		b.Record(t.name, b.Apply(array.Element{Index: t.word}, decision))

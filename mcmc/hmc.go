@@ -30,7 +30,7 @@ import (
 type HMC struct {
 	LeapfrogSteps int // of a trajectory
 	// Jitter, in [0, 1), makes each trajectory's step size uniform between 1 - Jitter and 1 +
-	// Jitter times the step size. Without it a trajectory may be whole periods of a direction and
+	// Jitter times the step size. Without it a trajectory may last whole periods of a direction and
 	// end where it began.
 	Jitter float64
 	// Masses is M's diagonal by parameter, in row-major order; parameters that are not named have
@@ -103,8 +103,8 @@ func (h HMC) attach(b *graph.Builder, p proposed) proposalNodes {
 	}
 }
 
-// trajectory is what the log ratio and the move of a parameter have in common. Their inputs end
-// with the chain's words, the masses if there are any, and the header.
+// trajectory has the attributes that the log ratio and the move of a parameter share. The inputs of
+// both end with the chain's words, the masses if there are any, and the header.
 type trajectory struct {
 	cycle       proposalCycle
 	temperature float64
@@ -143,7 +143,8 @@ func (t trajectory) suffix() string {
 	return ""
 }
 
-// context returns what the tile lo to hi reads. The argument number first holds the words.
+// context returns the step size, the masses of the tile lo to hi, nil if there are none, and the
+// header. first is the position of the argument that holds the words.
 func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masses []float64, header []uint64) {
 	e = tensor.Slice[float64](a, first)[wordStep]
 	if t.masses {
@@ -170,8 +171,8 @@ func (s hmcLogRatio) Lower(l *graph.Lowering) {
 }
 
 // tile returns a tile's part of K(start) - K(end), over T, for the kinetic energy K. The momentum
-// at the start is not kept: its standard normal numbers are generated again from their address.
-// That at the end still lacks the last half of a kick.
+// at the start is not kept: its standard normal numbers are generated again from their address. The
+// momentum at the end still lacks the last half kick.
 func (s hmcLogRatio) tile(a *tensor.Args, lo, hi int) float64 {
 	t := s.trajectory
 	e, masses, header := t.context(a, 3, lo, hi)

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// AcceptanceTest is what MALA's test uses as U.
+// AcceptanceTest selects the potential that MALA's test uses as U.
 type AcceptanceTest string
 
 // The tests.
@@ -189,8 +189,8 @@ func (u malaMove) tile(a *tensor.Args, lo, hi int) float64 {
 	return kernel.Dot(position, slope)
 }
 
-// applyDecisionWithGradient is applyDecision for proposals that use gradients: gradient becomes the
-// one at the position.
+// applyDecisionWithGradient is applyDecision for proposals that use gradients: slope becomes the
+// gradient at the new position.
 func applyDecisionWithGradient(words, w, dw, position, slope []float64) {
 	applyDecision(words, w, position)
 	if words[wordAccepted] == 1 {

@@ -27,10 +27,10 @@ import (
 // TraceEnergyError.
 //
 // During warm-up the step size adapts until the mean square of this error is d times
-// EnergyVariance. In the first third it only grows or shrinks by whether the error is too small or
-// too large. Afterwards it is the sixth root of a weighted mean of the squared errors over the
-// sixth power of their steps; errors near the wanted size have more weight. After warm-up it is
-// frozen.
+// EnergyVariance. In the first third it grows by a fixed factor if the error is too small, and
+// shrinks if it is too large. Afterwards it is m^(-1/6), where m is a weighted mean of the squared
+// errors over d EnergyVariance, each divided by the sixth power of its step size; errors near the
+// target have more weight. After warm-up it is frozen.
 //
 // In continuous time theta has the density exp(-U/T) for any Friction. EnergyVariance E sets the
 // bias of finite steps. On a quadratic U of many dimensions, where q is c s^2/(d T), the variance
@@ -38,12 +38,13 @@ import (
 // curvatures are equal, E is q^3/144 and the excess is (E/12)^(1/3), 3.5 % at the 5e-4 of the
 // literature. As in BAOAB, stiff directions, on which predictions depend in part, have no more of
 // the excess than soft ones; with O after the last B, as in the papers, it would be q/4 - m/6
-// instead of m/12. A posterior that is not quadratic has a bias of its own: what predictions of
-// lenet-small on a thousand digits depend on, with the prior fan-in:2, was at 1.02 +- 0.06 of T at
-// 2e-5 and at 3 +- 1 at 1e-4. With O after B it was at 1.25 +- 0.07 at 2e-5, for the same steps.
+// instead of m/12. A potential that is not quadratic adds a further bias: the directions on which
+// the predictions of lenet-small on a thousand digits depend, with the prior fan-in:2, had the
+// temperature 1.02 +- 0.06 of T at 2e-5 and 3 +- 1 at 1e-4. With O after B it was 1.25 +- 0.07 at
+// 2e-5, for the same number of steps.
 //
-// Left out: tuning L = s/Friction by autocorrelations, preconditioning by variances, and MILE's
-// descent to the starting points of its chains.
+// Not implemented: tuning L = s/Friction by autocorrelations, preconditioning by variances, and
+// MILE's descent to the starting points of its chains.
 type MCLMC struct {
 	Friction       float64 // s/L, where L is the distance in which u forgets its direction; above 0
 	EnergyVariance float64 // of a step, divided by d; above 0
@@ -76,8 +77,8 @@ type Unadjusted struct {
 
 var _ Sampler = Unadjusted{}
 
-// mclmcStartStep is the step in whose address the normals of the first direction are. No run
-// reaches it.
+// mclmcStartStep is the step in the address of the normals of the initial direction. No run reaches
+// it.
 const mclmcStartStep = random.MaxStep
 
 // TraceEnergyError is the trace of Unadjusted with the error of a step's energy, over T.

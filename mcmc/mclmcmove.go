@@ -18,8 +18,8 @@ import (
 // Their coefficients follow from the dot products of these three (mclmcProducts, mclmcDecide), and
 // then each element moves once (mclmcMove).
 
-// The words of a chain under MCLMC. The state mclmcState has them as they were before the step, the
-// output of mclmcDecide as they are after it.
+// The words of a chain under MCLMC. The state mclmcState has their values before the step, the
+// output of mclmcDecide those after it.
 const (
 	mclmcStep      = iota // the step size
 	mclmcPotential        // U
@@ -73,8 +73,8 @@ func (s mclmcProducts) Lower(l *graph.Lowering) {
 }
 
 // tile writes a tile's part of the six products of the direction u, the gradient g and the noise z.
-// All that the next move does with whole vectors, such as normalising u, follows from these: the
-// move itself then needs no sum over the weights.
+// All operations of the next move on whole vectors, such as normalising u, follow from these
+// products, so that the move itself needs no sum over the weights.
 func (s mclmcProducts) tile(a *tensor.Args, tile, n int) {
 	lo, hi := op.TileOfUpdate(n, tile)
 	u, g := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
@@ -179,7 +179,7 @@ func (d mclmcDecide) turn(words []float64, sums [mclmcSums]float64, potential fl
 	words[mclmcKept], words[mclmcSpread] = 1/length, noise/length
 }
 
-// turning is a direction as a sum of multiples of u and g.
+// turning is a direction as a linear combination of u and g.
 type turning struct {
 	u, g       float64
 	along      float64 // its component along e = -g/|g|
@@ -210,17 +210,17 @@ func (t *turning) kick(step float64) float64 {
 	return x - math.Ln2 + math.Log(whole)
 }
 
-// The adaptation of the step size. mclmcTrust is the factor of the step size, as a logarithm, by
-// which an error may be off before it has less weight, as in Robnik and others. In the first third
-// of a warm-up an error below the wanted one makes the step size larger by mclmcGrow. An error
-// above it, which is half as frequent for a normal distribution of that variance, makes it smaller
-// by twice as much.
+// The adaptation of the step size. An error that asks for e^x times the step size has the weight
+// exp(-(x/mclmcTrust)^2/2), as in Robnik et al. In the first third of a warm-up an error below the
+// target multiplies the step size by exp(mclmcGrow). An error above it, which is half as frequent
+// for a normal distribution of the target variance, divides it by exp(2 mclmcGrow).
 const (
 	mclmcTrust = 1.5
 	mclmcGrow  = 0.2
 )
 
-// coarseSteps returns the number of warm-up steps in which only the side of the error counts.
+// coarseSteps returns the number of warm-up steps in which it only matters whether the error is
+// above or below the target.
 func (d mclmcDecide) coarseSteps() int { return d.warmup / 3 }
 
 // adapt updates the step size by the error of the previous step. made is the number of warm-up

@@ -16,7 +16,7 @@ import (
 //
 //	min(1, exp(-(U(theta') - U(theta))/T) q(theta|theta')/q(theta'|theta))
 //
-// and otherwise theta is the next draw again. It targets exp(-U/T) without a bias, at any step
+// and otherwise the next draw is theta again. It targets exp(-U/T) without a bias, at any step
 // size. One test decides on all parameters of a chain. At each step the graph evaluates U and its
 // gradient at the program's parameters, which hold the proposals; the draws are in the states
 // "<parameter>.position". A rejected proposal costs no further evaluation.
@@ -42,11 +42,11 @@ type Proposal interface {
 	// Validate reports attributes that are out of range.
 	Validate() error
 
-	// cycle returns how many steps a proposal takes.
+	// cycle returns the cycle of steps that a proposal takes.
 	cycle() proposalCycle
 	// optimum is the acceptance rate at which chains in many dimensions move fastest.
 	optimum() float64
-	// jitter is the fraction of itself by which the step size varies at random between proposals.
+	// jitter is the fraction by which the step size varies at random between proposals.
 	jitter() float64
 	// gradients reports whether proposals need the gradient of U.
 	gradients() bool
@@ -63,7 +63,7 @@ type proposalNodes struct {
 	move     func(decision *graph.Node) *graph.Node // attaches the update, given the node that decides
 }
 
-// proposed is a parameter and what its proposals are made from.
+// proposed is a parameter with the inputs of its proposals.
 type proposed struct {
 	name                string
 	parameter, gradient *graph.Node

@@ -24,9 +24,9 @@ import (
 // It is for small models. A step of the session is a draw. Before it, the trees of all chains grow
 // on the host side by side, and the graph computes U and its gradient at their leaves; chains wait
 // for the one with the longest trajectory. The step then evaluates the draws once more for their
-// metrics. What a chain has adapted is in the session's states.
+// metrics. Everything that a chain adapts is kept in the session's states.
 type NUTS struct {
-	StepSize         float64 // of a leapfrog step; with a warm-up, where the search for it begins, 0 for 1
+	StepSize         float64 // of a leapfrog step; with a warm-up, the start of the search for it, 0 for 1
 	Warmup           int     // in draws
 	TargetAcceptance float64 // the acceptance rate to which the step size adapts; 0 for 0.8, and without a warm-up
 	MaxDepth         int     // the maximal number of doublings of a trajectory; 0 for 10

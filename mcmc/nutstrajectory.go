@@ -42,7 +42,7 @@ type nutsChain struct {
 	warmup        nutsWarmup
 
 	// Of the present trajectory.
-	evaluate      func(point *nutsPoint) (goOn bool) // fills in the rest of a point that has q
+	evaluate      func(point *nutsPoint) (goOn bool) // computes u and the gradient of a point
 	stopped       bool
 	err           error
 	energy        float64 // H at its start

@@ -52,7 +52,7 @@ func warmupWindows(draws int) (from int, ends []int) {
 	}
 }
 
-// adaptBefore searches for a step size where the metric is new: at the start, and after each
+// adaptBefore searches for a step size whenever the metric is new: at the start, and after each
 // window.
 func (c *nutsChain) adaptBefore() {
 	w := &c.warmup

@@ -15,9 +15,9 @@ import (
 
 // Sampler samples from a target with all data at each step. Metropolis and NUTS are exact:
 // exp(-U/T) itself is their stationary distribution, without a discretisation bias. Unadjusted has
-// a bias, which one of its attributes sets. All need a builder of float64, for positions and
-// energies. The network within may compute in float32 (see graph.Builder.Within): rounding then
-// makes its potential a slightly different one, whose distribution is sampled as exactly.
+// a bias, which one of its attributes controls. All need a builder of float64, for positions and
+// energies. The network itself may compute in float32 (see graph.Builder.Within): rounding then
+// changes the potential slightly, and the samplers target the changed potential as exactly.
 type Sampler interface {
 	// Name returns the name of the sampler in the literature.
 	Name() string
@@ -29,7 +29,7 @@ type Sampler interface {
 	Attach(b *graph.Builder, target Target) (Chains, error)
 }
 
-// Chains runs the Markov chains of one session. All that the chains have adapted is in the
+// Chains runs the Markov chains of one session. Everything that the chains adapt is kept in the
 // session's states: Chains of another session with the same states continue with the same bits.
 //
 // As a langevin.Hook they also run under a langevin.Plan. A step of Metropolis or of Unadjusted is
@@ -118,8 +118,8 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	return nil
 }
 
-// traces returns empty traces: all samplers', more of this sampler, and the target's
-// quantities.
+// traces returns empty traces of the quantities that all samplers have, of those named in more, and
+// of the target's quantities.
 func (t Target) traces(chains int, more ...string) *Traces {
 	traces := &Traces{chains: chains, values: map[string]*trace{}}
 	for _, name := range append([]string{TracePotential, TraceAcceptance, TraceStepSize}, more...) {
@@ -180,7 +180,7 @@ func (t *Traces) extend(name string, chain int) []float64 {
 	return trace.chains[chain][n:]
 }
 
-// Names returns the names of the quantities, all samplers' first.
+// Names returns the names of the quantities. Those that all samplers have come first.
 func (t *Traces) Names() []string { return t.names }
 
 // Draws returns the number of draws of each chain.

@@ -64,7 +64,7 @@ func batchNormalization(t *translator) ([]value, error) {
 	return []value{{node: t.b.Apply(op.BiasAdd{}, scaled, offsets)}}, t.b.Err()
 }
 
-// statistics returns 1/sqrt(variance + epsilon), and the mean times it.
+// statistics returns 1/sqrt(variance + epsilon), and the mean times that.
 func (t *translator) statistics() (inverse, centre value, err error) {
 	mean, ok := t.known(3)
 	variance, also := t.known(4)
@@ -143,7 +143,7 @@ func (t *translator) arithmetic(o graph.Op, a, b value) (value, error) {
 	return value{node: t.b.Apply(o, x, y)}, t.b.Err()
 }
 
-// foldedArithmetic are the ops of arithmetic for numbers.
+// foldedArithmetic has the ops that arithmetic accepts, as functions of numbers.
 var foldedArithmetic = map[graph.Op]func(a, b float64) float64{
 	op.Add{}:      func(a, b float64) float64 { return a + b },
 	op.Subtract{}: func(a, b float64) float64 { return a - b },

@@ -42,7 +42,7 @@ func (m *Model) isWeight(p *part, name string) bool {
 	return true
 }
 
-// Value returns the value with a name, which may also be the name of the node that makes it.
+// Value returns the value called name. name may also be that of the node that makes the value.
 func (m *Model) Value(name string) (string, error) {
 	for _, n := range m.nodes {
 		if slices.Contains(n.outputs, name) {

@@ -31,13 +31,13 @@ func unary(fold func(x float64) float64, build func(t *translator, x *graph.Node
 	}
 }
 
-// function is a unary without attributes that one op computes.
+// function returns the translation of a function without attributes that one op computes.
 func function(fold func(x float64) float64, o graph.Op) translation {
 	return unary(fold, func(t *translator, x *graph.Node) (*graph.Node, error) { return t.b.Apply(o, x), nil })
 }
 
-// curve is a unary whose attributes build reads. It is not computed for known values: networks
-// apply it to images only.
+// curve returns the translation of a function whose attributes build reads. It is not computed for
+// known values: networks apply it to images only.
 func curve(build func(t *translator, x *graph.Node) *graph.Node) translation {
 	return unary(nil, func(t *translator, x *graph.Node) (*graph.Node, error) { return build(t, x), nil })
 }
@@ -62,7 +62,7 @@ func clip(t *translator) ([]value, error) {
 		if math.IsInf(low, -1) && math.IsInf(high, 1) {
 			return x, nil
 		}
-		if low > high { // as the specification has it: every element becomes the maximum
+		if low > high { // as the specification requires: every element becomes the maximum
 			return t.clipped(x, high, high), nil
 		}
 		return t.clipped(x, low, high), nil
@@ -164,7 +164,7 @@ func twoInputs(fold func(x, y float64) float64, build func(t *translator, a, b *
 	return func(t *translator) ([]value, error) { return t.nary(fold, build) }
 }
 
-// nary combines any number of inputs, from the first on.
+// nary combines any number of inputs, from first to last.
 func (t *translator) nary(fold func(x, y float64) float64, build func(t *translator, a, b *graph.Node) *graph.Node) ([]value, error) {
 	if err := t.needs(1); err != nil {
 		return nil, err
@@ -190,8 +190,9 @@ func (t *translator) nary(fold func(x, y float64) float64, build func(t *transla
 	return []value{{node: y}}, err
 }
 
-// aligned applies the attribute axis of opset 6: the first axis of the other operand that the axes
-// of this one stand for.
+// aligned appends axes of extent 1 to x if the attribute axis of opset 6 is set: it is the axis of
+// the other operand with which the first axis of x is aligned. The other operand has the given
+// number of axes.
 func (t *translator) aligned(x *graph.Node, axes int) *graph.Node {
 	axis := t.attributes["axis"]
 	shape := graph.ShapeOf(x)

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Emission is a network that a Writer has, under several samples of its weights at once.
+// Emission is a network in a Writer's model, with several samples of its weights at once.
 //
 // With one sample, values have the shapes that they have in the graph, with an open batch. With n
 // samples, those that depend on the weights are stacked: activations [B C H W] become [B nC H W],
@@ -28,20 +28,21 @@ type Emission struct {
 	layer   string // being emitted
 }
 
-// emitted is a node of the graph as the model has it.
+// emitted describes a node of the graph in the model.
 type emitted struct {
 	name    string
 	shape   tensor.Shape // in the graph: of one sample, for a batch of 1
 	stacked bool
-	// values of a parameter, for each sample; the model has it only in the layouts of its uses.
+	// values are those of a parameter, for each sample. The model does not contain the parameter
+	// itself, only constants in the layouts that its users need.
 	values [][]float32
-	// unbiased is a convolution or product whose node was not added yet, since a bias may follow.
+	// unbiased adds the node of a convolution or product, which waits for a bias that may follow.
 	unbiased func(bias string) string
 }
 
-// Emit adds the network that a graph has to the model. The graph's batch must be 1. value is the
-// name of its input in the model, and samples has the values of b.Parameters() under each sample.
-// Names in the model begin with scope. It is an error if an op has no translation.
+// Emit adds the network of graph b to the model. The graph's batch must be 1. value is the name of
+// input in the model, and samples has the values of b.Parameters() in each sample. Names in the
+// model begin with scope. Emit returns an error if an op has no translation.
 func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples [][][]float32, scope string) (*Emission, error) {
 	e := &Emission{w: w, samples: len(samples), values: map[*graph.Node]emitted{}, users: map[*graph.Node]int{}, scope: scope}
 	e.values[input] = emitted{name: value, shape: graph.ShapeOf(input)}
@@ -79,8 +80,8 @@ func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples
 	return e, nil
 }
 
-// constant records a node whose values are known, which are equal under all samples. It does
-// nothing for other nodes, which have no values.
+// constant records the known values of a node, which are the same in all samples. It does nothing
+// if values is nil.
 func (e *Emission) constant(n *graph.Node, values []float64) {
 	if values == nil {
 		return
@@ -108,7 +109,7 @@ func (e *Emission) Value(n *graph.Node) (name string, stacked bool, err error) {
 	return v.name, v.stacked && e.samples > 1, err
 }
 
-// of returns a node's value. A node that waits for a bias gets none.
+// of returns a node's value. If the node waits for a bias, it is added without one.
 func (e *Emission) of(n *graph.Node) (emitted, error) {
 	v, ok := e.values[n]
 	if !ok {
@@ -178,7 +179,8 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 	return e.elementwise(a.Op, in)
 }
 
-// reordered adds an op that reorders elements, of a value that is not stacked, such as the images.
+// reordered adds an op that reorders the elements of a value that is not stacked, such as the
+// images.
 func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
 	if e.several(x) {
 		return emitted{}, e.untranslated("the op of a value of shape %v", x.shape)
@@ -231,7 +233,7 @@ func (e *Emission) elementwise(o graph.Op, in []emitted) (emitted, error) {
 	return emitted{}, errors.New("the op has no translation to ONNX")
 }
 
-// plain has the ops that ONNX has, too.
+// plain has the ops that ONNX has, too, with ONNX's names.
 var plain = map[graph.Op]string{
 	op.ReLU{}: "Relu", op.Tanh{}: "Tanh", op.Sigmoid{}: "Sigmoid", op.Softplus{}: "Softplus", op.Softsign{}: "Softsign",
 	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
@@ -258,7 +260,7 @@ func (e *Emission) fold(o graph.Op, x emitted) (emitted, error) {
 	return folded, nil
 }
 
-// with returns a value that is stacked as x is.
+// with returns a value that is stacked if x is.
 func (e *Emission) with(x emitted, name string) emitted {
 	return emitted{name: name, stacked: x.stacked}
 }
@@ -270,7 +272,7 @@ func (e *Emission) same(x emitted, op string, attributes Attributes) emitted {
 // several reports whether a value is stacked over more than one sample.
 func (e *Emission) several(v emitted) bool { return v.stacked && e.samples > 1 }
 
-// stack returns x stacked: copies of it if it does not depend on the weights.
+// stack returns x stacked. If x does not depend on the weights, it is copied for each sample.
 func (e *Emission) stack(x emitted) emitted {
 	if x.stacked || e.samples == 1 {
 		x.stacked = true
@@ -371,7 +373,7 @@ func (e *Emission) convolution(x, w emitted, groups int, o op.Conv2D) (emitted, 
 	return emitted{stacked: true, unbiased: add}, nil
 }
 
-// within returns a function that adds nodes in the scope of the present layer.
+// within returns a function that calls add later, but in the scope of the present layer.
 func (e *Emission) within(add func(bias string) string) func(bias string) string {
 	layer := e.layer
 	return func(bias string) string {
@@ -511,7 +513,8 @@ func (e *Emission) groupNorm(o op.GroupNorm, in []emitted) (emitted, error) {
 	ones := slices.Repeat([]float32{1}, groups)
 	rows := e.w.Node("Reshape", nil, x.name, e.w.Integers("groups", -1, groups, extents.Elements()/groups))
 	// Runtimes compute the mean in float32, which is not enough where it is much larger than the
-	// deviations from it, as in images of little contrast: those of a rough mean are standardised.
+	// deviations from it, as in images of little contrast: the deviations from a rough mean are
+	// standardised instead.
 	rows = e.w.Node("Sub", nil, rows, e.w.Node("ReduceMean", Attributes{"axes": []int{2}, "keepdims": 1}, rows))
 	rows = e.w.Node("InstanceNormalization", Attributes{"epsilon": o.Epsilon}, rows, e.w.Floats("ones", ones, groups),
 		e.w.Floats("zeros", make([]float32, groups), groups))

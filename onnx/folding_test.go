@@ -11,9 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mobile is a block of MobileNet as exporters write it: padding on one side as a node of its own, a
-// depthwise convolution with a stride, batch normalisation, ReLU6, and a pointwise convolution with
-// a bias and batch normalisation.
+// mobile is a block of MobileNet as exporters write it: padding on one side as a separate node, a
+// depthwise convolution with a stride, batch normalisation, ReLU6, and a pointwise convolution
+// with a bias and batch normalisation.
 func mobile(t *testing.T) *Model {
 	t.Helper()
 	names := func(prefix string) []string {
@@ -56,8 +56,8 @@ func mobileValues(name string, n int, centre float64) []float64 {
 	return values
 }
 
-// mobileOutput is the block by its definition, for one image [2 4 6], where of returns the values
-// of a weight.
+// mobileOutput computes the block by its definition, for one image [2 4 6], where of returns the
+// values of a weight.
 func mobileOutput(x []float64, of func(name string, n int, centre float64) []float64) []float64 {
 	norm := func(prefix string, channel, n int, v float64) float64 {
 		scale, bias := of(prefix+".weight", n, 1)[channel], of(prefix+".bias", n, 0)[channel]

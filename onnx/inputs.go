@@ -84,7 +84,7 @@ func (t *translator) nodeOf(name string) (*graph.Node, error) {
 	return t.values[name].node, t.b.Err()
 }
 
-// surrounded puts the margin around the images.
+// surrounded adds v's margin of zeros to its images.
 func (t *translator) surrounded(v value) (value, error) {
 	y := value{node: v.node}
 	for i := range 2 {
@@ -105,8 +105,8 @@ func (t *translator) constantWeight(w *storedTensor) bool {
 	return !w.Type.Floating() || len(w.Shape) == 0 || t.frozen != nil && t.frozen(w.Name)
 }
 
-// operand is input i as it is: an array if its values are known and it is not a sampled weight,
-// otherwise a node.
+// operand returns input i as it is: an array if its values are known and it is not a sampled
+// weight, otherwise a node.
 func (t *translator) operand(i int) (value, error) {
 	if !t.has(i) {
 		return value{}, errors.Errorf("input %d is missing", i)
@@ -175,8 +175,8 @@ func (t *translator) anyShape(i int) ([]int, error) {
 	return t.model.tensors[t.inputs[i]].Shape, nil
 }
 
-// integersOf returns the integers of an attribute or, since later opsets have it there, of input i.
-// ok is false if the node has neither.
+// integersOf returns the integers of an attribute or, as in later opsets, of input i. ok is false
+// if the node has neither.
 func (t *translator) integersOf(name string, i int) (integers []int, ok bool, err error) {
 	if a := t.attributes[name]; a != nil {
 		for _, v := range a.integers {
@@ -194,7 +194,8 @@ func (t *translator) integersOf(name string, i int) (integers []int, ok bool, er
 	return a.integers(), true, nil
 }
 
-// number returns a scalar of an attribute or of input i, or otherwise a default.
+// number returns a scalar from an attribute or from input i, or its argument otherwise if the node
+// has neither.
 func (t *translator) number(name string, i int, otherwise float64) (float64, error) {
 	if a := t.attributes[name]; a != nil {
 		return a.float, nil
@@ -230,7 +231,8 @@ func (t *translator) text(name, otherwise string) string {
 	return otherwise
 }
 
-// axis returns an axis attribute as a number from 0; end allows the number of axes itself.
+// axis returns an axis, which may count from the end, as an index. If end is set, the index may
+// equal axes.
 func (t *translator) axis(axis, axes int, end bool) (int, error) {
 	at := axis
 	if at < 0 {

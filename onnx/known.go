@@ -108,7 +108,7 @@ func rangeOf(t *translator) ([]value, error) {
 }
 
 // where selects between two values: c x + (1 - c) y, where the condition c is 0 or 1. An infinity
-// that is not selected makes NaN of an image; values that are known are selected exactly.
+// that is not selected turns an image into NaN; known values are selected exactly.
 func where(t *translator) ([]value, error) {
 	if err := t.needs(3); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func selected(condition, x, y *ndarray) (*ndarray, error) {
 	})
 }
 
-// dropout is the identity, as in inference, with a mask of ones.
+// dropout translates Dropout as in inference: the identity, with a mask of ones.
 func dropout(t *translator) ([]value, error) {
 	if training, ok := t.known(2); ok && training.values[0] != 0 {
 		return nil, errors.New("dropout must be inactive, but training_mode is set: export the model in eval mode")

@@ -20,9 +20,9 @@ type Model struct {
 	Producer string
 	// Metadata are texts that the producer added.
 	Metadata map[string]string
-	// Inputs and Outputs of the graph, without the weights.
+	// Inputs and Outputs are those of the graph, without the weights.
 	Inputs, Outputs []Value
-	// External are the names of the other files that the weights are in, relative to the model's.
+	// External has the names of the other files with weights, relative to the model's directory.
 	External []string
 
 	nodes   []*node
@@ -66,7 +66,8 @@ type attribute struct {
 	tensor   *storedTensor
 }
 
-// maxFile is the maximum size of a model and of its external data. Protocol buffers end at 2 GiB.
+// maxFile is the maximum size of a model and of its external data. Protocol buffers are limited to
+// 2 GiB.
 const maxFile = 1 << 31
 
 // Open reads a model from a file. Weights that the model keeps in other files are read from its
@@ -130,8 +131,9 @@ func Read(content []byte, external func(name string) ([]byte, error)) (*Model, e
 	return m, nil
 }
 
-// minOpset is the lowest version of the operators that is read. Operators of opset 6 broadcast only
-// where their attributes request it, see translator.aligned; from 7 on they do as NumPy does.
+// minOpset is the lowest supported version of the operators. Operators of opset 6 broadcast only
+// where their attributes request it, see translator.aligned; from opset 7 on they broadcast as
+// NumPy does.
 const minOpset = 6
 
 func (m *Model) opset(message []byte) error {

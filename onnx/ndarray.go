@@ -6,8 +6,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// ndarray is a value that is known while a graph is built: a weight, or what a model computes from
-// shapes and constants. Integers are exact up to 2^53, which is above every extent of a shape.
+// ndarray is a value that is known while a graph is built: a weight, or a value that a model
+// computes from shapes and constants. Integers are exact up to 2^53, which is above every extent
+// of a shape.
 type ndarray struct {
 	shape  []int
 	kind   ElementType
@@ -37,7 +38,7 @@ func vectorOf(integers []int) *ndarray {
 	return a
 }
 
-// integers returns the elements as integers. Those outside of what a shape can have, such as the
+// integers returns the elements as integers. Those that are too large for a shape, such as the
 // largest int64 for "until the end", are limited to maxElements.
 func (a *ndarray) integers() []int {
 	v := make([]int, len(a.values))
@@ -158,7 +159,7 @@ func stridesOf(shape []int) []int {
 	return strides
 }
 
-// advance counts an index up in row-major order.
+// advance increments an index in row-major order.
 func advance(index, shape []int) {
 	for axis := len(index) - 1; axis >= 0; axis-- {
 		if index[axis]++; index[axis] < shape[axis] {
@@ -176,8 +177,8 @@ func product(extents []int) int {
 	return n
 }
 
-// converted returns the values as another type: integers are truncated towards zero, and of a bool
-// only 0 and 1 are left.
+// converted returns the values as another type: integers are truncated towards zero, and as a bool
+// every number except 0 becomes 1.
 func (a *ndarray) converted(kind ElementType) *ndarray {
 	y := &ndarray{a.shape, kind, append([]float64{}, a.values...)}
 	for i, v := range y.values {

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Operators by hand; TestBackend has ONNX's own cases of all of them.
+// TestOperators has cases by hand; TestBackend runs ONNX's own cases of all operators.
 func TestOperators(t *testing.T) {
 	gelu := func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }
 	for _, row := range []struct {

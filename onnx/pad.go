@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// pad translates Pad. Zeros around images stay a margin of the value, which a convolution or
-// pooling that reads it takes as its own padding.
+// pad translates Pad. Zeros around images become a margin of the value, which a convolution that
+// reads it adds to its own padding.
 func pad(t *translator, x value) (value, error) {
 	axes := len(x.shape())
 	pads, _, err := t.integersOf("pads", 1)
@@ -50,8 +50,8 @@ func pad(t *translator, x value) (value, error) {
 	return x, nil
 }
 
-// imageMargin returns the margin that pads images on their last two axes, and nil if the padding is
-// of another kind, or large enough to be worth checking.
+// imageMargin returns the margin that pads images on their last two axes. It returns nil for other
+// padding, and for more than maxMargin, which padded checks.
 func imageMargin(x value, before, after []int) *margin {
 	if x.node == nil || len(before) != 4 || slices.Min(before) < 0 || slices.Min(after) < 0 {
 		return nil

@@ -9,13 +9,13 @@ type Options struct {
 	// Output is the value that the network returns: an output of the model, or of any of its nodes.
 	// The default is the first output of the model.
 	Output string
-	// Frozen reports whether the weight with a name is a constant rather than a parameter. It is
+	// Frozen reports whether the weight called name is a constant rather than a parameter. It is
 	// nil if all weights are parameters. The running statistics of batch normalisation are
 	// constants in any case.
 	Frozen func(name string) bool
-	// Offset reports whether the weight with a name is the file's value plus a parameter that
-	// starts at 0. A prior of the parameter is then one around the file's value. It is nil if there
-	// is none.
+	// Offset reports whether the weight called name is the file's value plus a parameter that
+	// starts at 0, so that a prior of the parameter is centred on the file's value. It is nil if
+	// there is no such weight.
 	Offset func(name string) bool
 }
 

@@ -120,7 +120,7 @@ func slice(t *translator, x value) (value, error) {
 	return x, nil
 }
 
-// sliceIndices returns what [start:end:step] selects of an axis, as in Python.
+// sliceIndices returns the indices that [start:end:step] selects on an axis, as in Python.
 func sliceIndices(start, end, step, extent int) ([]int, error) {
 	if step == 0 {
 		return nil, errors.New("steps must not be 0")

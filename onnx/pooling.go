@@ -42,11 +42,11 @@ type pool struct {
 	*window
 	average, countPadding bool
 	out                   []int
-	beyond                []int // elements after the padding that the last windows reach, by rounding up
+	beyond                []int // elements that the last window reaches beyond the padding, if the size was rounded up
 }
 
-// open computes the size of the output. With ceil, a window that reaches beyond the padding counts,
-// unless it would begin there.
+// open computes the size of the output. With ceil, a window that reaches beyond the padding
+// counts, unless it begins there.
 func (p *pool) open(image []int, ceil bool) {
 	for i, extent := range image {
 		room := extent + p.before[i] + p.after[i] - p.reach(i)
@@ -98,7 +98,7 @@ func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
 			}
 		}
 	}
-	// Axis by axis: maxima and sums of windows are those of their lines'.
+	// Axis by axis: the maximum of a window is the maximum of its lines' maxima, and so for sums.
 	for i := range p.before {
 		var combined *graph.Node
 		for tap := range p.kernel[i] {

@@ -47,7 +47,7 @@ func (t *translator) expanded(x *graph.Node, shape []int) (*graph.Node, error) {
 	return x, t.b.Err()
 }
 
-// maxParts is the maximum number of pieces into which an axis is cut. Each is an op of its own.
+// maxParts is the maximum number of pieces into which an axis is cut. Each piece is a separate op.
 const maxParts = 1024
 
 // take returns the elements at the given indices of an axis.
@@ -78,7 +78,8 @@ func (t *translator) take(x value, axis int, indices []int) (value, error) {
 	return t.concatenated(parts, axis)
 }
 
-// run returns how many of the first indices are equally far apart, in rising order, and how far.
+// run returns the number of indices at the beginning that increase by a constant step, and the
+// step.
 func run(indices []int) (count, step int) {
 	if len(indices) == 1 || indices[1] <= indices[0] {
 		return 1, 1

@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// moved is the translation of an operator that only rearranges the elements of its first input:
-// known values are rearranged at once. arrange returns the rearranged value.
+// moved returns the translation of an operator that only rearranges the elements of its first
+// input: known values are rearranged at once. arrange returns the rearranged value.
 func moved(arrange func(t *translator, x value) (value, error)) translation {
 	return func(t *translator) ([]value, error) {
 		x, err := t.operand(0)

@@ -70,7 +70,8 @@ func identity(_ *translator, x value) (value, error) { return x, nil }
 
 func unchanged(total float64, _ int) float64 { return total }
 
-// known is a function of values that are known while the graph is built.
+// known returns the translation of a function that is only supported for values that are known
+// while the graph is built.
 func known(fold func(x float64) float64) translation {
 	return unary(fold, func(*translator, *graph.Node) (*graph.Node, error) {
 		return nil, errors.New("it is supported for shapes and constants only")

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// value is what a name of the model stands for: a node of the builder, or an array that is known
-// now. A weight becomes a node when an op first needs it as one.
+// value is the value of a name in the model: a node of the builder, or an array that is known
+// while the graph is built. A weight becomes a node when an op first needs it as one.
 type value struct {
 	node  *graph.Node
 	array *ndarray
@@ -33,7 +33,7 @@ func (v value) shape() []int {
 // margin is rows and columns of zeros around images, for each axis.
 type margin struct{ before, after [2]int }
 
-// convolution is a convolution of images with two axes as it was applied.
+// convolution describes a convolution of images with two axes that was applied.
 type convolution struct {
 	x            *graph.Node
 	window       *window // whose padding includes a margin

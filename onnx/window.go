@@ -6,7 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// windowOf reads the attributes; kernel is the filter's size if the attribute is absent.
+// windowOf reads the attributes of a window. kernel is its size if the attribute kernel_shape is
+// absent.
 func (t *translator) windowOf(image, kernel []int) (*window, error) {
 	axes := len(image)
 	w := &window{kernel: kernel}

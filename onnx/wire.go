@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is one field of a protocol buffer's message. Of a varint or a fixed-size field, number is
-// the value; of a length-delimited one, bytes are the content, which aliases the message.
+// field is one field of a protocol buffer's message. A varint or a fixed-size field has a value; a
+// length-delimited one has bytes, which alias the message.
 type field struct {
 	number int
 	kind   protowire.Type

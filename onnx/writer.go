@@ -19,8 +19,9 @@ const WrittenOpset = 17
 // irVersion is the version of the file format that belongs to WrittenOpset.
 const irVersion = 8
 
-// Writer builds a model node by node and writes it to a file. The values of the model are strings,
-// its names for them. The zero value is an empty model. The same calls write the same bytes.
+// Writer builds a model node by node and writes it to a file. Strings stand for the values of the
+// model: they are the values' names. The zero value is an empty model. The same calls write the
+// same bytes.
 type Writer struct {
 	// Producer and Version name the program that writes the model.
 	Producer, Version string
@@ -34,7 +35,7 @@ type Writer struct {
 // Attributes are the attributes of a node: an int, []int, float64, or string for each name.
 type Attributes map[string]any
 
-// Scope makes name the beginning of the names of nodes and constants that are added next, as in
+// Scope sets the prefix of the names of nodes and constants that are added next, as in
 // "conv1/Conv".
 func (w *Writer) Scope(name string) { w.scope = name }
 
@@ -60,13 +61,13 @@ func (w *Writer) Input(name string, kind ElementType, shape ...int) string {
 	return name
 }
 
-// Output makes a value an output of the model under a name of its own. An extent of -1 is open.
+// Output makes a value an output of the model called name. An extent of -1 is open.
 func (w *Writer) Output(name, value string, kind ElementType, shape ...int) {
 	w.addNode("Identity", name, nil, []string{value}, []string{name})
 	w.outputs = append(w.outputs, declaration(name, kind, shape))
 }
 
-// declaration is a ValueInfoProto. An open extent has the name "batch".
+// declaration returns a ValueInfoProto. An open extent has the name "batch".
 func declaration(name string, kind ElementType, shape []int) []byte {
 	var dims []byte
 	for _, extent := range shape {
@@ -116,7 +117,7 @@ func (w *Writer) Node(op string, attributes Attributes, inputs ...string) string
 	return name
 }
 
-// NodeOf is Node for several outputs.
+// NodeOf adds a node with several outputs and returns their names.
 func (w *Writer) NodeOf(op string, outputs int, attributes Attributes, inputs ...string) []string {
 	name := w.unique(op)
 	names := []string{name}
@@ -151,7 +152,7 @@ const (
 	integersAttribute = 7
 )
 
-// attributeOf is an AttributeProto.
+// attributeOf returns an AttributeProto.
 func attributeOf(name string, value any) []byte {
 	a := text(1, name)
 	switch v := value.(type) {
@@ -175,8 +176,8 @@ func (w *Writer) Metadata(key, value string) {
 	w.metadata = append(w.metadata, message(14, text(1, key), text(2, value)))
 }
 
-// WriteTo writes the model. It returns an error if the model is larger than 2 GiB, which protocol
-// buffers cannot be.
+// WriteTo writes the model. It returns an error if the model is larger than 2 GiB, the limit of
+// protocol buffers.
 func (w *Writer) WriteTo(to io.Writer) (written int64, err error) {
 	head := slices.Concat(whole(1, irVersion), text(2, w.Producer), text(3, w.Version))
 	parts := [][]byte{text(2, "posterior predictive")}

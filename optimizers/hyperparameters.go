@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// minNormal is the smallest positive number that float32 holds with all its digits and whose
-// inverse it also holds.
+// minNormal is the smallest positive number that float32 represents in full precision. Its inverse
+// is finite in float32, too.
 const minNormal = 0x1p-126
 
 // check returns the first error of an optimizer's hyperparameters.
@@ -34,7 +34,8 @@ func positive(field string, v float64) error {
 	return errors.Errorf("%s must be above 0 and normal in float32, got %v", field, v)
 }
 
-// belowOne also refuses numbers that float32 rounds to 1: their memory would never fade.
+// belowOne also rejects numbers that float32 rounds to 1: a running mean with this decay would
+// never forget.
 func belowOne(field string, v float64) error {
 	if v >= 0 && float32(v) < 1 {
 		return nil

@@ -21,7 +21,8 @@ type Optimizer interface {
 	Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node
 }
 
-// UsesRates reports whether a rule takes rates. Adadelta finds its own.
+// UsesRates reports whether a rule takes a table of rates. Adadelta does not: it finds its own step
+// sizes.
 func UsesRates(o Optimizer) bool {
 	_, own := o.(Adadelta)
 	return !own
@@ -51,7 +52,7 @@ func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, 
 	return statistics
 }
 
-// rule is what the update op needs from an optimizer.
+// rule is an Optimizer with the methods that the update op needs.
 type rule interface {
 	Optimizer
 	// states returns the names of the rule's states. Each has the parameter's shape and starts at

@@ -75,8 +75,8 @@ func (s Power) Rates(steps int) ([]float64, error) {
 func (s Power) String() string { return format("power", s.Scale, s.Offset, s.Exponent) }
 
 // Polynomial is the Power that is First at the first step of the run and Last at its last: over K-1
-// steps, b = (K-1) / ((First/Last)^(1/Exponent) - 1) and a = First * b^Exponent. A run of one step
-// has First.
+// steps, b = (K-1) / ((First/Last)^(1/Exponent) - 1) and a = First * b^Exponent. The rate of a run
+// of one step is First.
 type Polynomial struct {
 	First, Last float64 // First > Last > 0
 	Exponent    float64 // above 0
@@ -96,7 +96,7 @@ func (s Polynomial) Validate() error {
 	return nil
 }
 
-// growth returns by how much b+t grows over the run, in units of b.
+// growth returns the increase of b+t over the run, in units of b.
 func (s Polynomial) growth() float64 { return math.Expm1(math.Log(s.First/s.Last) / s.Exponent) }
 
 // Rates implements Schedule.
@@ -111,8 +111,8 @@ func (s Polynomial) Rates(steps int) ([]float64, error) {
 func (s Polynomial) String() string { return format("polynomial", s.First, s.Last, s.Exponent) }
 
 // Cosine is Last + (First-Last)/2 * (1 + cos(pi t/(K-1))): from First at the first step to Last at
-// the last, along half a cosine (Loshchilov and Hutter 2017, equation 5, without restarts). A run
-// of one step has First.
+// the last, along half a cosine (Loshchilov and Hutter 2017, equation 5, without restarts). The
+// rate of a run of one step is First.
 type Cosine struct {
 	First, Last float64 // at least 0
 }

@@ -24,8 +24,8 @@ type confidences struct {
 // 1/classes to 1. The means are above each panel, in the methods' colours and order. in and out are
 // the names of the data. A panel is omitted if no method has values for it.
 //
-// It returns an error for a confidence below 1/classes or above 1, which no largest of K
-// probabilities or averages of probabilities can have.
+// It returns an error for a confidence below 1/classes or above 1, since the largest probability,
+// or an average of largest probabilities, cannot be outside this range.
 func confidenceHistogram(in, out string, classes int, methods []confidences) (*Figure, error) {
 	if classes < 2 {
 		return nil, errors.Errorf("report: confidence: must have at least 2 classes, got %d", classes)

@@ -79,7 +79,7 @@ func visibleNames(subjects []Subject) []Subject {
 	return renamed(subjects, visible, name, name, name)
 }
 
-// numberedName is a name that the font of PNG files lacks, and what stands for it there.
+// numberedName is a name that the font of PNG files lacks, and the number that they show instead.
 type numberedName struct{ number, name string }
 
 // numberedNames returns the subjects with names that the figures' font can write: others become

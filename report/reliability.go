@@ -18,7 +18,7 @@ type diagram struct {
 	Bins   []evaluate.Bin
 }
 
-// joinedCount is the smallest number of examples of bins that are joined by lines.
+// joinedCount is the minimum number of examples of a bin that is joined to others by lines.
 const joinedCount = 10
 
 var markers = []draw.GlyphDrawer{

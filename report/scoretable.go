@@ -171,9 +171,9 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 }
 
 // DetectionTable returns the out-of-distribution detection of each OOD score that applies: AUROC,
-// AUPR and FPR95 of one subject, or, so that the table is short, the AUROC of each of several. The
-// positive class is Out, except where "in" is added. Unless every score is requested, these are the
-// one that decides, entropy and the few best. It returns nil if no subject has an Out.
+// AUPR and FPR95 of one subject, or only the AUROC of each of several, which keeps the table
+// short. The positive class is Out, except where "in" is added. Unless every is true, the scores
+// are the one that decides, entropy, and the few best. It returns nil if no subject has an Out.
 func DetectionTable(subjects []Subject, every bool) (*Table, error) {
 	subjects = slices.DeleteFunc(slices.Clone(subjects), func(s Subject) bool { return s.out() == nil })
 	scores := slices.DeleteFunc(evaluate.OODScores(), func(score evaluate.OODScore) bool {

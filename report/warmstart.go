@@ -24,7 +24,7 @@ var warmStartRow = FigureRow{
 // warmLosses returns the losses of the chains that have at least two finite ones.
 func (s Subject) warmLosses() (curves [][]float64) {
 	for _, losses := range s.WarmLosses {
-		// A chain that diverged ends where its losses do.
+		// The curve of a chain that diverged ends before its first loss that is not finite.
 		if end := slices.IndexFunc(losses, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }); end >= 0 {
 			losses = losses[:end]
 		}

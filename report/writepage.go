@@ -94,7 +94,7 @@ func namesSection(names []numberedName) (Section, error) {
 	section := Section{Title: "Names in other scripts", Text: []string{
 		"The PNG files of figures show some names by number, since their font lacks letters of them. The SVG files next to them show the names.",
 	}}
-	if len(names) == 0 { // those of images, which are numbered in their order
+	if len(names) == 0 { // only images have other names: they are numbered in their order
 		return section, nil
 	}
 	section.Table = NewTable("in PNG files", Column{Title: "name"})

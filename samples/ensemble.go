@@ -10,7 +10,7 @@ import (
 
 // EnsemblePredictor computes class probabilities under many samples at once, for images that arrive
 // a few at a time, as in a server. Each member is a sample, which is loaded once, as a chain of one
-// session: the members share the images, and on the host each thread runs members of its own. A
+// session: the members share the images, and on the host each thread runs different members. A
 // [SamplePredictor], in contrast, loads one sample at a time and has a fixed set of images.
 //
 // It takes memory for the members' parameters, for their probabilities, [capacity K] each, for
@@ -21,9 +21,9 @@ type EnsemblePredictor struct {
 	batch    int    // images per step
 	capacity int    // maximum number of images per call, a multiple of batch
 	classes  int
-	members  []Sample // their chains, steps and weights, without parameters; zero until Load
+	members  []Sample // without parameters; the zero Sample until Load
 
-	features featureStores // empty unless it is of NewFeatureEnsemble
+	features featureStores // empty unless the predictor was made by NewFeatureEnsemble
 }
 
 // NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device, with
@@ -42,7 +42,7 @@ func roundUp(capacity, batch int) int {
 	return (capacity + max(batch, 1) - 1) / max(batch, 1) * max(batch, 1)
 }
 
-// newEnsemble makes an EnsemblePredictor. more, unless nil, adds to its graph.
+// newEnsemble makes an EnsemblePredictor. more, unless nil, adds nodes to its graph.
 func newEnsemble(device tensor.Device, images Images, batch, capacity, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (*EnsemblePredictor, error) {
@@ -72,7 +72,7 @@ func EnsembleSize(device tensor.Device, images Images, batch, capacity, members 
 	return sizeOf(device, images, (capacity+batch-1)/batch*batch, op.Batch{Size: batch}, members, network, nil)
 }
 
-// Load makes a sample the given member, replacing the previous one.
+// Load loads a sample as the given member, replacing the member's previous sample.
 func (p *EnsemblePredictor) Load(member int, s Sample) error {
 	if member < 0 || member >= len(p.members) {
 		return errors.Errorf("samples: ensemble: member must be in [0, %d), got %d", len(p.members), member)

@@ -11,9 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// featureStores are the states of a prediction program that the logits and features are stored in.
+// featureStores are the states in which a prediction program stores logits and features.
 type featureStores struct {
-	widths []int // numbers of values per image of the stores of features
+	widths []int // number of values per image in each store of features
 }
 
 // featureStore returns the name of a store.
@@ -72,7 +72,7 @@ func LayerInputs(b *graph.Builder) []*graph.Node {
 	return inputs
 }
 
-// read reads rows of the stores from that of image first on into to, [rows count].
+// read reads the features of the images from first on into to, rows of count() numbers.
 func (f featureStores) read(s *graph.Session, chain, first int, to []float32) error {
 	count := f.count()
 	if count == 0 || len(to)%count != 0 {
@@ -112,7 +112,7 @@ func NewFeaturePredictor(device tensor.Device, images Images, batch int,
 	return p, nil
 }
 
-// FeaturePredictionSize returns the memory of a predictor of NewFeaturePredictor for n images.
+// FeaturePredictionSize returns the memory of a predictor made by NewFeaturePredictor for n images.
 // images gives their shape only.
 func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
 	order := op.Batch{Size: min(batch, n)}
@@ -122,14 +122,14 @@ func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, ne
 }
 
 // Features writes the features of the last call of Predict, from image first on, into to: rows of
-// FeatureCount numbers. They are the activations that each convolution and linear layer reads. Of
-// activations [C H W] these are C means over the positions, and C means of their squares. It is an
-// error unless the predictor is of NewFeaturePredictor.
+// FeatureCount numbers. They are the activations that each convolution and linear layer reads.
+// Activations [C H W] are reduced to C means over the positions and C means of their squares.
+// Features returns an error unless the predictor was made by NewFeaturePredictor.
 func (p *SamplePredictor) Features(first int, to []float32) error {
 	return p.features.read(p.session, 0, first, to)
 }
 
-// FeatureCount returns the number of features of an image; 0 unless the predictor is of
+// FeatureCount returns the number of features of an image; 0 unless the predictor was made by
 // NewFeaturePredictor.
 func (p *SamplePredictor) FeatureCount() int { return p.features.count() }
 
@@ -155,6 +155,6 @@ func (p *EnsemblePredictor) Features(member, first int, to []float32) error {
 	return p.features.read(p.session, member, first, to)
 }
 
-// FeatureCount returns the number of features of an image; 0 unless the predictor is of
+// FeatureCount returns the number of features of an image; 0 unless the ensemble was made by
 // NewFeatureEnsemble.
 func (p *EnsemblePredictor) FeatureCount() int { return p.features.count() }

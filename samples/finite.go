@@ -14,7 +14,7 @@ import (
 // chain that diverged, and must not be averaged.
 type NotFiniteError struct {
 	Chain, Step int    // of the sample
-	What        string // that is not finite, such as "probability of image 3"
+	What        string // the value that is not finite, such as "probability of image 3"
 }
 
 // Error names the sample and what is not finite.
@@ -33,8 +33,8 @@ func checkFinite(values []float32, images int, s Sample, what string) error {
 }
 
 // Probe detects samples that do not predict finite probabilities, by predicting a few images that
-// depend on nothing but their shape: a black one, a white one, and two of random pixels. Runs use
-// it before they keep a sample, and verification later.
+// depend only on the shape: a black one, a white one, and two of random pixels. Runs check each
+// sample with it before they keep it, and verification checks them again.
 type Probe struct {
 	predictor     *SamplePredictor
 	probabilities []float32

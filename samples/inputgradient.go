@@ -62,8 +62,8 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	}, nil
 }
 
-// storeGradient adds to a predictor's graph what stores the gradient of each of n images of some
-// size.
+// storeGradient returns a function that makes a predictor's program store the gradients [n size] of
+// n images.
 func storeGradient(order op.Batch, n, size int) func(b *graph.Builder, x, logits *graph.Node) {
 	return func(b *graph.Builder, x, logits *graph.Node) {
 		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
@@ -82,8 +82,8 @@ func GradientSize(device tensor.Device, images Images, n, batch int, network fun
 	return s, err
 }
 
-// Add adds a sample to the average. It returns a NotFiniteError, and adds nothing, if the sample's
-// probabilities or their gradient are not finite.
+// Add adds a sample to the average. If the sample's probabilities or their gradient are not finite
+// it returns a NotFiniteError and adds nothing.
 func (g *InputGradient) Add(s Sample) error {
 	if err := g.predictor.Predict(s, g.probabilities); err != nil {
 		return err

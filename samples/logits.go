@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// logitsStore is the name of the state that the logits are stored in.
+// logitsStore is the name of the state in which logits are stored.
 const logitsStore = "logits"
 
 // storeRows makes a program store rows [B D] of each step in the state called name, which is
@@ -42,15 +42,15 @@ func NewLogitEnsemble(device tensor.Device, images Images, batch, capacity, memb
 	})
 }
 
-// Logits writes the logits of the last call of Predict, [images classes], into to. It is an error
-// unless the predictor is of NewLogitPredictor or NewFeaturePredictor.
+// Logits writes the logits of the last call of Predict, [images classes], into to. It returns an
+// error unless the predictor was made by NewLogitPredictor or NewFeaturePredictor.
 func (p *SamplePredictor) Logits(to []float32) error {
 	return readLogits(p.session, 0, to)
 }
 
 // Logits writes the logits of a member for the images of the latest pass of Predict, in order, into
-// to: a row of Classes numbers for each of as many images as fit. It is an error unless the
-// ensemble is of NewLogitEnsemble or NewFeatureEnsemble. Predict's argument use may call it.
+// to: a row of Classes numbers per image, for as many images as fit. It returns an error unless the
+// ensemble was made by NewLogitEnsemble or NewFeatureEnsemble. Predict's argument use may call it.
 func (p *EnsemblePredictor) Logits(member int, to []float32) error {
 	return readLogits(p.session, member, to)
 }

@@ -16,7 +16,7 @@ type SamplePredictor struct {
 	classes int
 	steps   int
 
-	features featureStores // empty unless it is of NewFeaturePredictor
+	features featureStores // empty unless the predictor was made by NewFeaturePredictor
 }
 
 // NewSamplePredictor loads images and the network, which maps a batch of images to logits, on a
@@ -30,7 +30,7 @@ func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images,
 	return loadPredictor(device, dtype, images, op.Batch{Size: min(batch, images.Len())}, network, nil)
 }
 
-// loadPredictor makes a SamplePredictor of valid images. more, unless nil, adds to its graph.
+// loadPredictor makes a SamplePredictor of valid images. more, unless nil, adds nodes to its graph.
 func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (*SamplePredictor, error) {
@@ -79,7 +79,7 @@ func sizeOf(device tensor.Device, images Images, n int, order op.Batch, chains i
 }
 
 // predictionProgram returns a program that stores the probabilities [n K] of n images with the
-// shape and moments of images, one batch per step. more, unless nil, adds to its graph.
+// shape and moments of images, one batch per step. more, unless nil, adds nodes to its graph.
 func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// admit refuses requests that may not be answered, and answers those that ask whether they may. It
-// reports whether the request is to be handled. A public route needs no token.
+// admit checks whether the request comes from an allowed host, origin and client, and reports
+// whether it is to be handled. If not, or if it is a CORS preflight, admit writes the response. A
+// public route needs no token.
 func (b *backend) admit(w http.ResponseWriter, r *http.Request, public bool) bool {
 	if !b.knows(r) {
 		b.writeError(w, refuse(http.StatusMisdirectedRequest, "the header Host must name this server, got %.100q; pollen serve --host adds names", r.Host))
@@ -32,8 +33,7 @@ func (b *backend) admit(w http.ResponseWriter, r *http.Request, public bool) boo
 	return true
 }
 
-// loopbackKey is the key of a request's context for whether the server listens on a loopback
-// address.
+// loopbackKey is the context key of a bool: whether the server listens on a loopback address.
 type loopbackKey struct{}
 
 func withLoopback(ctx context.Context, at net.Addr) context.Context {
@@ -83,8 +83,8 @@ func (b *backend) allows(origin string) bool {
 	return slices.Contains(b.options.CORSOrigins, "*") || slices.Contains(b.options.CORSOrigins, origin)
 }
 
-// foreign refuses what a web page of another origin sends: it could not read the answer, but would
-// take the server's time.
+// foreign returns an error for a request that a web page of another origin sends. The page could
+// not read the answer, but would take the server's time.
 func (b *backend) foreign(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" && b.allows(origin) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"regexp"
 )
 
-// idPattern is what a client's request ID must look like, so that it can be searched for in logs.
+// idPattern is the accepted form of a client's request ID, which can be searched for in logs.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
 
 // requestID returns the client's ID of a request or, if it has none, a random one. The ID is for
@@ -38,7 +38,7 @@ func (b *backend) logAccess(r *http.Request, w *recorder, id string, seconds flo
 // shortened returns at most 200 bytes of a client's text.
 func shortened(text string) string { return text[:min(len(text), 200)] }
 
-// recorder records the status of a response, and how many bytes its body has.
+// recorder records the status of a response, and the number of bytes of its body.
 type recorder struct {
 	http.ResponseWriter
 	code  int

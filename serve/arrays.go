@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// expand replaces each upload that is a file of arrays by its images, as uploads in netpbm's
-// formats. kind is the content type of the request.
+// expand replaces each upload that is a file of arrays by the images in it, each as an upload in
+// a netpbm format. kind is the content type of the request.
 func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation) ([]upload, error) {
 	var expanded []upload
 	for i, u := range uploads {
@@ -36,7 +36,7 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 	return expanded, nil
 }
 
-// decodeArrays returns the images of a file of arrays, at most a number of them.
+// decodeArrays returns the images of a file of arrays. More than most images are an error.
 func (b *backend) decodeArrays(m *model, name string, content []byte, most int, h *reservation) ([]upload, error) {
 	if most < 1 {
 		return nil, b.tooMany()
@@ -44,7 +44,8 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 	if m.data.Channels != 1 && m.data.Channels != 3 {
 		return nil, fmt.Errorf("arrays must be for a network of 1 or 3 channels, this one has %d", m.data.Channels)
 	}
-	// Compressed arrays take what they unpack to, up to three of them, and the images are copied.
+	// Compressed arrays take their unpacked size, and there may be up to three of them; the
+	// images are copied.
 	const arrays = 4
 	limit := min(b.options.MaxBody, b.options.Memory/(2*arrays))
 	images := 2 * most * m.imageSize()
@@ -67,7 +68,7 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 	return uploads, nil
 }
 
-// netpbm encodes an image [C H W] as PGM or, of three channels, as PPM.
+// netpbm encodes an image [C H W] as PGM or, if it has three channels, as PPM.
 func netpbm(pixels []byte, channels, height, width int) []byte {
 	var b bytes.Buffer
 	kind := map[int]string{1: "P5", 3: "P6"}[channels]

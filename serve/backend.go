@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
-// backend is what requests are answered with: the models, and the limits of all requests together.
+// backend has everything that handlers need: the models, and the limits of all requests together.
 type backend struct {
 	options  Options
 	models   models
@@ -33,7 +33,7 @@ func newBackend(options Options) *backend {
 	return b
 }
 
-// newModel returns a model that is answered with a predictor.
+// newModel returns a model whose predictions p makes.
 func (b *backend) newModel(name, version string, data bayes.Data, p *served) *model {
 	p.info.limits(b.options)
 	return &model{

@@ -62,9 +62,9 @@ func (b *base64Text) UnmarshalJSON(content []byte) error {
 	return err
 }
 
-// kindOf names the kind of a JSON value that is no text.
+// kindOf names the kind of a JSON value that is not a string.
 func kindOf(content []byte) string {
-	switch content[0] { // which the decoder has checked
+	switch content[0] { // the decoder has checked that the JSON is valid
 	case '{':
 		return "an object"
 	case '[':

@@ -27,7 +27,8 @@ func (b *backend) receive(w http.ResponseWriter, r *http.Request, h *reservation
 // bytes and sends none reserves no more.
 const firstRoom = 16 << 10
 
-// readBody reads a request's body. It reserves memory as bytes arrive, not as they are announced.
+// readBody reads a request's body. It reserves memory as the bytes arrive, not for the announced
+// length.
 func (b *backend) readBody(w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
 	limit := b.options.MaxBody
 	if r.ContentLength > int64(limit) {

@@ -12,13 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// decodePool decodes images in goroutines of its own, so that a request does not wait for a decoder
-// that does not stop. Small images have their own workers and memory: a large one, which can take
-// seconds, does not delay them.
+// decodePool decodes images in its own goroutines, so that a request does not wait for a decoder
+// that does not stop. Small images have their own workers and memory, so that a large one, which
+// can take seconds, does not delay them.
 type decodePool struct {
-	small, large semaphore // of workers; of bytes
-	memory       int       // of large
-	workers      int       // of each
+	small, large semaphore // units are workers for small images, and bytes for large ones
+	memory       int       // bytes for all large images
+	workers      int       // for small images, and the maximum for large ones
 	timeout      time.Duration
 	maxPixels    int
 	watchdog     *watchdog
@@ -39,9 +39,10 @@ func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
 	return p
 }
 
-// lane returns the semaphore of an image, the units that it takes and its cost, or an error if the
-// image is larger than the limits. Of small images, the smallest are decoded first; large ones, of
-// which one may take all units, in the order of their arrival.
+// lane returns the semaphore for an image, the units to acquire and the cost that orders the
+// waiters, or an error if the image is larger than the limits. The smallest of the small images
+// are decoded first. Large ones, one of which may take all units, are decoded in the order of
+// their arrival.
 func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err error) {
 	m, err := datasets.Measure(content)
 	switch {
@@ -64,9 +65,9 @@ type upload struct {
 	content []byte
 }
 
-// run decodes an image for a network that was trained on some data. Its error is about the image,
-// unless ctx has ended. A decoder that has not stopped when run returns keeps its worker, its
-// memory and the request's.
+// run decodes an image for a network that was trained on data like d. Its error is about the
+// image, unless ctx has ended. If a decoder has not stopped when run returns, its worker and its
+// memory, and the request's reservation, stay in use until it does.
 func (p *decodePool) run(ctx context.Context, content []byte, d *bayes.Data, h *reservation) ([]byte, error) {
 	lane, units, cost, err := p.lane(content)
 	if err != nil {
@@ -106,7 +107,8 @@ func (p *decodePool) run(ctx context.Context, content []byte, d *bayes.Data, h *
 	return nil, refuse(http.StatusBadRequest, ": %v", err)
 }
 
-// guarded decodes, and turns a panic into an error: outside of a request it would end the program.
+// guarded decodes an image and turns a panic into an error: in this goroutine a panic would end
+// the program.
 func (p *decodePool) guarded(ctx context.Context, content []byte, d *bayes.Data) (pixels []byte, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -116,8 +118,9 @@ func (p *decodePool) guarded(ctx context.Context, content []byte, d *bayes.Data)
 	return p.decode(ctx, content, d)
 }
 
-// decodeAll decodes uploads into the input of a model's network, [n C H W], without those that have
-// an error. It returns the error of each upload, and an error if the request ends.
+// decodeAll decodes uploads into the input of a model's network, [n C H W], and leaves out the
+// images that have an error. It returns the error of each upload, and an error if the request
+// ends.
 func (p *decodePool) decodeAll(ctx context.Context, m *model, uploads []upload, h *reservation) (pixels []byte, failed []error, err error) {
 	size := m.imageSize()
 	if err := h.reserve(2 * size * len(uploads)); err != nil { // pixels, and their copy in a batch

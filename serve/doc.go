@@ -14,7 +14,7 @@
 //	GET  /health    {"status": "ready"}, or 503 and "closing" or "stuck"
 //	GET  /metrics   requests, latencies, batches, the queue, predicted classes and in-distribution
 //	                decisions, in Prometheus's text format
-//	     /v2/...    the Open Inference Protocol, version 2, as KServe and Triton have it
+//	     /v2/...    the Open Inference Protocol, version 2, which KServe and Triton implement
 //	GET  /openapi.json  an OpenAPI 3.1 document of all of these
 //
 // POST /predict and GET /run are about the first model; the parameters model and version select

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// maxClassLabels is how many classes have a time series of their own in GET /metrics; those after
-// them are counted together. A monitoring system keeps every series.
+// maxClassLabels is the number of classes that have a time series of their own in GET /metrics.
+// The classes after them are counted together, since a monitoring system keeps every series.
 const maxClassLabels = 100
 
 // maxLabel is the largest size in bytes of a label.

@@ -10,8 +10,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// plainBody returns a reader of a request's body without its content encoding, gzip or none. body
-// limits what is read of it; the reader of a compressed body limits what comes out as well.
+// plainBody returns a reader of a request's body without its content encoding, gzip or none.
+// limit applies to the decompressed content; the compressed body must be limited by the caller.
 func plainBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, limit int) (io.Reader, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding"))); encoding {
 	case "", "identity":
@@ -28,7 +28,8 @@ func plainBody(w http.ResponseWriter, r *http.Request, body io.ReadCloser, limit
 	}
 }
 
-// packed is a gzip.Reader whose errors tell a body that is not gzip from one that did not arrive.
+// packed is a gzip.Reader whose errors distinguish a body that is not gzip from one that did not
+// arrive.
 type packed struct{ *gzip.Reader }
 
 // Read implements io.Reader.

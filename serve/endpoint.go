@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// handler handles the requests of an endpoint. Its error is the response's.
+// handler handles the requests of an endpoint. Its error becomes the response.
 type handler func(b *backend, w http.ResponseWriter, r *http.Request) error
 
-// endpoint is a method of a path. The routes and the OpenAPI document are made of endpoints.
+// endpoint is a method of a path. The routes and the OpenAPI document are generated from
+// endpoints.
 type endpoint struct {
 	method, path string // as in http.ServeMux
 	id, summary  string // of the operation
@@ -19,7 +20,7 @@ type endpoint struct {
 	body         []content // alternatives
 	answer       []content // alternatives, with status 200
 	unavailable  any       // a value of the JSON type of status 503, if it is not an error
-	errors       []int     // other statuses, with an errorInfo, except for all endpoints'
+	errors       []int     // other statuses, with an errorInfo, in addition to everyError
 }
 
 // content is the body of a request or response.
@@ -29,7 +30,7 @@ type content struct {
 	header string // a header that goes with it
 }
 
-// everyError has the statuses of all endpoints; those that are not public also have 401.
+// everyError has the error statuses of all endpoints. Those that are not public also have 401.
 var everyError = []int{http.StatusMisdirectedRequest, http.StatusInternalServerError}
 
 // failures returns the statuses of an endpoint other than 200.

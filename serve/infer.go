@@ -52,13 +52,13 @@ func (b *backend) infer(w http.ResponseWriter, r *http.Request) error {
 	return m.writeInfer(w, q, wanted, given)
 }
 
-// wantedOutput is an output to be returned, in JSON or as bytes.
+// wantedOutput is an output to return, in JSON or as bytes.
 type wantedOutput struct {
 	output
 	binary bool
 }
 
-// wanted returns the outputs that a request selects, or all of the model's.
+// wanted returns the outputs that a request selects, or all outputs of the model.
 func (q *inferRequest) wanted(m *model) ([]wantedOutput, error) {
 	run := m.info()
 	asBytes := q.Parameters != nil && q.Parameters.BinaryDataOutput
@@ -142,8 +142,8 @@ func (m *model) writeInfer(w http.ResponseWriter, q *inferRequest, wanted []want
 	return nil
 }
 
-// absent reports whether answers lack what an output is made of, which happens if the run is
-// replaced by one that is not calibrated.
+// absent reports whether the answers lack the data of an output, which happens if the run has
+// been replaced by one that is not calibrated.
 func (o *output) absent(answers []bayes.Answer) bool {
 	for i := range answers {
 		switch o.name {

@@ -86,7 +86,7 @@ type tensorParameters struct {
 	BinaryDataSize int `json:"binary_data_size"`
 }
 
-// few is a list in JSON of a few elements: more are an error before they take memory.
+// few is a JSON list with a limit on its elements: more are an error before they take memory.
 type few[T any] []T
 
 // limit returns the largest number of elements.

@@ -8,20 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// An eighth of a budget is only for small reservations, so that large bodies do not shut out
-// requests with a few small images.
+// A fraction 1/keptShare of a budget is only for small reservations, so that large bodies do not
+// block requests with a few small images.
 const (
 	smallReservation = 64 << 10
 	keptShare        = 8
 )
 
-// budget limits the bytes that all requests use together.
+// budget limits the bytes that all concurrent requests use.
 type budget struct {
 	limit int64
 	used  atomic.Int64
 }
 
-// reserve reserves bytes and returns true, or returns false if there are not enough.
+// reserve reserves bytes and returns true, or returns false if too few are free.
 func (b *budget) reserve(bytes int) bool {
 	limit := b.limit
 	if bytes > smallReservation {
@@ -66,8 +66,8 @@ func (h *reservation) release() {
 	}
 }
 
-// semaphore is a weighted semaphore with free units. Waiters are served by their cost, those of the
-// same cost first come, first served.
+// semaphore is a weighted semaphore with free units. Waiters with a lower cost are served first,
+// those of equal cost in the order of their arrival.
 type semaphore struct {
 	mu      sync.Mutex
 	free    int
@@ -79,8 +79,8 @@ type waiter struct {
 	ready       chan struct{} // closed when the waiter has its units
 }
 
-// acquire returns when it has acquired the units, which must not exceed the total, or with the
-// context's error.
+// acquire waits for the units, which must not exceed the total. It returns the context's error if
+// the context ends first.
 func (t *semaphore) acquire(ctx context.Context, units, cost int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (t *semaphore) acquire(ctx context.Context, units, cost int) error {
 			return ctx.Err()
 		}
 	}
-	t.free += units // acquired at the same moment
+	t.free += units // they were acquired at the moment when the context ended
 	t.wakeWaiters()
 	return ctx.Err()
 }

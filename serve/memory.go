@@ -10,35 +10,37 @@ import (
 
 // Memory of images that are being decoded.
 const (
-	// smallMemory is the most bytes that decoding a small image allocates, and smallPixels the most
-	// pixels that it has: an image of few bytes per pixel still takes the time of its pixels.
+	// smallMemory is the maximum number of bytes that decoding a small image allocates, and
+	// smallPixels the maximum number of its pixels: an image with few bytes per pixel still takes
+	// time for its pixels.
 	smallMemory = 16 << 20
 	smallPixels = 900 * 900
-	// memoryPerPixel is for an image of MaxPixels in any format; treesPerPixel and treesBase are
-	// for a lossless WebP image, which has up to 137 MiB of Huffman trees. The larger bounds the
-	// bytes that decoding all images but small ones allocates.
+	// The memory for decoding large images is the larger of two bounds. memoryPerPixel is for an
+	// image of MaxPixels in any format; treesPerPixel and treesBase are for a lossless WebP
+	// image, which has up to 137 MiB of Huffman trees.
 	memoryPerPixel = 36
 	treesPerPixel  = 16
 	treesBase      = 256 << 20
 )
 
-// A server uses at most half of the memory that is available once its predictor is loaded: the
-// other half is for garbage that is not collected yet, and for connections. A quarter of its half
-// is for bodies, a quarter for small images that are being decoded, the rest for large ones.
+// A server uses at most half of the memory that is available once its predictor is loaded. The
+// other half is for garbage that has not been collected yet, and for connections. Of the server's
+// half, a quarter is for bodies, a quarter for decoding small images, and the rest for decoding
+// large ones.
 const (
 	serverShare = 2
 	partShare   = 4
-	growing     = 2 // a body that arrives is copied when its memory grows
+	growing     = 2 // an arriving body is copied when its memory grows
 )
 
 // decoding is the memory for images that are being decoded.
 type decoding struct {
-	workers int // of small images, and at most of large ones
-	large   int // bytes of all large images
+	workers int // maximum number of small images, and of large ones, that are decoded at a time
+	large   int // bytes for all large images
 }
 
-// withinMemory returns the options and the memory for decoding of a server that has the available
-// memory. What the options ask for is reduced if that is too much, which is reported.
+// withinMemory returns the options, reduced to the available memory if necessary, and the memory
+// for decoding. It reports a reduction to Options.Report.
 func (o Options) withinMemory(available memory.Limit) (Options, decoding) {
 	d := decoding{
 		workers: 2 * runtime.GOMAXPROCS(0),

@@ -9,14 +9,15 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// model is a Model that is loaded. The run of a name and version can be replaced by one with the
-// same classes and size of images: its requests then need not be begun again.
+// model is a Model that is loaded. Its run can be replaced by one with the same classes and image
+// size; pending requests then continue with the new run.
 type model struct {
 	name, version string
 	data          bayes.Data
 	queue         *queue
 	drift         *drift
-	// requests are those that have acquired the model. A model that is removed waits for them.
+	// requests counts the requests that have acquired the model. A model that is removed waits
+	// for them.
 	requests sync.WaitGroup
 }
 
@@ -27,8 +28,8 @@ type models struct {
 	closed bool     // no model may be added
 }
 
-// acquire returns the model for a request, which must call requests.Done. Without a version it is
-// the last one of that name, without a name the first one.
+// acquire returns the model for a request, which must call requests.Done. Without a version it
+// returns the last model of that name, without a name the first model.
 func (l *models) acquire(name, version string) (*model, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

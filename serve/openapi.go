@@ -41,8 +41,8 @@ func (b *backend) openAPI(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// openAPIDocument returns the OpenAPI document. It is made of the endpoints from which the routes
-// are made, and of the types that the handlers write.
+// openAPIDocument returns the OpenAPI document. It is generated from the endpoints, as the routes
+// are, and from the types that the handlers write.
 func openAPIDocument(all []endpoint) []byte {
 	d := document{schemas: object{}}
 	paths := object{}
@@ -69,7 +69,7 @@ func openAPIDocument(all []endpoint) []byte {
 		"security": []object{{"token": []string{}}, {}},
 	}, "", "  ")
 	if err != nil {
-		panic(err) // it has only strings, numbers, lists and maps
+		panic(err) // cannot happen: it has only strings, numbers, lists and maps
 	}
 	return append(content, '\n')
 }
@@ -250,8 +250,8 @@ func (d *document) component(t reflect.Type) object {
 	return reference
 }
 
-// fieldsOf returns the fields of a struct, with embedded structs' fields in their place, as in
-// JSON.
+// fieldsOf returns the fields of a struct, in which the fields of embedded structs replace these,
+// as in JSON.
 func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 	for i := range t.NumField() {
 		if field := t.Field(i); field.Anonymous {

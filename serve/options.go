@@ -14,7 +14,7 @@ import (
 
 // Options configures a Server. The zero value has suitable defaults.
 type Options struct {
-	Batch int           // images per forward pass, also of a request with fewer, see bayes.Run.Predictor; 0 is 2
+	Batch int           // images per forward pass, also for smaller requests, see bayes.Run.Predictor; 0 is 2
 	Wait  time.Duration // longest time that a batch waits for the images of other requests; 0 is 2 ms, negative is none
 	Queue int           // maximum number of waiting images; 0 is 512
 
@@ -22,17 +22,19 @@ type Options struct {
 	MaxBody   int // maximum bytes of a request; 0 is 16 MiB
 	Memory    int // maximum bytes of bodies and images of all concurrent requests; 0 is 256 MiB
 
-	// MaxPixels is the maximum number of pixels of an image. It also determines the memory for
-	// decoding, over all requests: 36 bytes per pixel, or 16 and 256 MiB if this is more, for large
-	// images together, where each takes what datasets.Measure returns, and 16 MiB for each of up to
-	// two small images per processor. 0 is 25 million; the limit is datasets.MaxPixels.
+	// MaxPixels is the maximum number of pixels of an image; 0 is 25 million, and
+	// datasets.MaxPixels is the largest value. It also determines the memory for decoding, over
+	// all requests. All large images together have 36 bytes per pixel, or 16 bytes per pixel and
+	// 256 MiB if this is more; each takes as much as datasets.Measure returns. Small images have
+	// 16 MiB each, for up to two per processor.
 	//
-	// Where less memory is available, Memory, MaxBody and the memory for decoding are reduced,
+	// If less memory is available, Memory, MaxBody and the memory for decoding are reduced,
 	// together to half of it, and Report gets an error with the numbers.
 	MaxPixels int
 
 	// Timeout is the maximum time to receive a request, and again to answer it; 0 is 20 s. Serve
-	// closes the connection after it. When Serve ends, requests have this time to end, too.
+	// closes the connection after it. When Serve ends, pending requests also have this time to
+	// finish.
 	Timeout time.Duration
 	// DecodeTimeout is the maximum time to decode an image, after which it is an error; 0 is
 	// half of Timeout, and at least 1 s. A decoder that has not stopped after twice this time is
@@ -126,7 +128,7 @@ func (o Options) resolve() (Options, error) {
 	return o, nil
 }
 
-// checkAccess checks the options of who may use the server.
+// checkAccess checks the options that determine who may use the server.
 func (o *Options) checkAccess() error {
 	switch {
 	case o.TLSCert != "" && o.TLSKey == "":

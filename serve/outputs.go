@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// The protocol's types of tensors that the server has.
+// Types of the protocol's tensors that the server uses.
 const (
 	typeUint8 = "UINT8"
 	typeInt32 = "INT32"
@@ -21,7 +21,7 @@ const (
 type output struct {
 	name, datatype string
 	byClass        bool
-	// lacks returns why a run does not have the output, or "".
+	// lacks returns the reason why a run does not have the output, or "".
 	lacks func(run *runInfo) string
 	// values returns the values for all answers: []float32, []int32, []bool or []string.
 	values func(answers []bayes.Answer, classNames []string) any

@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// shared is what the queues of all models share: they predict one after another, on one device.
+// shared is the state that the queues of all models share: they predict one after another, on one
+// device.
 type shared struct {
 	turn    chan struct{} // has an element while a predictor is in use, or predictors are replaced
 	waiting atomic.Int64  // number of waiting images
@@ -26,7 +27,7 @@ type queue struct {
 	served   atomic.Pointer[served]
 	capacity int           // maximum number of waiting images, of all queues
 	wait     time.Duration // longest time that a batch waits for expected requests
-	timeout  time.Duration // of a prediction, after which it is stuck, and half of it for close
+	timeout  time.Duration // a prediction is stuck after twice this time; close waits for half of it
 	watchdog *watchdog
 	counts   *counts
 
@@ -53,7 +54,7 @@ type job struct {
 
 type result struct {
 	answers []bayes.Answer
-	digest  string // of the run that they are of
+	digest  string // of the run that made the answers
 	err     error
 }
 
@@ -73,8 +74,8 @@ type expectation struct {
 	ended bool
 }
 
-// expect announces a request. The caller must call end, which does nothing after submit succeeded
-// in sending the job: its receiver then ends the expectation.
+// expect announces a request. The caller must call end. After submit has sent the job, end does
+// nothing: the receiver of the job then ends the expectation.
 func (q *queue) expect() *expectation {
 	q.expected.Add(1)
 	return &expectation{queue: q}
@@ -92,7 +93,7 @@ func (e *expectation) end() {
 	}
 }
 
-// submit waits for the answers for images, [images C H W].
+// submit sends images [images C H W] and waits for their answers.
 func (e *expectation) submit(ctx context.Context, images int, pixels []byte) result {
 	j := &job{ctx, images, pixels, make(chan result, 1)}
 	if err := e.queue.enqueue(j); err != nil {
@@ -131,11 +132,12 @@ func (q *queue) serve() {
 	}
 }
 
-// gather returns a batch: the first job, those that wait, and those that are expected and arrive
-// within q.wait, up to the predictor's capacity. If the last batch had several requests, it waits
-// for a quarter of the time that it took, and at most q.wait, in any case.
+// gather returns a batch of jobs, up to the predictor's capacity: the first one, the waiting
+// ones, and the expected ones that arrive within q.wait. If the last batch had several requests,
+// gather first waits in any case, for a quarter of the time that the last batch took but at most
+// q.wait.
 func (q *queue) gather(first *job) []*job {
-	if q.several { // under load, full batches are worth a part of the time that they take
+	if q.several { // under load, a full batch is worth some waiting
 		time.Sleep(min(q.wait, q.took/4))
 	}
 	// On a single processor, requests that arrived together with the first have not run yet.

@@ -10,11 +10,11 @@ import (
 )
 
 // Reload reads the certificate and the token again, loads the present samples and calibrations of
-// the models' runs, and then answers with them, without losing a request. Models that are not in
-// the list are removed when their requests are answered, others are added. A run that replaces
-// another one of the same name and version must have the same classes and size of images; it may be
-// in another directory. Runs that have not changed are not loaded again. Meanwhile what is replaced
-// and what replaces it are both in memory. After an error the server continues as before.
+// the models' runs, and then uses them, without losing a request. Models that are not in the list
+// are removed when their requests are answered, others are added. A run that replaces another one
+// of the same name and version must have the same classes and size of images; it may be in
+// another directory. Runs that have not changed are not loaded again. While it loads, the old and
+// the new runs are both in memory. After an error the server continues as before.
 func (s *Server) Reload(list []Model) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -63,14 +63,14 @@ func (s *Server) Reload(list []Model) error {
 	return closeAll(replaced)
 }
 
-// accepts reports whether a run with some data may replace the model's.
+// accepts reports whether a run that was trained on d may replace the model's run.
 func (m *model) accepts(d bayes.Data) bool {
 	return d.Crop == m.data.Crop && d.Channels == m.data.Channels && d.Height == m.data.Height && d.Width == m.data.Width &&
 		slices.Equal(d.ClassNames, m.data.ClassNames)
 }
 
-// replace makes the server answer with the next predictors from the next batch on; nil ones stay as
-// they are. It returns the predictors that nobody uses any more, and the models that get no more
+// replace makes the next predictors answer from the next batch on; a nil one leaves its model
+// unchanged. It returns the predictors that are no longer used, and the models that get no more
 // requests. It returns an error, and changes nothing, if a prediction does not end in time or the
 // server is closed.
 func (s *Server) replace(list []Model, before []*model, next []*served) (replaced []*served, removed []*model, err error) {

@@ -36,7 +36,7 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	writeContent(w, code, jsonType, append(content, '\n'))
 }
 
-// writeContent writes a response that is not to be kept.
+// writeContent writes a response that must not be cached.
 func writeContent(w http.ResponseWriter, code int, kind string, content []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "no-store")

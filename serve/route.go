@@ -17,8 +17,8 @@ func (b *backend) newRoutes() *http.ServeMux {
 	return routes
 }
 
-// isPublic reports whether a route needs no token: a probe has none, and a page must be there to
-// ask for one. Public routes reveal nothing about the runs.
+// isPublic reports whether a route needs no token. Probes have none, and the page must load
+// before it can ask for one. Public routes reveal nothing about the runs.
 func isPublic(route string) bool { return publicRoutes[route] }
 
 var publicRoutes = func() map[string]bool {
@@ -29,8 +29,8 @@ var publicRoutes = func() map[string]bool {
 	return all
 }()
 
-// route passes a request to its route. A path without a route, and a method that a path does not
-// have, are errors in JSON as all others.
+// route passes a request to its route. A path without a route, or a method that a path does not
+// have, is an error in JSON like all others.
 func (b *backend) route(routes *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	handler, pattern := routes.Handler(r)
 	if pattern != "" {
@@ -51,7 +51,7 @@ func (b *backend) route(routes *http.ServeMux, w http.ResponseWriter, r *http.Re
 	}
 }
 
-// dry is a ResponseWriter that keeps only the status and the header.
+// dry is a ResponseWriter that discards the body and keeps the status and the header.
 type dry struct {
 	header http.Header
 	code   int

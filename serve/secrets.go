@@ -13,7 +13,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// secrets are what Reload reads again: the certificate and the hash of the token.
+// secrets are the secrets that Reload reads again: the certificate and the hash of the token.
 type secrets struct {
 	certificate *tls.Certificate // nil without one
 	token       *[sha256.Size]byte
@@ -25,7 +25,7 @@ const maxSecretFile = 1 << 20
 // tokenPattern is the syntax of a bearer token, RFC 6750.
 var tokenPattern = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
-// minToken is the least number of characters of a token: fewer can be guessed.
+// minToken is the minimum number of characters of a token: a shorter one can be guessed.
 const minToken = 16
 
 // load reads the certificate and the token. The error is an OptionError.
@@ -86,8 +86,8 @@ func readSmall(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(opened, maxSecretFile))
 }
 
-// authorized reports whether a request has the token, if there is one. Its time does not depend on
-// how much of the token is right.
+// authorized reports whether a request has the token, or no token is required. Its time does not
+// depend on how many characters of the token are right.
 func (s *secrets) authorized(r *http.Request) bool {
 	if s.token == nil {
 		return true

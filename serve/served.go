@@ -63,8 +63,8 @@ func describe(of Model, p *bayes.Predictor, expected int) runInfo {
 	return a
 }
 
-// load loads the runs of models, except of those that keep reports as unchanged. After an error
-// nothing is loaded.
+// load loads the runs of models, except those for which keep returns true. After an error no run
+// stays loaded.
 func load(list []Model, keep func(i int) (bool, error), options Options) ([]*served, error) {
 	loaded := make([]*served, len(list))
 	var runs []*bayes.Run
@@ -94,8 +94,8 @@ func load(list []Model, keep func(i int) (bool, error), options Options) ([]*ser
 	return loaded, nil
 }
 
-// checkLoading returns a MemoryError if runs that are to be loaded together need more memory than
-// is available. A single one is checked when it is loaded.
+// checkLoading returns a MemoryError if several runs together need more memory than is available
+// to load them. A single one is checked when it is loaded.
 func checkLoading(runs []*bayes.Run, batch int) error {
 	if len(runs) < 2 {
 		return nil

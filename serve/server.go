@@ -27,10 +27,10 @@ type Server struct {
 	retiring  sync.WaitGroup // models that were removed, and are not closed yet
 }
 
-// New loads the networks and the present samples of the models' runs. POST /predict is answered by
-// the first model, requests without a version by the last version of a name. The caller must call
-// Close. It returns an OptionError for an invalid option, and a bayes.MemoryError if the runs need
-// more memory than there is.
+// New loads the networks and the present samples of the models' runs. POST /predict uses the
+// first model, and requests without a version use the last version of a name. The caller must
+// call Close. New returns an OptionError for an invalid option, and a bayes.MemoryError if the
+// runs need more memory than there is.
 func New(list []Model, options Options) (*Server, error) {
 	options, err := options.resolve()
 	if err != nil {
@@ -128,15 +128,15 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	grace, end := context.WithTimeout(context.Background(), s.options.Timeout)
 	defer end()
 	err := web.Shutdown(grace)
-	if err != nil { // requests did not end in time
+	if err != nil { // some requests did not end in time
 		cancel()
 		web.Close()
 	}
 	return errors.Wrap(err, "serve: shutdown")
 }
 
-// tlsConfig returns the settings of TLS, which have the certificate of the last Reload. Connections
-// use HTTP/1.1, whose limits of time and size are those of the Options.
+// tlsConfig returns the TLS settings, with the certificate of the last Reload. Connections use
+// HTTP/1.1, to which the Options' limits of time and size apply.
 func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// state returns the server's state, "ready", "closing" or "stuck", and the status of a response
-// about it.
+// state returns the server's state, "ready", "closing" or "stuck", and the HTTP status that
+// reports it.
 func (b *backend) state() (state string, code int) {
 	switch {
 	case !b.models.open():

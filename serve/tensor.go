@@ -16,8 +16,8 @@ import (
 // imageInput is the name of the input of all models.
 const imageInput = "image"
 
-// tensor returns the images of a request, in the form of the network's input. tail has the bytes
-// that follow the JSON.
+// tensor returns the images of a request as input of the network. tail has the bytes that follow
+// the JSON.
 func (b *backend) tensor(ctx context.Context, m *model, q *inferRequest, tail []byte, h *reservation) (images int, pixels []byte, err error) {
 	wrong := func(format string, values ...any) (int, []byte, error) {
 		return 0, nil, refuse(http.StatusBadRequest, format, values...)
@@ -164,7 +164,7 @@ func channelsFirst(images []byte, channels, plane int) []byte {
 }
 
 // imageFiles decodes the image files of an input of BYTES, by the rules of POST /predict, except
-// that one that cannot be decoded is the error of the request.
+// that an image that cannot be decoded is an error of the whole request.
 func (b *backend) imageFiles(ctx context.Context, m *model, in *inferInput, tail []byte, h *reservation) (int, []byte, error) {
 	uploads := make([]upload, 0, in.Shape[0])
 	var err error
@@ -206,8 +206,8 @@ func (b *backend) imageFiles(ctx context.Context, m *model, in *inferInput, tail
 	return len(uploads), pixels, nil
 }
 
-// scanData calls add for each number or text in the data of a tensor, valid JSON that is flat, or
-// nested as the shape is.
+// scanData calls add for each number or string in the data of a tensor, which must be valid JSON,
+// either flat or nested like the shape.
 func scanData(data []byte, shape []int, add func(token []byte) error) error {
 	total := 1
 	for _, n := range shape {

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// The Open Inference Protocol, version 2, which KServe and Triton speak: who is ready, and what
-// there is. See infer.go for predictions.
+// The health and metadata of the Open Inference Protocol, version 2, which KServe and Triton
+// implement. See infer.go for predictions.
 
 const (
 	serverName = "pollen"
@@ -90,7 +90,7 @@ func (b *backend) metadata(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// programVersion returns the version of this module in the program, as far as it is known.
+// programVersion returns the version of this module in the program, if it is known.
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -7,13 +7,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// watchdog counts the work that has not ended in its time.
+// watchdog counts operations that have not ended in time.
 type watchdog struct {
 	stuck  atomic.Int64
 	report func(error)
 }
 
-// watch reports work that has not ended after a time. The caller must call ended when it has.
+// watch reports an operation that has not ended after the given time. The caller must call ended
+// when it has ended.
 func (w *watchdog) watch(work string, after time.Duration) (ended func()) {
 	timer := time.AfterFunc(after, func() {
 		w.stuck.Add(1)

@@ -16,14 +16,14 @@ type Args struct {
 
 	rowTile      *RowTile    // nil outside row tiles
 	lo, hi       int         // the tile's rows
-	part         int         // the partial sum that they belong to
+	part         int         // the partial sum to which the rows belong
 	local        []byte      // the worker's memory for intermediates of a fused stage
 	localOffsets []int       // of each argument in local, -1 if in an arena; nil if none is local
-	block        *planeBlock // the planes of the only row; nil for all
+	block        *planeBlock // the planes to compute of the tile's only row; nil for all
 }
 
-// planeBlock is the planes [lo, hi) of an image that a launch computes. No more planes of the
-// buffer between are in memory.
+// planeBlock holds the range [lo, hi) of the planes of an image that a launch computes. Of the
+// buffer between, only these planes are in memory.
 type planeBlock struct {
 	lo, hi  int
 	between *Buffer

@@ -6,7 +6,7 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// The memory that goes into a Gorgonia tensor is the memory that comes out.
+// ToDense does not copy: the Gorgonia tensor and the slice share memory.
 func TestDenseSharesMemory(t *testing.T) {
 	testDense(t, []float32{1, 2, 3, 4, 5, 6})
 	testDense(t, []float64{1, 2, 3, 4, 5, 6})

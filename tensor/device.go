@@ -15,8 +15,10 @@ type Workload struct {
 	Launches []Launch
 	Bytes    [arenas]int // size of one copy of each arena
 	Chains   int
-	Header   *Buffer // [3] uint64 in the Chain arena, of which the last launch increments element 2, the step's number, and no other launch writes any; or nil
-	Keeps    bool    // whether Keep will be called, which needs a second copy of the chains' memory
+	// Header is a buffer of [3] uint64 in the Chain arena, or nil. Element 2 is the number of the
+	// step, which the last launch increments; no other launch writes to the buffer.
+	Header *Buffer
+	Keeps  bool // whether Keep will be called, which needs a second copy of the chains' memory
 }
 
 // Runner is a workload in a device's memory.

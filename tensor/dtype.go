@@ -33,7 +33,7 @@ var dtypes = map[DType]struct{ name, suffix string }{
 	Uint64:  {"uint64", "u64"},
 }
 
-// Size returns the bytes of one element. It is no look-up in a map: Slice calls it for each tile.
+// Size returns the bytes of one element. Slice calls it for each tile, so it does not use the map.
 func (d DType) Size() int {
 	switch d {
 	case Float64, Uint64:

@@ -26,19 +26,22 @@ func Warps(n int) Threads { return Threads(n * warp) }
 // Blocks is Count pieces of work, each with max(1, Parts) blocks of threads.
 type Blocks struct {
 	Count, Parts int
-	Threads      int // with work in a block; the device rounds up to whole warps
+	Threads      int // threads of a block that have work; the device rounds up to whole warps
 	Shared       int // bytes of dynamic shared memory per block, in addition to the kernel's own arrays
-	Plane        int // if not 0: Count sums over planes of Plane elements of argument 1; windows_NAME sums what pooling windows spread
+	// Plane, if not 0, declares that the kernel NAME computes Count sums over planes of Plane
+	// elements of argument 1. The kernel windows_NAME then computes the same sums from the compact
+	// form of argument 1, the gradient of pooling windows.
+	Plane int
 }
 
 // Block returns a single block of threads.
 func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
 
-// Shares gives each block of threads at most MaxItems items. A device with many multiprocessors
-// uses fewer items per block; results must not depend on that.
+// Shares divides Items items among blocks of threads, with at most MaxItems for each block. A
+// device with many multiprocessors uses fewer items per block; results must not depend on that.
 type Shares struct {
 	Items, MaxItems int
-	Threads         int  // with work in a block; the device rounds up to whole warps
+	Threads         int  // threads of a block that have work; the device rounds up to whole warps
 	Rows            bool // the kernel takes a table of arguments, so that several launches can be merged: cuda/kernels/rows.cuh
 }
 
@@ -48,11 +51,16 @@ type Shares struct {
 // and integers.
 type Product struct {
 	Rows, Columns, Depth int
-	Images, Filter       bool // a convolution; of its gradients, the filter's rather than the images'
-	Forward              bool // the kernel also adds the bias and, with ReLU, sets negative results to 0
-	ReLU, Mask           bool // with Mask, argument 3 has the size of the result instead of a bias: the result is 0 where that is not positive
-	AtMost6              bool // the kernel of a Forward convolution sets results above 6 to 6; with ReLU that is ReLU6
-	Height, Width        int  // of a forward convolution's output images: [B Rows Height Width]
+	// Images is set for a convolution and its gradients, Filter only for the filter's gradient.
+	Images, Filter bool
+	Forward        bool // the kernel also adds the bias and, with ReLU, sets negative results to 0
+	// With Mask, argument 3 is an array of the size of the result instead of a bias, and the result
+	// is 0 where the array is not positive.
+	ReLU, Mask bool
+	// AtMost6: the kernel of a Forward convolution sets results above 6 to 6; with ReLU that is
+	// ReLU6.
+	AtMost6       bool
+	Height, Width int // of a forward convolution's output images: [B Rows Height Width]
 }
 
 func (Threads) grid() {}

@@ -2,8 +2,8 @@ package tensor
 
 import "sync/atomic"
 
-// chainGroup is the chains [first, end), which run together, launch by launch. joint has the kernel
-// of each launch that computes all of them at once; it is nil for a single chain.
+// chainGroup is the chains [first, end), which run together, launch by launch. joint holds, for
+// each launch, the kernel that computes all of them at once; it is nil for a single chain.
 type chainGroup struct {
 	first, end int
 	joint      []HostKernel
@@ -19,7 +19,7 @@ func (g *chainGroup) kernel(launch int) *HostKernel {
 }
 
 // groupChains divides chains into groups of nearly equal size, for the given number of workers that
-// run whole chains. Without a launch that computes several chains at once, each is a group.
+// run whole chains. Without a launch that computes several chains at once, each chain is a group.
 func groupChains(launches []Launch, chains, workers int) []chainGroup {
 	together := 1
 	for i := range launches {
@@ -44,8 +44,8 @@ func groupChains(launches []Launch, chains, workers int) []chainGroup {
 	return groups
 }
 
-// lockstepBytes is the size of a shared operand for which it pays that all workers wait for each
-// other at every launch that reads it.
+// lockstepBytes is the size from which a shared operand is worth a barrier between all workers at
+// every launch that reads it.
 const lockstepBytes = 1 << 20
 
 // inLockstep reports whether all chains are one group that is worth running on all workers.
@@ -60,7 +60,7 @@ func inLockstep(launches []Launch, chains int) bool {
 }
 
 // sharedGroups is the number of groups per worker, counted from the last, that workers run a few
-// steps at a time. Groups before them are run to the end by one worker, because finding the group
+// steps at a time. Each earlier group is run to the end by one worker, because finding the group
 // with the most remaining steps means looking at every candidate.
 const sharedGroups = 4
 
@@ -121,7 +121,7 @@ func (r *hostRunner) stepGroup(worker int, g *chainGroup) {
 			continue
 		}
 		for chain := g.first; chain < g.end; chain++ {
-			if i == 0 || g.joint != nil { // else it is bound
+			if i == 0 || g.joint != nil { // otherwise it is still bound
 				r.bindChain(a, worker, slot+chain-g.first, chain)
 			}
 			r.runStage(a, worker, s)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// newJointTally returns a tally whose first launch computes up to together chains at once, and
-// which counts how many chains were computed so. Its second launch needs each chain's own scratch
+// newJointTally returns a tally whose first launch computes at most together chains at once, and
+// the number of chains computed in this way. The second launch needs each chain's own scratch
 // memory.
 func newJointTally(chains, together, bytes int) (*tally, *atomic.Int64) {
 	s, computed := newTally(chains), new(atomic.Int64)

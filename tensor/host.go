@@ -20,9 +20,10 @@ import (
 //
 // For example, 8 chains on 4 threads run as 4 chains at a time; 1 chain on 4 threads runs each
 // convolution on all 4. If chains share an operand of a product, a thread runs a group of them
-// instead of one, launch by launch, and reads the operand once for all, see [Joint]. A single group
-// of no fewer chains than threads is run by all threads: together where its chains are computed at
-// once, and otherwise each runs some of them.
+// instead of one, launch by launch, and reads the operand once for all, see [Joint]. If the operand
+// is large and all chains form one group, of at least as many chains as threads, all threads run
+// this group: they share the tiles of a launch that computes all chains at once, and run some of
+// the chains each in the other launches.
 type Host struct {
 	mu   sync.Mutex // held while a workload uses the threads
 	pool *pool
@@ -59,7 +60,7 @@ type hostRunner struct {
 	shared    []byte
 	chains    [][]byte
 	kept      [][]byte // the chains' memory at the last Keep
-	scratch   [][]byte // one for each chain of a group, of every worker that runs a group of its own
+	scratch   [][]byte // one per chain of a group, for each worker that runs its own group
 	workspace [][]byte // one per such worker
 	private   [][]byte // one per worker: memory of a single tile
 	local     [][]byte // one per worker: intermediates of a fused stage
@@ -75,7 +76,7 @@ type hostRunner struct {
 	claimed   atomic.Int64 // groups claimed so far by a worker that runs them to the end
 	phase     *Phase       // the phase whose tiles the workers are running
 	stage     *fusedStage  // the stage whose items the workers are running
-	segment   []fusedStage // the stages that they are running, chain by chain
+	segment   []fusedStage // the stages that the workers are running, chain by chain
 	closed    bool
 
 	memory memory // of all of the above; valid while the runner is reachable
@@ -92,7 +93,7 @@ type hostLayout struct {
 	together                   int  // the most chains of a group
 	lockstep                   bool // whether all workers run the only group
 	slots, scratch             int  // copies of the workspace and of Scratch
-	workspace, private, passed int  // bytes of each copy
+	workspace, private, passed int  // bytes of each copy; passed is a worker's local memory
 }
 
 // layout plans the memory of a workload on the host's threads.
@@ -144,7 +145,7 @@ func (h *Host) Size(s Workload) (Footprint, error) {
 		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
 }
 
-// Free implements Sizer: the host's memory is not the device's to report.
+// Free implements Sizer. The host device has no memory of its own.
 func (h *Host) Free() (bytes int, err error) { return math.MaxInt, nil }
 
 // Load implements Device.
@@ -194,7 +195,7 @@ func (h *Host) Load(s Workload) (Runner, error) {
 }
 
 // checkBounds returns an error if a launch has a buffer outside its arena, or more tiles than the
-// threads can share. Kernels do not check their memory accesses, so this is the only barrier
+// pool can run in a round. Kernels do not check their memory accesses, so this is the only barrier
 // between a wrong memory plan and silent corruption.
 func checkBounds(s Workload) error {
 	for i := range s.Launches {
@@ -376,7 +377,7 @@ func (r *hostRunner) copyChains(to, from [][]byte) error {
 	return nil
 }
 
-// Close implements Runner. It waits for a Run of another goroutine.
+// Close implements Runner. It waits until a Run in another goroutine has ended.
 func (r *hostRunner) Close() error {
 	defer runtime.KeepAlive(r) // its memory is freed once, here
 	r.host.mu.Lock()

@@ -216,7 +216,7 @@ func TestHostErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeAll(t, host, host) // twice is once
+	closeAll(t, host, host) // the second Close does nothing
 	wantError(t, "load on a closed device", second(host.Load(s.schedule)), "after Close")
 	wantError(t, "run on a closed device", left.Run(1), "after Close")
 	wantError(t, "step on a closed device", left.Step(0, visit), "closed: true")
@@ -279,7 +279,8 @@ func TestHostName(t *testing.T) {
 	}
 }
 
-// TestTooManyTiles: a launch with more tiles than a round of the threads can have is an error.
+// TestTooManyTiles: a launch with no tiles, or with more than a round of the pool can have, is an
+// error.
 func TestTooManyTiles(t *testing.T) {
 	host := NewHost(2)
 	defer host.Close()

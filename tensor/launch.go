@@ -112,8 +112,8 @@ func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
 }
 
 // HostKernel is the work of a launch on the CPU: phases with a barrier between them, each divided
-// into tiles that may run in any order and on any thread. The division depends only on shapes,
-// never on the number of threads; that is what makes results independent of it.
+// into tiles that may run in any order and on any thread. The division depends only on shapes, so
+// results do not depend on the number of threads.
 //
 // A sum over a large tensor, for example, has two phases: the tiles of the first write partial sums
 // to the workspace, and the only tile of the second adds them in order.
@@ -126,14 +126,15 @@ type HostKernel struct {
 	Joint     Joint   // lets the launch compute several chains at once, if Chains is above 1
 }
 
-// Joint is the work of a launch for several chains at once, which pays where they share an operand:
-// the products of a data set with each chain's weights are one product with the weights of all,
-// which reads the data once. The bits must be the same as chain by chain. A launch has a Joint or a
-// RowTile, not both.
+// Joint computes a launch for several chains at once, which pays if they share an operand: the
+// products of a data set with each chain's weights become one product with the weights of all
+// chains, which reads the data once. The bits must be the same as chain by chain. A launch has a
+// Joint or a RowTile, not both.
 type Joint struct {
-	Chains int                         // how many chains at once are worthwhile
-	Bytes  int                         // of the operand that they share
-	Kernel func(chains int) HostKernel // for a number of chains; its phases find their buffers by [SliceOf]
+	Chains int // number of chains up to which computing them at once is worthwhile
+	Bytes  int // size of the operand that they share
+	// Kernel returns the kernel for a number of chains. Its phases find their buffers by [SliceOf].
+	Kernel func(chains int) HostKernel
 }
 
 // Planes declares that a launch whose rows are images can compute some planes of the output of one
@@ -144,9 +145,13 @@ type Joint struct {
 // A launch with Planes has a RowTile, in a single phase, and writes only its first argument. If
 // each plane needs all inputs, these keep their values until the next launch ends.
 type Planes struct {
-	Count int                       // planes of a row of the first argument
-	Input int                       // the argument whose planes are one to one with those of the output; 0 if each plane needs all inputs
-	Run   func(a *Args, lo, hi int) // computes planes [lo, hi) of a row; a has only these of the first argument, and of Input
+	Count int // planes of a row of the first argument
+	// Input is the argument whose planes correspond one to one to those of the output; it is 0 if
+	// each plane needs all inputs.
+	Input int
+	// Run computes planes [lo, hi) of a row. a holds only these planes of the first argument and of
+	// Input.
+	Run func(a *Args, lo, hi int)
 }
 
 // has reports whether an argument is reduced to planes.

@@ -38,8 +38,8 @@ func lifetimesOf(launches []Launch) map[*Buffer]lifetime {
 	return lifetimes
 }
 
-// placeLocals does this for one stage. It sets the offset of each argument in the worker's memory,
-// or -1 for arguments that stay in their arenas.
+// placeLocals places the local buffers of one stage. It sets the offset of each argument in the
+// worker's memory, or -1 for arguments that stay in their arenas.
 func (s *fusedStage) placeLocals(launches []Launch, lifetimes map[*Buffer]lifetime) {
 	bytes := map[*Buffer]int{} // bytes per tile; 0 if the buffer must stay in its arena
 	largestTile := 0

@@ -10,7 +10,7 @@ import (
 // hugePageBytes is the size of a huge page on amd64, and on arm64 with base pages of 4 KiB.
 const hugePageBytes = 2 << 20
 
-// OutOfMemory is the error of loading a workload for which the system has no memory.
+// OutOfMemory is the error that Load returns if the system has no memory for a workload.
 type OutOfMemory struct {
 	Device string
 	Bytes  int // of the allocation that failed
@@ -25,16 +25,16 @@ func (e *OutOfMemory) Error() string {
 // devices, of the device.
 type Footprint struct{ Host, Device int }
 
-// Sizer is a Device that reports what a workload will take before it is loaded.
+// Sizer is a Device that can report how much memory a workload takes before it is loaded.
 type Sizer interface {
-	// Size returns what Load allocates for a workload.
+	// Size returns the memory that Load allocates for a workload.
 	Size(w Workload) (Footprint, error)
 	// Free returns how much memory the device has free; math.MaxInt if it has no memory of its own.
 	Free() (bytes int, err error)
 }
 
-// SizeOn returns what loading a workload on a device takes. For a device that is no Sizer it is the
-// size of the arenas, with one Scratch for all chains.
+// SizeOn returns the memory that loading a workload on a device takes. For a device that does not
+// implement Sizer, it returns the size of the arenas, with one Scratch for all chains.
 func SizeOn(device Device, w Workload) (Footprint, error) {
 	if s, ok := device.(Sizer); ok {
 		return s.Size(w)
@@ -46,9 +46,9 @@ func SizeOn(device Device, w Workload) (Footprint, error) {
 	return Footprint{Host: w.Bytes[Shared] + copies*w.Bytes[Chain] + w.Bytes[Scratch]}, nil
 }
 
-// memory allocates the arenas of a runner, and frees them together. Large blocks are mapped outside
-// of Go's heap, where the system has that: a failure is an error instead of the end of the program,
-// and the garbage collector does not let as much garbage accumulate as the arenas have bytes.
+// memory allocates the arenas of a runner, and frees them together. Where the system supports it,
+// large blocks are mapped outside of Go's heap. A failure is then an error instead of the end of
+// the program, and the arenas do not raise the amount of garbage at which the collector starts.
 type memory struct {
 	mapped *[][]byte
 	failed int // bytes of the first block that could not be allocated; 0 if none
@@ -84,7 +84,8 @@ func (m *memory) err(device string) error {
 	return errors.WithStack(&OutOfMemory{device, m.failed})
 }
 
-// slices returns n zeroed slices of the given size, as bytes makes them, from one allocation.
+// slices returns n zeroed slices of the given size, aligned like those of bytes, from one
+// allocation.
 func (m *memory) slices(n, bytes int) [][]byte {
 	each := Align(bytes)
 	all := m.bytes(n * each)

@@ -12,5 +12,5 @@ func mapBlock(n int) ([]byte, error) {
 	return unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
-// unmapBlock returns what mapBlock returned. It cannot fail for such a block.
+// unmapBlock returns a block of mapBlock to the system. It cannot fail for such a block.
 func unmapBlock(block []byte) { _ = unix.Munmap(block) }

@@ -59,7 +59,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// What the system does not have is an error, and not the end of the program.
+// Load returns OutOfMemory, instead of ending the program, if the system has too little memory.
 func TestOutOfMemory(t *testing.T) {
 	if !isMapped {
 		t.Skip("the arenas are in Go's heap")
@@ -73,7 +73,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A runner that is not closed gives its memory back all the same.
+// The memory of a runner that becomes unreachable without Close is freed.
 func TestUnclosedRunner(t *testing.T) {
 	if !isMapped {
 		t.Skip("the arenas are in Go's heap")
@@ -102,7 +102,7 @@ func jointWorkload(chains, bytes int) Workload {
 	return s.schedule
 }
 
-// Size is the sum of what Load allocates.
+// Size returns the sum of the blocks that Load allocates.
 func TestSize(t *testing.T) {
 	for _, threads := range []int{1, 2, 3} {
 		host := NewHost(threads)

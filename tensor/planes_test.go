@@ -35,7 +35,7 @@ func byImages(planes Planes, compute func(a *Args, lo, hi int), arguments ...Arg
 }
 
 // planesWorkload widens images to several planes, changes these plane by plane, and adds them up.
-// The changed planes are at an offset of scratch memory.
+// The changed planes are at offset changedAt of the Scratch arena.
 func planesWorkload(changedAt int) (w Workload, numbers, sums *Buffer) {
 	const image = 4 * testImages * testWidth
 	numbers = placed("numbers", Shared, Float32, testImages*testWidth, 0)

@@ -27,7 +27,7 @@ type pool struct {
 	closed  atomic.Bool
 }
 
-// itemRange is the part of a worker's items that is left, packed into one word so that it can be
+// itemRange is the range of a worker's remaining items, packed into one word so that it can be
 // changed by compare-and-swap: the round in bits 48 to 63, the first item in bits 24 to 47, and the
 // end in bits 0 to 23. Padding gives it a cache line of its own.
 type itemRange struct {

@@ -13,8 +13,8 @@ import (
 //
 // The contract is:
 //
-//   - Phase computes rows. Of the buffers that the launch owns, row i of Rows touches only its
-//     own 1/Rows; other buffers it only reads.
+//   - Phase computes rows. Row i of Rows touches only its own 1/Rows of each buffer that the launch
+//     owns, and only reads other buffers.
 //   - Phases before it (the prologue) read only buffers that the launch does not own and write
 //     only the workspace. They run once, before the first tile; an example is packing a filter.
 //   - Phases after it (the epilogue) read only the workspace, of which each row or each part has
@@ -27,7 +27,8 @@ type RowTile struct {
 	Rows, Unit int   // rows of each owned buffer; a tile is a multiple of Unit rows, except the last
 	Parts      []int // if rows are summed: the first row of each partial sum, and Rows at the end
 	Owns       func(argument int, b *Buffer) bool
-	Run        func(a *Args, rows int, add bool) // a has only these rows; add: the part's sum was begun by an earlier tile
+	// Run processes rows; a holds only these. add is set if an earlier tile began the part's sum.
+	Run func(a *Args, rows int, add bool)
 
 	aligned bool // whether a tile must start at a multiple of Unit
 }
@@ -44,7 +45,7 @@ func (s *RowTile) Handle(a *Args, lo, hi int) {
 	a.rowTile = nil
 }
 
-// RowTiles is Rows for a kernel that touches only its own rows of each buffer of rows*width
+// RowTiles is like Rows, for a kernel that touches only its own rows of each buffer of rows*width
 // elements. A tile starts at a multiple of unit. For a kernel over the planes [B*C, H*W] of a batch
 // that uses a coefficient per channel, unit is C: row i of a tile then belongs to channel i modulo
 // C.
@@ -167,9 +168,10 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 	for i := range group {
 		common = gcd(common, group[i].Host.RowTile.Rows)
 	}
-	// unit is the least common multiple of the launches' units, in common rows, and alignment that
-	// of the launches whose tiles must be aligned. all are the bytes of the launch with the most;
-	// perRow does not count those that are never stored.
+	// unit is the least common multiple of the units of the launches, in common rows; alignment is
+	// the same for the launches whose tiles must be aligned. all is the largest number of bytes
+	// that a launch owns. perRow leaves out the buffer between alternating launches, which is never
+	// stored as a whole.
 	unit, alignment, all, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
@@ -229,7 +231,7 @@ func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
 }
 
 // blockBytes is the size of the planes that a launch computes before the next one reads them, and
-// the least size of an image for which two launches alternate.
+// the minimum size of an image for which two launches alternate.
 const blockBytes = 512 << 10
 
 // alternating returns how many planes launch i computes before launch i+1 reads them, or 0 if
@@ -251,7 +253,7 @@ func alternating(launches []Launch, i int, lifetimes map[*Buffer]lifetime) (plan
 	}
 	for _, a := range l.Arguments {
 		if a.Buffer != nil && a.Buffer.Overlaps(out) {
-			return 0 // what the first launch still reads when the second one has begun to write
+			return 0 // the first launch would still read it after the second one has begun to write
 		}
 	}
 	blocks := (bytes + blockBytes - 1) / blockBytes

@@ -64,7 +64,7 @@ type entry struct {
 	FPR95 float64 `json:"fpr95"`
 }
 
-// subject is a data set to train on, and what is shown to its runs.
+// subject is a data set to train on, and the images that its runs score.
 type subject struct {
 	name string
 	data *datasets.Splits
@@ -117,7 +117,7 @@ func (s study) run(ctx context.Context, record string) error {
 	return printed(entries)
 }
 
-// subjects are all data sets that are there.
+// subjects returns all data sets that are available.
 func (s study) subjects(ctx context.Context) ([]subject, error) {
 	open := func(name string, classes ...string) (*datasets.Splits, error) {
 		return datasets.Open(name, datasets.Options{Context: ctx, Dir: s.data, Validation: 0.1, WithoutClasses: classes})
@@ -213,7 +213,7 @@ func interpolated(image []float64, side int, y, x float64) float64 {
 	return across(top) + (y-float64(top))*(across(bottom)-across(top))
 }
 
-// few returns the data with at most n images, evenly spaced.
+// few returns at most n images of the data, evenly spaced.
 func few(data *datasets.Dataset, n int) (*datasets.Dataset, error) {
 	if data.Len() <= n {
 		return data, nil

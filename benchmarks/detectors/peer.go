@@ -20,7 +20,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/npz"
 )
 
-// request is what the peer is asked to do.
+// request is a request to the peer.
 type request struct {
 	Images  string `json:"images"`  // an archive of arrays, one for each set of images, and labels of train
 	Samples string `json:"samples"` // exported for PyTorch
@@ -28,8 +28,8 @@ type request struct {
 	Threads int    `json:"threads"`
 }
 
-// peer returns the scores of pytorch-ood's detectors, by "DETECTOR/SET", for sets of images, among
-// which are train and test.
+// peer returns the scores of pytorch-ood's detectors, by "DETECTOR/SET", for sets of images,
+// which must include train and test.
 func (s study) peer(ctx context.Context, run *bayes.Run, sets map[string]*datasets.Dataset) (map[string][]float64, error) {
 	temporary, err := os.MkdirTemp("", "detectors")
 	if err != nil {

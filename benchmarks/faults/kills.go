@@ -40,7 +40,7 @@ var victims = []victim{
 	{"emulated", "--device cuda --model mlp-4 --method sghmc --schedule constant:0.002 --batch 10 --epochs 6 --burn-in 1 --samples 10", true},
 }
 
-// maxKills is how often a run is killed before it may end.
+// maxKills is the maximum number of kills of a run, after which it may end.
 const maxKills = 5
 
 // kills divides the kills among the victims.
@@ -95,7 +95,7 @@ func (v victim) whole(h *harness, environment []string, name string, fit []strin
 	return results(filepath.Join(h.work, name))
 }
 
-// killing is the reference for a victim's killed runs, and how they are killed.
+// killing has the settings of a victim's kills, and the reference for its killed runs.
 type killing struct {
 	*harness
 	environment, fit []string
@@ -105,7 +105,7 @@ type killing struct {
 	table            string            // table of its scores
 }
 
-// kill kills runs share times, or until the context ends, and returns how many kills were of runs
+// kill kills runs share times, or until the context ends, and returns the number of kills of runs
 // that were compared.
 func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) (done int, err error) {
 	k := killing{harness: h, environment: environment, fit: strings.Fields(victimFlags + v.flags), random: random}
@@ -151,7 +151,8 @@ func (k *killing) next(dir string) []string {
 	return append(slices.Clone(k.fit), "--folder", dir)
 }
 
-// run kills and resumes a run, at most limit times or until it ends, and returns how often.
+// run kills and resumes a run, at most limit times or until it ends, and returns the number of
+// kills.
 func (k *killing) run(dir string, limit int) (n int, err error) {
 	for n < limit {
 		began := time.Now()

@@ -61,8 +61,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// cost measures what a sample with its checkpoint costs, from a run that keeps a hundred times as
-// many, and which fraction of a usual run's time that is.
+// cost measures the time that a sample with its checkpoint takes, in a run that keeps a hundred
+// times as many samples as usual, and the fraction that it is of a usual run's time.
 func cost(h *harness) error {
 	if h.repeats == 0 {
 		return nil
@@ -101,8 +101,8 @@ func cost(h *harness) error {
 	return evalCost(h, filepath.Join(h.work, fmt.Sprint("cost-", many, "-0")), splits.Test)
 }
 
-// fewImages is how many images are scored to measure what checksums cost: the more images, the
-// smaller is their fraction.
+// fewImages is the number of images that are scored to measure the cost of checksums, whose
+// fraction of the time falls with the number of images.
 const fewImages = 1000
 
 // evalCost measures the time of checksums in an evaluation, which reads each sample once.
@@ -147,7 +147,8 @@ func evalCost(h *harness, dir string, test *datasets.Dataset) error {
 	return nil
 }
 
-// sumAll returns how long the checksums of a run's files take, with a checkpoint for each sample.
+// sumAll returns the time that the checksums of a run's files take, with a checkpoint for each
+// sample.
 func sumAll(dir string) (seconds float64, err error) {
 	for pattern, times := range map[string]int{"samples/*": 1, "checkpoint/*": 2} {
 		paths, err := filepath.Glob(filepath.Join(dir, pattern))

@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// endAll leaves a command as it is: what is packed runs on Linux.
+// endAll does nothing: the packed programs run on Linux.
 func endAll(*exec.Cmd) {}

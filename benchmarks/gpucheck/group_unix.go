@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// endAll has all that a command starts end with it when its context does.
+// endAll makes the end of the command's context kill all processes that the command has started.
 func endAll(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

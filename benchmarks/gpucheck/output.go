@@ -44,7 +44,7 @@ type outputOf struct {
 	last            []string // the last lines
 }
 
-// lastLines is how many of a failed check's last lines are recorded.
+// lastLines is the number of a failed check's last lines that are recorded.
 const lastLines = 12
 
 // Write implements io.Writer.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// counters are what Nsight Compute measures of each kernel.
+// counters are the counters that Nsight Compute reads for each kernel.
 var counters = []string{
 	"gpu__time_duration.sum", "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__inst_issued.avg.pct_of_peak_sustained_active",
 	"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", "sm__warps_active.avg.pct_of_peak_sustained_active",

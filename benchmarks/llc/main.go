@@ -3,12 +3,13 @@
 //
 //	go run ./benchmarks/llc -python /path/to/python      # a Python with devinterp 2
 //
-// The sides take turns. Each figure of time is of all that its library does for an estimate at one
-// step size. Pollen compiles, finds the curvature, a minimum and the losses of all examples at the
+// The sides take turns. Each time includes all the work of a library for an estimate at one step
+// size. Pollen compiles, finds the curvature, a minimum and the losses of all examples at the
 // centre, makes the steps with their losses, squared gradients, distances and temperatures, and
 // computes R-hat. devinterp's sample makes the steps with their losses, writes these and the
 // examples of each minibatch to a file, and compute_llc reads them. A draw is a step of a chain.
-// devinterp's own mean includes the burn-in; the column after it leaves that out, as Pollen's does.
+// devinterp's own mean includes the burn-in; the column after it leaves that out, as Pollen's
+// does.
 package main
 
 import (
@@ -38,7 +39,7 @@ import (
 //go:embed peer.py
 var peerProgram string
 
-// request is what the peer is asked to do.
+// request is a request to the peer.
 type request struct {
 	Path    string           `json:"path"`
 	Layers  []map[string]any `json:"layers"`
@@ -54,7 +55,7 @@ type request struct {
 	Seed    uint64           `json:"seed"`
 }
 
-// answer is the peer's.
+// answer is the peer's answer to a request.
 type answer struct {
 	Seconds float64   `json:"seconds"`
 	Lambda  float64   `json:"lambda"`

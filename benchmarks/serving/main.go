@@ -141,7 +141,8 @@ func (c *client) ask(ctx context.Context) error {
 	return errors.Wrap(err, "serving")
 }
 
-// most returns how many requests per second are answered if some connections send without a pause.
+// most returns the number of requests per second that are answered when all connections send
+// without a pause.
 func (c *client) most(ctx context.Context, connections int, each time.Duration) (rate float64, err error) {
 	begin := time.Now()
 	end := begin.Add(each)

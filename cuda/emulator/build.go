@@ -19,15 +19,15 @@ import (
 )
 
 // The emulated GPU is a shared library that takes the place of NVIDIA's driver. It is built from
-// three kinds of files, each an object of its own:
+// three kinds of files, each compiled to a separate object:
 //
 //   - the emulator's sources, which run blocks and threads and keep their memory;
-//   - the kernels, CUDA's C++ as it is, with a header that defines threadIdx, __syncthreads and the
-//     like, and a few lines that register each kernel by its name;
-//   - or, instead of the kernels, C++ that the committed PTX was translated to, see translated.go.
+//   - the kernels, as unchanged CUDA C++, with a header that defines threadIdx, __syncthreads and
+//     the like, and a few lines that register each kernel by its name;
+//   - or, instead of the kernels, C++ that is translated from the committed PTX (translated.go).
 //
-// Objects are named by a digest of what they were made from, so that a change compiles only what it
-// touches, and all checkouts share one cache.
+// Objects are named by a digest of their inputs, so that a change recompiles only the objects that
+// it affects, and all checkouts share one cache.
 
 // RequireVariable names the environment variable that makes a missing C++ compiler a failure.
 // Continuous integration sets it.
@@ -67,7 +67,7 @@ func Build(t testing.TB) string {
 	return path
 }
 
-// Library is Build for programs.
+// Library is like Build, for programs: it returns an error instead of skipping or failing a test.
 func Library() (string, error) {
 	compiler, why := lookCompiler()
 	if compiler == "" {
@@ -81,8 +81,8 @@ func Library() (string, error) {
 	return built.path, built.err
 }
 
-// BuildMutant is Build with a mistake: in one file of the kernels' sources, all occurrences of from
-// are replaced by to. Only sources that depend on the file are compiled.
+// BuildMutant is like Build, but introduces a mistake: in one file of the kernels' sources, all
+// occurrences of from are replaced by to. Only sources that depend on the file are compiled.
 func BuildMutant(t testing.TB, file, from, to string) string {
 	t.Helper()
 	compiler, places := findCompiler(t), dirs(t)
@@ -172,8 +172,8 @@ func lookDirs() ([2]string, error) {
 	return [2]string{own, filepath.Join(dir, "..", "kernels")}, nil
 }
 
-// ownDir returns this package's directory. A program that was built with -trimpath does not have
-// it: it must run in a directory of the checkout, as tests do.
+// ownDir returns this package's directory. A program that was built with -trimpath does not contain
+// its path, and must run in a directory of the checkout, as tests do.
 var ownDir = sync.OnceValue(func() string {
 	const own = "cuda/emulator"
 	_, file, _, _ := runtime.Caller(0)
@@ -236,7 +236,7 @@ func digest(parts ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// run runs the compiler and returns what it printed. The error has its complaints.
+// run runs the compiler and returns what it printed. The error contains its messages.
 func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	command := exec.Command(c.compiler, arguments...)
 	var out, complaint bytes.Buffer
@@ -247,7 +247,7 @@ func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compile compiles C++ text, whose headers lie in the directories of include, to an object, unless
+// compile compiles C++ text, whose headers are in the directories of include, to an object, unless
 // the same text was compiled before, in this checkout or another.
 func (c *toolchain) compile(include []string, name string, text []byte, flags []string) (string, error) {
 	scratch, err := os.MkdirTemp(c.cache, "work")
@@ -288,8 +288,8 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 }
 
 // remembered returns the object that make returned when it was last called with the same file at
-// path, the same headers and flags. To preprocess all sources, only to find that they have not
-// changed, takes seconds in every test program.
+// path, the same headers and flags. Without it, every test program would spend seconds
+// preprocessing all sources, only to find that they have not changed.
 func (c *toolchain) remembered(path string, headers []byte, flags []string, make func() (string, error)) (string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -311,7 +311,7 @@ func (c *toolchain) remembered(path string, headers []byte, flags []string, make
 }
 
 // headers returns a digest of all headers that a compilation with these directories can include,
-// and of this file, which determines what is made of a source.
+// and of this file, which determines how a source is compiled.
 func headers(include []string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(ownDir(), "build.go"))
 	parts := [][]byte{text}
@@ -339,7 +339,7 @@ func (c *toolchain) including(dirs []string) []string {
 	return flags
 }
 
-// unrollLine matches what asks the compiler to unroll a loop.
+// unrollLine matches a pragma that asks the compiler to unroll a loop.
 var unrollLine = regexp.MustCompile(`(?m)^#pragma unroll.*$`)
 
 // kernelNames returns the kernels of a file, each with its maximum number of threads per block,
@@ -397,7 +397,7 @@ func objects(tasks []func() (string, error)) ([]string, error) {
 }
 
 // sources returns tasks that compile the emulator's own files. All kernels spend their time in
-// them, so they are optimised more than kernels are.
+// these files, so they are optimised more than the kernels.
 func (c *toolchain) sources(include, paths, flags []string) ([]func() (string, error), error) {
 	flags = append([]string{"-O2"}, flags...)
 	return c.tasks(include, paths, flags, func(path string) (string, error) {
@@ -458,8 +458,8 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The largest files first: otherwise the last of them runs on one processor while the others
-	// idle.
+	// Compile the largest files first: otherwise the last of them keeps one processor busy while
+	// the others idle.
 	name := "libpollen-ptx"
 	tasks, err := c.translated(dirs[0], fromPTX)
 	if err != nil {

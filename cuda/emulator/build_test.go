@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// faulty records a kernel of testdata on two blocks of 64 threads: (y, x, n) of two chains. A
-// kernel with grouped set runs on a block of 128 threads, with ones in bf16 as x.
+// faulty records a kernel of testdata on two blocks of 64 threads, with arguments (y, x, n), for
+// two chains. A kernel whose name begins with "grouped" runs on a block of 128 threads, with ones
+// in bf16 as x.
 func faulty(kernel string) *Recording {
 	if strings.HasPrefix(kernel, "grouped") {
 		const bytes = 4096
@@ -37,7 +38,8 @@ func faulty(kernel string) *Recording {
 	return r
 }
 
-// Every mistake is found by the check that is meant to find it; correct kernels pass.
+// TestFaultsAreFound: every mistake is found by the check that is meant to find it, and correct
+// kernels pass.
 func TestFaultsAreFound(t *testing.T) {
 	for _, row := range []struct {
 		kernel string
@@ -89,7 +91,8 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// A source is compiled when it or a header has changed, and otherwise the compiler is not started.
+// TestUnchangedSourcesAreNotPreprocessed: a source is compiled if it or a header has changed.
+// Otherwise the compiler is not started.
 func TestUnchangedSourcesAreNotPreprocessed(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	c, err := newToolchain(findCompiler(t), flags...)
@@ -133,7 +136,8 @@ func TestUnchangedSourcesAreNotPreprocessed(t *testing.T) {
 	}
 }
 
-// Objects compiled in one checkout are reused in another, unless a header differs.
+// TestCheckoutsShareTheCache: objects compiled in one checkout are reused in another, unless a
+// header differs.
 func TestCheckoutsShareTheCache(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	c, err := newToolchain(findCompiler(t), flags...)

@@ -64,7 +64,7 @@ func (d *Driver) Reset(o Options) {
 // empty, return result.
 func (d *Driver) Fail(call string, count, result int) { d.inject(call, count, result, 0) }
 
-// Lose does the same, and all later calls fail, too, as when a GPU falls off the bus.
+// Lose is like Fail, but all later calls fail, too, as when a GPU falls off the bus.
 func (d *Driver) Lose(call string, count, result int) { d.inject(call, count, result, 1) }
 
 // inject makes calls fail: one of them, or with lost = 1 all from that one on.
@@ -75,7 +75,7 @@ func (d *Driver) inject(call string, count, result int, lost uintptr) {
 }
 
 // Report lists the driver resources that the program still holds, one line "held:" for each kind,
-// and what the last faulty kernel did wrong, as "fault:".
+// and the error of the last faulty kernel, as "fault:".
 func (d *Driver) Report() string { return written(d.report, 4096) }
 
 // NotRun returns the names of the kernels that no launch has run in this process so far.

@@ -91,8 +91,8 @@ func TestMisuse(t *testing.T) {
 	c.gives(201, "cuStreamCreate", c.result(1), 1)
 }
 
-// A copy of page-locked memory happens when it is waited for; a copy of memory that was freed by
-// then loses the context.
+// TestCopiesAreLate: a copy of page-locked memory happens when the stream is synchronized. A copy
+// of memory that has been freed by then destroys the context.
 func TestCopiesAreLate(t *testing.T) {
 	c, d := newCaller(t, Options{})
 	c.begin()

@@ -102,8 +102,8 @@ func (g *copies) end() {
 	g.caller.end()
 }
 
-// TestGraphs makes a graph that is a chain: each node copies the result of the one before it.
-// Invalid nodes and edges are refused.
+// TestGraphs makes a graph that is a line, in which each node copies the result of the one before
+// it. Invalid nodes and edges must be refused.
 func TestGraphs(t *testing.T) {
 	g := newCopies(t, false)
 	g.gives(1, "cuGraphCreate", g.result(7), 1)
@@ -172,8 +172,8 @@ func (g *copies) link(want int, from, to uint64, e edge) {
 	g.gives(want, "cuGraphAddDependencies_v2", g.graph, at(g, &from), at(g, &to), at(g, &e), 1)
 }
 
-// TestEarlyEdges makes a chain of nodes each of which may begin early. The driver refuses
-// impossible edges, and runs no kernel early that does not wait.
+// TestEarlyEdges makes a line of nodes each of which may begin early. The driver must refuse
+// impossible edges, and report a kernel that begins early and does not wait.
 func TestEarlyEdges(t *testing.T) {
 	for _, dependent := range []bool{true, false} {
 		g := newCopies(t, dependent)
@@ -186,8 +186,8 @@ func TestEarlyEdges(t *testing.T) {
 		for _, wrong := range []edge{{from: 1}, {kind: 1}, {from: 2, kind: 2}, {from: 1, to: 1, kind: 1}, {from: 1, kind: 1, reserved: [5]uint8{1}}} {
 			g.link(1, nodes[0], nodes[2], wrong)
 		}
-		g.link(1, nodes[1], nodes[2], early) // there is one
-		g.link(1, nodes[2], nodes[0], early) // a circle
+		g.link(1, nodes[1], nodes[2], early) // there is such an edge already
+		g.link(1, nodes[2], nodes[0], early) // a cycle
 		g.link(1, nodes[0], 12345, early)
 		g.link(0, nodes[0], nodes[2], edge{})
 		g.instantiate()

@@ -1,8 +1,8 @@
 package emulator
 
-// filterOfWindows has two blocks each of taps, filters and images, of which two lie in shared
-// memory at a time; maxima that do not count; fewer windows, filters and taps than the blocks; and
-// the windows' sums.
+// filterOfWindows has two blocks each of taps, filters and images, of which two images are in
+// shared memory at a time. Some maxima do not count, the last blocks are not full, and the windows'
+// sums are computed, too.
 func filterOfWindows() subject {
 	const images, channels, height, width, filters, R, S, pad, each, together, slices = 5, 4, 16, 18, 34, 3, 3, 1, 3, 2, 2
 	const P, Q, taps, noMaximum = height, width, channels * R * S, 4
@@ -87,8 +87,8 @@ func forwardOfWindows() subject {
 	}
 	s.record = func(recording *Recording, symbol string) {
 		for launch := range s.want {
-			const epilogue = 2 | 4 | 8 | 16 | 32                         // a bias for each row, ReLU, maxima, where these are, if above 0
-			order := [][]uint64{{0, 4, 5}, {4, 0, 5}, {5, 4, 0}}[launch] // the maxima's buffer, the copy's, the places'
+			const epilogue = 2 | 4 | 8 | 16 | 32                         // a bias for each row, ReLU, maxima, their places, only positive ones
+			order := [][]uint64{{0, 4, 5}, {4, 0, 5}, {5, 4, 0}}[launch] // the buffers of the maxima, the copy and the places
 			buffers := append([]Buffer(nil), all...)
 			for i, at := range order {
 				buffers[at] = all[[]int{0, 4, 5}[i]]

@@ -105,8 +105,8 @@ func (i image) convolved(x, w, bias []float64, place func(k, tap, c int) int) []
 	return all
 }
 
-// packedConvolution has several tiles, with edges, a bias, and two blocks of channels; and an image
-// whose windows are pooled.
+// packedConvolution has launches with several tiles, edges, a bias and two blocks of channels, with
+// pooling, and with a mask.
 func packedConvolution() subject {
 	const filters, columns, rows, stages = 40, 64, 32, 3
 	s := subject{file: "conv2d_nhwc_sm80.ptx", entry: "conv2d_nhwc_32x64_bf16", within: 1e-4}
@@ -169,8 +169,8 @@ func maxima(values []float64, height, width int) (all []float64) {
 	return all
 }
 
-// packedFilter adds slices in turn, with two blocks of filters, and a block of fewer taps than the
-// others.
+// packedFilter adds slices in turn, with two blocks of filters, and with fewer taps in the last
+// block.
 func packedFilter() subject {
 	const filters, warps, each, stage = 66, 4, 64, 64
 	i := image{2, 8, 9, 1, 3, 2}

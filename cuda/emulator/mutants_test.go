@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// subject is an entry of the committed PTX with launches of it, whose result is the first buffer of
-// each.
+// subject is an entry of the committed PTX with some of its launches. The result of a launch is its
+// first buffer.
 type subject struct {
 	file, entry string
 	record      func(r *Recording, symbol string)
@@ -47,8 +47,8 @@ func someNumbers(n int, seed float64) []float64 {
 }
 
 // product returns a subject that multiplies matrices larger than a tile of height rows, with edges,
-// a bias and slices. In the second launch four neighbours along the rows are copied at once; in the
-// third, which has a mask, four along the depth. Each of the groups of threads computes one slice.
+// a bias and slices. The second launch copies four neighbours along the rows at once. The third,
+// which has a mask, copies four along the depth. Each of the groups of threads computes one slice.
 func product(entry string, within float64, height, groups int) subject {
 	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within, most: 10 - 2*groups}
 	const ofColumn, ofRow, atLeast0, mask, atMost6 = 1, 2, 4, 64, 128 // the epilogues of product.cuh
@@ -96,7 +96,7 @@ func product(entry string, within float64, height, groups int) subject {
 	s.record = func(recording *Recording, symbol string) {
 		bytesShared := groups * 4 * 16 * (height + 64) * 4 // stages of tiles of 64 columns
 		if groups > 1 {
-			bytesShared += 4 * height * 64 // what the turns add up to
+			bytesShared += 4 * height * 64 // the sums over the turns
 		}
 		for i, r := range rows {
 			arguments := integers(4)
@@ -113,8 +113,8 @@ func product(entry string, within float64, height, groups int) subject {
 	return s
 }
 
-// accuracy is the fraction of rows whose largest number is at the label: one row per thread, summed
-// over the block.
+// accuracy computes the fraction of rows whose largest number is at the label: one row per thread,
+// summed over the block.
 func accuracy() subject {
 	const rows, classes = 100, 13
 	s := subject{file: "crossentropy.ptx", entry: "accuracy_fwd_f32", within: 1e-7, behind: []int{4 * (rows*classes + rows)}}
@@ -323,8 +323,8 @@ func (s *subject) mutants(entry string) (all []mutant) {
 	return all
 }
 
-// TestMistakesAreFound introduces mistakes into committed PTX, which must then fail, or compute
-// something else. Without a mistake it must compute the right results.
+// TestMistakesAreFound introduces mistakes into committed PTX, which must then fail or compute
+// wrong results. Without a mistake it must compute the right results.
 func TestMistakesAreFound(t *testing.T) {
 	replay := NewReplay(t)
 	var lock sync.Mutex
@@ -351,8 +351,8 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// findMistakes runs a kernel and its mutants. It returns the names of the mistakes that could be
-// made, and fails the test if too few of a kind were found.
+// findMistakes runs a kernel and its mutants. It returns the names of the mistakes that the kernel
+// allows, and fails the test if too few of a kind were found.
 func (s subject) findMistakes(t *testing.T, replay *Replay) (tried []string) {
 	head, entry := s.text(t)
 	mutants := s.mutants(entry)

@@ -14,9 +14,9 @@ func inChunks(words []byte, run int) []byte {
 	return all
 }
 
-// groupedConvolution is packedConvolution by wgmma. Filters are [blocks taps filters], 64 to a run.
-// The launches have images of several strips and of one, without and with pooling; rows with an odd
-// number of pixels, whole images, pairs.
+// groupedConvolution is like packedConvolution, by wgmma. Filters are [blocks taps filters], 64 to
+// a run. The launches have images of several strips and of one, with and without pooling, and rows
+// with an odd number of pixels, so that results are written one by one or in pairs.
 func groupedConvolution() subject {
 	const filters, tile, stages = 40, 64, 6
 	s := subject{file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_8x8_bf16", within: 1e-4}
@@ -60,8 +60,8 @@ func groupedConvolution() subject {
 }
 
 // groupedFilter adds slices in turn, with two blocks of filters, and blocks of up to eight taps,
-// then of up to four: warpgroups have three taps, two, or one. Stages have an odd number of rows.
-// The gradient's copy is as wide as the image's, with zeros around its pixels.
+// then of up to four, so that warpgroups have three, two or one taps. Stages have an odd number of
+// rows. The gradient's copy is as wide as the image's, with zeros around its pixels.
 func groupedFilter() subject {
 	const filters, rows, columns, depth = 66, 5, 16, 2
 	i := image{2, 8, 18, 1, 3, 5}

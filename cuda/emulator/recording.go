@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Recording is launches with their memory, to be replayed by a program that a sanitizer watches.
-// Every buffer gets its own memory, for each of some chains.
+// Recording has launches with their memory, to be replayed by a program that runs under a
+// sanitizer. Every buffer gets separate memory for each chain.
 type Recording struct {
 	Early bool // launches that are added begin before their predecessors have ended, if the kernels are PTX
 	out   bytes.Buffer
@@ -30,14 +30,14 @@ type Argument struct {
 	Bytes  int // of a scalar in a row
 }
 
-// Call is one start of a kernel.
+// Call is one launch of a kernel.
 type Call struct {
 	Symbol    string
 	Blocks    [2]int
 	Threads   int
 	Shared    int // bytes of dynamic shared memory
 	Arguments []Argument
-	Ends      []int // for a kernel that takes rows: their number, and for each the first block after its blocks
+	Ends      []int // for a kernel that takes rows: for each row, the first block after the row's blocks
 }
 
 // Add records calls on the same buffers, as numbers of 32 bits and 64 bits in little endian, which
@@ -177,7 +177,7 @@ func replayer(t testing.TB, s Sanitizer, dir string) string {
 }
 
 // needRuntime skips the test if the compiler comes without the runtime library of a sanitizer,
-// which is a package of its own on Debian. Where RequireVariable is set, that is a failure.
+// which is a separate package on Debian. Where RequireVariable is set, that is a failure.
 func needRuntime(t testing.TB, compiler string, s Sanitizer) {
 	t.Helper()
 	_, _, linker := sanitizerFlags(s)

@@ -127,7 +127,7 @@ func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, e
 }
 
 // Repeats reports whether the first buffer of each launch has the given contents in the end. It
-// does not run the launches after one whose buffer has others. Errors are as for Run.
+// stops at the first launch for which that is not so. Errors are as for Run.
 func (p Program) Repeats(t testing.TB, recording *Recording, contents [][]byte, seconds int) (bool, error) {
 	t.Helper()
 	expected := filepath.Join(t.TempDir(), "expected")
@@ -143,7 +143,7 @@ func (p Program) Repeats(t testing.TB, recording *Recording, contents [][]byte, 
 	return err == nil, err
 }
 
-// replay runs the program on a recording, and on more files.
+// replay runs the program with a recording and further files as its arguments.
 func (p Program) replay(t testing.TB, recording *Recording, seconds int, files ...string) error {
 	t.Helper()
 	recorded := filepath.Join(t.TempDir(), "recording")
@@ -177,8 +177,8 @@ func contents(dir string, patterns ...string) ([]byte, error) {
 // compileUnit compiles a unit, unless it was compiled before with the same headers. Unlike compile,
 // it decides that without running the preprocessor.
 //
-// The name of the object has a digest of the text, so that a change of one kernel recompiles its
-// unit only, and branches that are tested in turn share the cache.
+// The name of the object contains a digest of the text, so that a change of one kernel recompiles
+// its unit only, and branches that are tested in turn share the cache.
 func (c *toolchain) compileUnit(source string, unit ptx.Unit, headers []byte) (string, error) {
 	object := filepath.Join(c.cache, unit.Name+"-"+digest(unit.Text, headers)+".o")
 	if _, err := os.Stat(object); err == nil {

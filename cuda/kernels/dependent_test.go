@@ -53,8 +53,8 @@ ret;
 	}
 }
 
-// TestCommittedFilesAsDependent: each entry waits once, before it can have accessed memory, and
-// lets the next kernel begin right after that; no load treats memory as constant.
+// TestCommittedFilesAsDependent: each entry waits once, before its first memory access, and lets
+// the next kernel begin right after that. No load treats memory as constant.
 func TestCommittedFilesAsDependent(t *testing.T) {
 	memory := regexp.MustCompile(`ld\.global|st\.global|ld\.shared|st\.shared|cp\.async|prefetch|atom|bar\.sync|mbarrier|wgmma|ldmatrix|bra`)
 	for _, f := range mustFiles(t) {

@@ -6,7 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// The kernels of the file sgld.ptx, compiled from sgld.cu.
+// This example lists the kernels of the file sgld.ptx, which is compiled from sgld.cu.
 func ExampleFiles() {
 	files, err := kernels.Files()
 	if err != nil {

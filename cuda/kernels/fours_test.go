@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// apart are the kernels that access four neighbours one by one, most of them because these need not
-// lie at a multiple of 16 bytes.
+// apart has the kernels that access four neighbours one by one, with the reasons. Most do because
+// the neighbours need not begin at a multiple of 16 bytes.
 var apart = map[string]string{
 	"max_pool_fwd": "windows begin anywhere", "max_pool_bwd": "windows begin anywhere", "max_pool_relu_fwd": "windows begin anywhere",
 	"max_pool_relu_bwd": "windows begin anywhere", "average_pool_fwd": "windows begin anywhere",

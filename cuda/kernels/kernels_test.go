@@ -18,7 +18,8 @@ func mustFiles(t *testing.T) []File {
 	return all
 }
 
-// Every source has its PTX, all PTX has a source, and a symbol is in one file for each capability.
+// TestFiles: every source has its PTX, all PTX has a source, and a symbol is in only one file for
+// each capability.
 func TestFiles(t *testing.T) {
 	sources, err := filepath.Glob("*.cu")
 	if err != nil {
@@ -82,7 +83,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// The sources keep to the limits that internal/lint sets for Go files.
+// TestLengths: the C++ sources have at most 400 lines of at most 160 columns.
 func TestLengths(t *testing.T) {
 	for _, pattern := range []string{"*.cu", "*.cuh", "../emulator/source/*.cpp", "../emulator/source/*.h", "../emulator/source/ptx/*.h"} {
 		paths, err := filepath.Glob(pattern)

@@ -20,7 +20,7 @@ var (
 	spillsLine    = regexp.MustCompile(`(\d+) bytes spill stores`)
 )
 
-// assembler returns the path of NVIDIA's assembler; if there is none, the test is skipped.
+// assembler returns the path of NVIDIA's assembler, or skips the test if there is none.
 func assembler(t *testing.T) string {
 	t.Helper()
 	ptxas := os.Getenv(PtxasVariable)
@@ -33,15 +33,15 @@ func assembler(t *testing.T) string {
 	return ptxas
 }
 
-// cubin is what NVIDIA's assembler generates for a file.
+// cubin is the output of NVIDIA's assembler for a file.
 type cubin struct {
 	code []byte
 	said string // its report, or its complaint if err is set
 	err  error
 }
 
-// cubins are those of this process, by file and architecture: TestSlots reads what TestAssemble has
-// assembled.
+// cubins caches the cubins of this process by text and architecture: TestSlots reads those that
+// TestAssemble has made.
 var cubins sync.Map
 
 // assembled returns the machine code of a file for an architecture.
@@ -75,8 +75,8 @@ func (f File) architecture(capability int) string {
 	return fmt.Sprintf("sm_%d", capability)
 }
 
-// TestAssemble has NVIDIA's assembler, if it is installed, compile all PTX for the GPUs that may
-// run it. From compute capability 90 on these run PTX for programmatic dependent launch, which has
+// TestAssemble compiles all PTX with NVIDIA's assembler, if it is installed, for the GPUs that may
+// run it. From compute capability 9.0 on, GPUs run PTX for programmatic dependent launch, which has
 // all instructions of the plain PTX. With -v it reports each file's registers and spills.
 func TestAssemble(t *testing.T) {
 	ptxas := assembler(t)

@@ -1,27 +1,27 @@
 package kernels
 
-// Loop describes a kernel's main loop as ptxas 12.9.86 assembles it for sm_90; TestSlots counts it
-// again.
+// Loop describes a kernel's main loop as ptxas 12.9.86 assembles it for sm_90; TestSlots repeats
+// the count.
 type Loop struct {
 	Slots int // instructions (issue slots) of a warp per round
 	Items int // elements of a thread per round, words of a packed copy; 0 for a product's stage
 }
 
-// Loops has the main loops of the kernels in a training step of a convolutional network. What a
-// round is:
+// Loops has the main loops of the kernels in a training step of a convolutional network. A round
+// is:
 //
 //   - A product: a stage of 16 in depth. The slots are all of the loop's, including those for other
 //     layouts of the operands: an upper bound. If operands are rounded once, a stage is 32 in
-//     depth, two of which are a round of the tile 128x128, and the slots those of the fastest
-//     layouts, with the end of a slice.
+//     depth, a round of the tile 128x128 has two stages, and the slots are those of the fastest
+//     layouts, including the end of a slice.
 //   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in
 //     tf32.
 //   - The gradient of its filter: a stage of 64 pixels, with one round of the inner copying loops.
 //   - The gradient of a filter from windows: two windows with 9 taps, or one with 27. On the tensor
 //     cores a round has 16 windows, of 32 filters and 32 taps.
 //   - An update: the fewest slots with which a round makes noise.
-//   - A packed copy: the whole kernel, which has no loop, or a short one for the border; that of
-//     windows in chunks, whose count is an upper bound.
+//   - A packed copy: the whole kernel, which has no loop, or only a short one for the border. For
+//     windows in chunks the count is an upper bound.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {248, 4},
 	"psgld_update_f32":               {348, 4},

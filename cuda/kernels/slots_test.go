@@ -58,7 +58,7 @@ func (m machine) loops() (all [][2]int) {
 	return all
 }
 
-// count returns how many of a loop's instructions are of some kind.
+// count returns the number of a loop's instructions that are of a kind.
 func (m machine) count(loop [2]int, kind map[uint64]bool) (n int) {
 	for i := loop[0]; i <= loop[1]; i++ {
 		if kind[m.op(i)] {
@@ -158,7 +158,7 @@ func machineCode(t *testing.T, ptxas string, f File, e Entry) machine {
 		t.Fatalf("%s: %v: %s", f.Name, c.err, c.said)
 	}
 	content := slices.Clone(c.code)
-	const fileVersion = 20 // where ELF has its own version, and NVIDIA's files another number
+	const fileVersion = 20 // where ELF files have ELF's version, and NVIDIA's files another number
 	content[fileVersion] = 1
 	assembly, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
@@ -175,8 +175,8 @@ func machineCode(t *testing.T, ptxas string, f File, e Entry) machine {
 	return m
 }
 
-// TestSlots counts the instructions of Loops again, if NVIDIA's assembler is installed. With -v it
-// reports the counts.
+// TestSlots compares Loops with the instructions that NVIDIA's assembler generates, if it is
+// installed. With -v it reports the counts.
 func TestSlots(t *testing.T) {
 	ptxas := assembler(t)
 	if version, err := exec.Command(ptxas, "--version").Output(); err != nil || !strings.Contains(string(version), countedBy) {

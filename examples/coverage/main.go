@@ -1,14 +1,15 @@
 // Command coverage checks two guarantees of a calibrated run: that conformal prediction sets
 // contain the true class, and that data like the training data are reported as in distribution,
-// each with the probability asked for.
+// each with the requested probability.
 //
-// For each of 20 seeds it splits all 70 000 digits of MNIST at random: 10 000 train a perceptron by
-// SGHMC, 2000 calibrate it, 4000 are fresh. It prints the fraction of fresh digits for which each
-// guarantee holds, with the standard error of its mean, its standard deviation over the splits, and
-// the standard deviation that chance predicts: about 0.95 ± 0.006 at 95 %. The guarantees are
-// marginal, averages over calibration sets: one split may lie a little below. The sets may be
-// empty: sets that always have the most probable class contain the true one at least as often as
-// that is right, which can be more. It draws the fractions of all seeds in coverage.png.
+// For each of 20 seeds it splits all 70 000 digits of MNIST at random: 10 000 train a perceptron
+// by SGHMC, 2000 calibrate it, 4000 are fresh. It prints the fraction of fresh digits for which
+// each guarantee holds, with the standard error of its mean, its standard deviation over the
+// splits, and the standard deviation that chance predicts: about 0.95 ± 0.006 at 95 %. The
+// guarantees are marginal, averages over calibration sets, so a single split may lie a little
+// below. The sets may be empty here. Sets that always have the most probable class contain the
+// true class at least as often as the most probable one is right, which can exceed the requested
+// probability. It draws the fractions of all seeds in coverage.png.
 package main
 
 import (
@@ -48,8 +49,8 @@ func main() {
 	}
 }
 
-// promises are the guarantees of a calibrated run, each with its rate and whether an answer keeps
-// it.
+// promises are the guarantees of a calibrated run, each with its rate and a function that reports
+// whether an answer keeps it.
 var promises = []struct {
 	title string
 	rate  float64

@@ -43,7 +43,7 @@ const (
 )
 
 // descend returns the mixture after some steps of gradient descent with momentum on the loss,
-// starting at m. The loss and the slope are from the last step's beginning.
+// starting at m. The returned loss and slope are those before the last step.
 func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	const rate = 0.15
 	b := graph.New(tensor.Float64)

@@ -3,10 +3,11 @@
 //
 //	go run ./examples/pretrained -data antsbees -model lite0.onnx -input inception -out signs
 //
-// -data has a directory for each class, as for pollen fit, and -out other images, which belong to
-// none of them. The program prints how well both heads predict, and how well their entropy tells
-// the other images from test images. pretrained.png shows for how many of both a head is confident:
-// the more certain a head is of the other images, the less its confidence means.
+// -data has a directory for each class, as for pollen fit, and -out has images that belong to
+// none of them. The program prints how well both heads predict, and how well their entropy
+// distinguishes the other images from test images. pretrained.png shows the fraction of both
+// kinds of images for which a head has at least a given confidence: the more confident a head is
+// about the other images, the less its confidence means.
 package main
 
 import (
@@ -52,7 +53,7 @@ var heads = []struct {
 	chains       int
 }{{"Adam", "adam", 1}, {"NUTS", "nuts", 4}}
 
-// images reads the data in the shape that the network has, and the other images.
+// images reads the data and the other images in the shape of the network's input.
 func images(spec bayes.Spec, s settings) (*datasets.Splits, *datasets.Dataset, error) {
 	channels, height, width, err := spec.ImageShape()
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	publishedAccuracy = 0.9144
 )
 
-// source has the paths of the data and the reference, and what they are checked against.
+// source has the paths of the data and the reference, and the values that check them.
 type source struct {
 	data, reference string
 	sum             string  // beginning of the SHA-256 of the reference

@@ -2,13 +2,13 @@
 // approximations of the posterior, come to those of Hamiltonian Monte Carlo on all data. The model
 // is a perceptron on 160 handwritten digits, or with -digits 1000 a convolutional network on 1000.
 //
-// For each method it prints the agreement of its predicted classes with HMC's on 1000 test images,
-// the total variation between the predicted probabilities, accuracy and NLL, and for samplers the
-// temperature of what predictions depend on and split R-hat of predictions. The first row compares
-// two seeds of HMC: 0.92 and 0.06. Samplers with momentum come as close, a deep ensemble has 0.86
-// and 0.16, SGD 0.81 and 0.19. It takes 3 to 4 minutes on two cores, and half an hour for 1000
-// digits, whose reference comes with the program. With -folder the same command resumes what was
-// stopped.
+// For each method it prints the agreement of its predicted classes with HMC's on 1000 test
+// images, the total variation between the predicted probabilities, accuracy and NLL, and for
+// samplers the temperature of the directions that predictions depend on and split R-hat of
+// predictions. The first row compares two seeds of HMC: 0.92 and 0.06. Samplers with momentum
+// come as close, a deep ensemble has 0.86 and 0.16, SGD 0.81 and 0.19. It takes 3 to 4 minutes on
+// two cores, and half an hour for 1000 digits, whose reference comes with the program. With
+// -folder the same command resumes stopped runs.
 package main
 
 import (

@@ -22,9 +22,9 @@ func (s *study) run(e comparison.Entry) (*bayes.Run, error) {
 	return s.runs.Fit(s.ctx, e, &s.data, bayes.WithDevice(s.device))
 }
 
-// predict averages the probabilities of a method's samples for the test images with the samples'
-// weights. For samplers the row also has the temperature of what predictions depend on and split
-// R-hat of predictions.
+// predict averages the probabilities of a method's samples for the test images, weighted with the
+// samples' weights. For samplers the row also has the temperature of the directions that
+// predictions depend on, and split R-hat of predictions.
 func (s *study) predict(m method) (r row, err error) {
 	run, err := s.run(comparison.Entry{Title: m.name, Spec: m.spec(s)})
 	if err != nil {
@@ -41,8 +41,9 @@ func (s *study) predict(m method) (r row, err error) {
 	return row{m.name, average.Probabilities, found.Predictions, found.Predicted}, nil
 }
 
-// row has a method's predictions for the test images, the temperature of what predictions depend
-// on, and how well its chains have mixed. The latter two are nil if they are not measured.
+// row has a method's predictions for the test images, the temperature of the directions that
+// predictions depend on, and the convergence of its chains. The latter two are nil if they are
+// not measured.
 type row struct {
 	name        string
 	mean        []float64

@@ -34,7 +34,7 @@ type reference struct {
 type half struct {
 	Mean        []float64       `json:"mean"` // probabilities by test image and class
 	Acceptance  float64         `json:"acceptance"`
-	Temperature *bayes.Measured `json:"temperature"` // of what predictions depend on
+	Temperature *bayes.Measured `json:"temperature"` // of the directions that predictions depend on
 }
 
 // reference returns the stored reference of the posterior. If there is none, or a path to write to,

@@ -53,7 +53,7 @@ func (t *study) announce(ctx context.Context, missing []cell, all int) error {
 	return nil
 }
 
-// measure returns what a cell takes, from the time of some steps and of one prediction.
+// measure returns the cost of a cell, from the time of some steps and of one prediction.
 func (t *study) measure(ctx context.Context, c cell, device tensor.Device) (cost, error) {
 	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, t.now, nil, bayes.WithDevice(device))
 	if err != nil {

@@ -30,7 +30,7 @@ type Augment struct {
 	Flip     bool    // flip left to right with probability 1/2
 	Shift    int     // pixels: rows and columns are uniform on -Shift to Shift
 	Rotation float64 // degrees, at most 180: the angle is uniform on -Rotation to Rotation
-	Erase    float64 // side of the square over min(H, W), below 1; its centre is any pixel
+	Erase    float64 // side of the square as a fraction of min(H, W), below 1; its centre is a random pixel
 	Stream   uint16  // a number from Builder.Stream
 }
 
@@ -107,7 +107,7 @@ func (g Augment) Lower(l *graph.Lowering) {
 		tensor.Float(l.DType, g.quarter()), tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))
 }
 
-// transform is the transform of one image.
+// transform holds the random choices for one image.
 type transform[T float32 | float64] struct {
 	flipped       bool
 	rows, columns int
@@ -153,8 +153,8 @@ func sincos4[T float32 | float64](t T) (cosine, sine T) {
 	return cosine, sine
 }
 
-// augment changes images lo to hi of a minibatch, each by random numbers of its own, which depend
-// on the seed, the chain, the step and the image's place only.
+// augment transforms images lo to hi of a minibatch. Each image has its own random numbers, which
+// depend only on the seed, the chain, the step and the image's place in the batch.
 func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.Args, lo, hi int) {
 	channels, height, width := shape[1], shape[2], shape[3]
 	quarter, side, pixels := T(g.quarter()), g.side(height, width), channels*height*width

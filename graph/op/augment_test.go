@@ -31,7 +31,7 @@ func TestAugmentRefuses(t *testing.T) {
 	refuse(t, fine, tensor.Shape{2, 3, 72}, header)
 }
 
-// augmented returns the images that g makes of one image, batch of them in each step.
+// augmented returns the results of applying g to one image, batch of them in each of the steps.
 func augmented(t *testing.T, g Augment, image []float64, height, width, batch, steps int) (all [][]float64) {
 	t.Helper()
 	b := graph.New(tensor.Float64)
@@ -154,7 +154,7 @@ func TestAugmentTurns(t *testing.T) {
 	}
 }
 
-// turn is the cosine and the sine of four times its argument.
+// sincos4 returns the cosine and the sine of four times its argument.
 func TestTurn(t *testing.T) {
 	for k := -100; k <= 100; k++ {
 		angle := math.Pi * float64(k) / 100

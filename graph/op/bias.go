@@ -9,8 +9,7 @@ import (
 )
 
 // BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...], y[b k ...] = x[b k
-// ...] + bias[k]. Behind a MatMul or Conv2D it is fused into it. Behind a MatMul or Conv2D it is
-// fused into it.
+// ...] + bias[k]. Behind a MatMul or Conv2D it is fused into it.
 type BiasAdd struct{}
 
 // Name implements graph.Op.
@@ -101,8 +100,8 @@ func biasSum[T float32 | float64](a *tensor.Args, totals []float64, lo, hi int) 
 }
 
 // planeSums returns the host kernel of a sum over all axes except the channels'. Its first phase
-// fills the workspace with the total of each plane, by sum, which gets several planes at a time;
-// its second adds up the planes of each channel in order, so that the bits do not depend on
+// fills the workspace with the total of each plane; it calls sum for several planes at a time. The
+// second phase adds up the planes of each channel in order, so that the bits do not depend on
 // threads.
 func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, totals []float64, lo, hi int)) tensor.HostKernel {
 	host := tensor.RowTiles(planes, 1, width, func(a *tensor.Args, lo, hi int) {

@@ -28,8 +28,8 @@ func checkEqual(a, b tensor.Shape) error {
 	return nil
 }
 
-// checkStream checks that a stream is not 0, a forgotten attribute, nor the one that orders epochs,
-// and that it has words random numbers for each of count elements.
+// checkStream returns an error if stream is 0, which is a forgotten attribute, or the stream that
+// orders epochs, or if it has too few random numbers for count elements with words numbers each.
 func checkStream(stream uint16, count, words int) error {
 	if stream == 0 || stream == random.OrderStream {
 		return errors.Errorf("stream must be one of Builder.Stream, got %d", stream)

@@ -32,8 +32,8 @@ type Conv2D struct {
 	epilogue
 }
 
-// epilogue is what a convolution does to its sums: it adds a bias, and clips them from below at 0
-// and from above at a ceiling, if that is not 0.
+// epilogue is the last step of a convolution: it adds a bias to the sums, and clips them from
+// below at 0 and, if ceiling is not 0, from above at ceiling.
 type epilogue struct {
 	bias, relu bool
 	ceiling    float32
@@ -131,7 +131,7 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)}, host, append(arguments, high)...)
 		return
 	}
-	// A GPU clips to other bounds than ReLU6's in a kernel of its own.
+	// For other bounds than ReLU6's a GPU clips in a separate kernel.
 	n := l.Shape.Elements()
 	sums := tensor.NewWorkspace(l.DType, n)
 	clip := l.Call("clip_fwd", tensor.Threads(n), l.Out(), tensor.In(sums), tensor.Int(n), tensor.Float(l.DType, 0), high)

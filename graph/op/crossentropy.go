@@ -101,10 +101,10 @@ func (crossEntropyBackward) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
 }
 
-// minProbability is where probabilities are rounded to 0 in the gradient. It is far below what
-// float32 resolves next to the label's gradient, p - 1, and keeps gradients out of the subnormal
-// numbers, below 1.2e-38: a confident network has many of them, and processors multiply them some
-// hundred times more slowly.
+// minProbability is the limit below which probabilities are rounded to 0 in the gradient. It is
+// far below what float32 resolves next to the label's gradient, p - 1, and keeps gradients out of
+// the subnormal numbers, below 1.2e-38: a confident network has many of them, and processors
+// multiply them some hundred times more slowly.
 const minProbability = 0x1p-64
 
 // crossEntropyGradient computes rows lo to hi of (p - y)/B times dout, for the probabilities p and

@@ -9,8 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestCrossEntropyOfTheSure: gradients by the logits of a network that is sure are either 0 or far
-// above the numbers that processors are slow with; in float64 they are all there.
+// TestCrossEntropyOfTheSure: for a confident network, the gradients by the logits are either 0 or
+// far above the subnormal numbers, with which processors are slow. In float64 none is rounded to
+// 0.
 func TestCrossEntropyOfTheSure(t *testing.T) {
 	gaps := []float64{0, 20, 44, 45, 60, 95, 100, 200}
 	initialize := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {

@@ -9,15 +9,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// depthwise is a convolution for which a GPU has kernels of its own (cuda/kernels/depthwise.cu): a
+// depthwise is a convolution for which a GPU has special kernels (cuda/kernels/depthwise.cu): a
 // filter of 3 x 3 or 5 x 5 taps for each plane, with stride 1 or 2 and without dilation, in
 // float32.
 type depthwise struct {
 	kernel.GroupedConv2D
 }
 
-// As in cuda/kernels/strips.cuh and depthwise.cu: the rows and columns of outputs, and the pairs of
-// rows of the gradient by an image with stride 2, of a thread, and the threads of a block.
+// The work of a thread and the threads of a block, as in cuda/kernels/strips.cuh and depthwise.cu.
+// A thread computes depthwiseRows x depthwiseColumns outputs or, for the gradient by an image with
+// stride 2, stridePairRows pairs of rows.
 const (
 	depthwiseRows    = 7
 	depthwiseColumns = 2
@@ -25,7 +26,8 @@ const (
 	stripThreads     = 256
 )
 
-// stridePairs returns how many pairs n rows or columns form for windows with stride 2.
+// stridePairs returns the number of pairs, in an image with pad rows or columns of padding on each
+// side, that contain its n rows or columns. Windows with stride 2 begin at pairs.
 func stridePairs(n, pad int) int { return (pad+n-1)/2 - pad/2 + 1 }
 
 func depthwiseOf(k kernel.GroupedConv2D, dtype tensor.DType) (d depthwise, is bool) {
@@ -38,7 +40,8 @@ func (d depthwise) stem(direction string) string {
 	return fmt.Sprintf("depthwise_%dx%d_stride%d_%s", d.R, d.S, d.StrideH, direction)
 }
 
-// sizes returns the arguments of a kernel whose threads have rows of height, rows at a time.
+// sizes returns the integer arguments of a kernel whose threads compute rows of the height rows
+// each.
 func (d depthwise) sizes(height, rows int) []tensor.Argument {
 	var sizes []tensor.Argument
 	for _, n := range []int{d.B, d.C, d.H, d.W, d.P(), d.Q(), d.PadH, d.PadW, ceilDiv(height, rows)} {
@@ -47,7 +50,7 @@ func (d depthwise) sizes(height, rows int) []tensor.Argument {
 	return sizes
 }
 
-// strips returns the grid of a thread for each strip of rows x columns elements of all planes.
+// strips returns a grid with a thread for each strip of rows x columns elements of all planes.
 func (d depthwise) strips(height, width, rows, columns int) tensor.Blocks {
 	return tensor.Blocks{Count: ceilDiv(d.B*d.C*ceilDiv(height, rows)*ceilDiv(width, columns), stripThreads), Threads: stripThreads}
 }
@@ -75,8 +78,8 @@ func (d depthwise) backwardInput(l *graph.Lowering) tensor.Call {
 	return l.Call(d.stem("bwd_input"), d.strips(height, width, rows, columns), append(arguments, tensor.Int(0))...)
 }
 
-// The gradient by the filter is cut into parts such that there are at least depthwiseBlocks blocks,
-// if there is work for them, each of whose threads has at most depthwiseRounds strips.
+// The gradient by the filter is computed in parts. A thread sums up to depthwiseRounds strips, and
+// fewer if there would otherwise be fewer than depthwiseBlocks blocks.
 const (
 	depthwiseBlocks = 1024
 	depthwiseRounds = 8
@@ -97,7 +100,7 @@ func (d depthwise) backwardFilter(l *graph.Lowering) []tensor.Call {
 	}
 }
 
-// bounds returns what an epilogue clips to.
+// bounds returns the limits between which an epilogue clips, infinite where it does not clip.
 func (e epilogue) bounds() (low, high float64) {
 	low, high = math.Inf(-1), math.Inf(1)
 	if e.relu {

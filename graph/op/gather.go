@@ -45,8 +45,8 @@ func (s Batch) check(examples int) error {
 	return nil
 }
 
-// whole reports whether a step sees all examples of a data set, which is the first input, in its
-// order: what is gathered is then the data set itself.
+// whole reports whether every step sees all examples of the data set, the first input, in its
+// order. Gathering then yields the data set itself.
 func (s Batch) whole(in []tensor.Shape) bool {
 	return s.Order == Sequential && len(in) > 0 && len(in[0]) > 0 && in[0][0] == s.Size
 }
@@ -86,8 +86,8 @@ type Channels struct {
 	values [MaxChannels]float64
 }
 
-// ChannelsOf returns Channels of one number for all channels, or of one for each of up to
-// MaxChannels.
+// ChannelsOf returns Channels with one number for all channels, or with a number for each of up to
+// MaxChannels channels.
 func ChannelsOf(values ...float64) Channels {
 	c := Channels{count: len(values)}
 	copy(c.values[:], values)
@@ -150,7 +150,7 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // planes returns the number of parts of an image with different moments: its channels, or 1.
 func (g GatherImages) planes() int { return max(g.Mean.count, g.Std.count) }
 
-// affine returns the moments as y = scale x + shift of a byte x.
+// affine returns the factors with which y = scale x + shift normalises a byte x.
 func (g GatherImages) affine(channel int) (scale, shift float64) {
 	mean, std := g.Mean.At(channel), g.Std.At(channel)
 	return 1 / (255 * std), -mean / std

@@ -19,10 +19,10 @@ type sums struct {
 	plane        int // of tensor.Blocks
 }
 
-// A sum is split into parts if it has more than partTerms terms, or partNeighbours for neighbours,
-// which a block adds up in float64 in some microseconds: into at most maxParts, and such that all
-// parts together are at most partBlocks blocks. The number of parts depends only on the shape, and
-// so do the bits.
+// A block adds up partTerms terms of a sum in float64 in some microseconds, or partNeighbours
+// terms of neighbouring sums. A sum of more terms is split into parts: at most maxParts, and at
+// most partBlocks blocks for the parts of all sums. The number of parts depends only on the shape,
+// and so do the bits.
 const (
 	partTerms      = 8192
 	partNeighbours = 512
@@ -54,8 +54,8 @@ func (s sums) parts() int {
 // ceilDiv returns n/unit, rounded up.
 func ceilDiv(n, unit int) int { return (n + unit - 1) / unit }
 
-// channelSums describes the sums over all axes except the channels' of rows planes of width
-// elements.
+// channelSums describes the sums of a tensor over all axes except the channels'. The tensor has
+// rows planes of width elements.
 func channelSums(rows, channels, width int) sums {
 	s := sums{count: channels, terms: rows / channels * width, neighbours: width == 1, threads: SumThreads}
 	if !s.neighbours {
@@ -109,8 +109,9 @@ func sumRows(l *graph.Lowering, rows, columns int) tensor.Call {
 	return l.Call("sum_rows", grid, l.Out(), l.In(0), tensor.Int(columns), tensor.Int(rows))
 }
 
-// The mean of a loss is computed by one block of at most meanThreads threads or, with more work
-// than 4 meanPerBlock, by one block for each meanPerBlock, at most meanBlocks.
+// The mean of a loss is computed by one block of at most meanThreads threads. If there is work for
+// more than 4 meanPerBlock threads, there is a block for every meanPerBlock of it, up to
+// meanBlocks.
 const (
 	meanThreads  = 1024
 	meanPerBlock = 2048
@@ -118,7 +119,7 @@ const (
 )
 
 // emitMean emits a loss that is a mean over a batch. A GPU computes it by one block of the kernel
-// stem_fwd if there is little work for threads, otherwise by several of stem_partial, followed by
+// stem_fwd if there is little work, otherwise by several blocks of stem_partial, followed by
 // sum_partial.
 func emitMean(l *graph.Lowering, stem string, work tensor.Threads, batch int, host tensor.HostKernel, arguments ...tensor.Argument) {
 	if work <= 4*meanPerBlock {

@@ -56,7 +56,8 @@ func (g GroupedConv2D) kernel(x, w tensor.Shape) kernel.GroupedConv2D {
 	return kernel.GroupedConv2D{Conv2D: c.kernel(x, w), Groups: g.Groups}
 }
 
-// groupArguments are the sizes of a group's convolution, as for Conv2D, and the number of groups.
+// groupArguments returns the sizes of a group's convolution, as for Conv2D, and the number of
+// groups.
 func groupArguments(k kernel.GroupedConv2D) []tensor.Argument {
 	group := k.Conv2D
 	group.C, group.K = k.C/k.Groups, k.K/k.Groups

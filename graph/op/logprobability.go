@@ -52,8 +52,8 @@ func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 	return rows, stride, classes
 }
 
-// logProbability computes rows lo to hi of z[label] - log sum exp z. A label that is no class gives
-// NaN.
+// logProbability computes rows lo to hi of z[label] - log sum exp z. A label outside 0 ... K-1
+// gives NaN.
 func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, logits, labels := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)

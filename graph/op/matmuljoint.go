@@ -7,8 +7,8 @@ import (
 )
 
 // jointProduct is a product of several chains at once. One factor is shared, such as the features
-// of a data set, and the other is each chain's own, such as its weights. The own factors are put
-// side by side, and one product computes
+// of a data set; the other factor differs between chains, such as their weights, and is called a
+// chain's own. The own factors are put side by side, and one product computes
 //
 //	C1 C2 ... = A (B1 B2 ...)    if A is shared
 //
@@ -16,21 +16,21 @@ import (
 //	C2 = A2 B                    if B is shared
 //	..   ..
 //
-// The shared factor is then read once for all chains, and vectors that the few columns of one chain
-// would leave half empty are full.
+// The shared factor is then read once for all chains. SIMD vectors, which the few columns of one
+// chain would leave half empty, are full.
 type jointProduct struct {
 	kernel.Gemm // of one chain
 	sharedA     bool
 }
 
 const (
-	// jointWidth is the width of a product, of all chains together, that is as fast as any.
+	// jointWidth bounds the width of the product of all chains: a wider one would be no faster.
 	jointWidth = 256
 	// jointElements bounds the chains' factors, and their products.
 	jointElements = 8 << 20
 	// jointChains bounds the number of chains, because each needs its scratch memory.
 	jointChains = 64
-	// minShared is the size of a shared factor below which nothing is gained.
+	// minShared is the number of elements of a shared factor below which nothing is gained.
 	minShared = 1 << 12
 )
 
@@ -44,7 +44,7 @@ func (m MatMul) joint(l *graph.Lowering, g kernel.Gemm) tensor.Joint {
 	if p.sharedA == (l.In(1).Buffer.Arena == tensor.Shared) || m.mask || m.bias && !p.sharedA || shared < minShared {
 		return tensor.Joint{}
 	}
-	if !p.sharedA && g.Inner() { // all chains together have too many rows for that, and would add in another order
+	if !p.sharedA && g.Inner() { // with all chains the product has too many rows for inner products, and would add in another order
 		return tensor.Joint{}
 	}
 	return tensor.Joint{
@@ -67,7 +67,7 @@ func jointKernel[T float32 | float64](p jointProduct) func(chains int) tensor.Ho
 		plan, err := whole.Plan()
 		j := &jointRun[T]{p, chains, &plan}
 		own, bias, out := j.sizes()
-		if err != nil || max(own, out) > jointElements { // another product's groups are larger
+		if err != nil || max(own, out) > jointElements { // chains is the number for another product, and too large for this one
 			return tensor.HostKernel{} // chain by chain
 		}
 		size := tensor.DTypeOf[T]().Size()
@@ -83,8 +83,8 @@ func jointKernel[T float32 | float64](p jointProduct) func(chains int) tensor.Ho
 	}
 }
 
-// jointRun computes the product of a number of chains. The workspace has their own factors, their
-// biases, their products, and the routine's workspace.
+// jointRun computes the product of a number of chains. The workspace holds the chains' own
+// factors, biases and products, and the routine's workspace.
 type jointRun[T float32 | float64] struct {
 	jointProduct
 	chains int
@@ -113,8 +113,9 @@ func (j *jointRun[T]) operands(a *tensor.Args) kernel.Operands[T] {
 	return o
 }
 
-// own returns the rows and columns of a chain's own factor, whose rows alternate with the other
-// chains': one row with all elements if factors are below each other.
+// own returns the rows and columns of a chain's own factor in the joint factor, where its rows
+// alternate with those of the other chains. Factors that are below each other count as one row
+// each.
 func (j *jointRun[T]) own() (rows, columns int) {
 	switch {
 	case j.sharedA && !j.TransposeB:
@@ -141,7 +142,7 @@ const jointRows = 64
 
 func tilesOf(rows, _ int) int { return ceilDiv(rows, jointRows) }
 
-// gather copies rows of the chains' own factors next to each other, and the first tile their
+// gather copies rows of the chains' own factors next to each other. The first tile also copies the
 // biases.
 func (j *jointRun[T]) gather(a *tensor.Args, tile int) {
 	o := j.operands(a)

@@ -29,7 +29,7 @@ type FilterResponseNorm struct {
 	activation     activation
 }
 
-// activation is what a normalization applies last, as its kernels number it.
+// activation is the last step of a normalization. The kernels use the same numbers.
 type activation int
 
 const (
@@ -57,7 +57,7 @@ type normalization struct {
 	center     bool
 	threshold  bool       // y = max(..., tau), tau [C] being one more input
 	add        bool       // after the threshold: y + r, with one more input r [B C H W]
-	activation activation // after these
+	activation activation // the last step
 	epsilon    float64
 }
 
@@ -155,8 +155,8 @@ func (n normalization) shape(in []tensor.Shape) (tensor.Shape, error) {
 	return in[0], nil
 }
 
-// groupLayout is [B C H W] as groups of all images (rows), channels of a group, and elements of a
-// channel (width).
+// groupLayout divides a tensor [B C H W] into the groups of all images, which are its rows. A
+// group has channels of width elements.
 type groupLayout struct {
 	rows, channels, width int
 	groups                int // of an image

@@ -98,9 +98,10 @@ func (g normalizeBackward) Combine(at graph.Site) (graph.Combination, bool) {
 	return graph.Combination{Op: op, Inputs: append(gradients, inputs...), Parts: parts}, true
 }
 
-// thresholdOf returns, if the gradient that the readers read is that of a threshold behind the
-// normalization of at, and nobody else reads it: the gradient that it is made from, beta and tau,
-// and the gradient by tau.
+// thresholdOf looks for a threshold behind the normalization of at: du, the gradient that the
+// readers read, must be the threshold's, and must have no other readers except the gradient by
+// tau. thresholdOf returns ds, from which du is computed, beta and tau (more), and the gradient by
+// tau (bound).
 func thresholdOf(n normalization, at graph.Site, readers []graph.Site) (ds graph.Site, more []graph.Site, bound graph.Site, ok bool) {
 	du, x, gamma := at.Inputs()[0], at.Inputs()[1], at.Inputs()[2]
 	if du.Op() != graph.Op(thresholdBackward{}) {
@@ -116,9 +117,9 @@ func thresholdOf(n normalization, at graph.Site, readers []graph.Site) (ds graph
 	return ds, from[2:], bound, ok
 }
 
-// activationOf returns, if ds is the gradient of SiLU(y) and has no other readers: the gradient
-// that it is made from. If it is that of SiLU(y + r), which may have other readers, it also
-// returns r.
+// activationOf looks for a SiLU behind y. If ds is the gradient of SiLU(y) and only the readers
+// read it, activationOf returns dz, from which ds is computed. If ds is the gradient of SiLU(y +
+// r), it also returns r, and ds may have other readers.
 func activationOf(ds, y graph.Site, readers []graph.Site) (dz graph.Site, r []graph.Site, ok bool) {
 	if ds.Op() != graph.Op(unaryBackward{SiLU{}.elementwise}) {
 		return dz, nil, false
@@ -148,7 +149,7 @@ func sameSites(a, b []graph.Site) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(s graph.Site) bool { return !slices.Contains(b, s) })
 }
 
-// gradientArguments are the places of normalizeGradients's arguments; -1 for those that it has not.
+// gradientArguments has the indices of the arguments of normalizeGradients, -1 for absent ones.
 type gradientArguments struct {
 	tau, bias, dx, ds, dz, other, x, gamma, beta, bounds, r int
 }
@@ -176,7 +177,8 @@ func (g normalizeGradients) Lower(l *graph.Lowering) {
 	l.EmitCalls("normalize_gradients", g.calls(l, at, arguments), graph.Pick(l, gradientsKernel[float32], gradientsKernel[float64])(g, at, l), arguments...)
 }
 
-// maxTables is the largest number of these gradients, for which the kernel has arguments.
+// maxTables is the maximum number of gradients by parameters: the GPU's kernel has an argument for
+// each.
 const maxTables = 4
 
 // tables returns the number of gradients by parameters.
@@ -217,8 +219,8 @@ func rowKernel(dtype tensor.DType, rows, width int) (ending string, lanes int, g
 	return ending, lanes, tensor.Blocks{Count: ceilDiv(rows, rowThreads/lanes), Threads: rowThreads}
 }
 
-// calls returns a GPU's calls: one makes everything except sums over images, of which it makes the
-// terms; the other adds them up.
+// calls returns a GPU's calls. The first computes everything except the sums over images, for
+// which it writes the terms; the second adds these up.
 func (g normalizeGradients) calls(l *graph.Lowering, at gradientArguments, a []tensor.Argument) []tensor.Call {
 	rows, width := planes(l.Shape)
 	images, channels, columns := l.Shape[0], l.Shape[1], g.tables()*l.Shape[1]
@@ -249,7 +251,8 @@ func (g normalizeGradients) calls(l *graph.Lowering, at gradientArguments, a []t
 	}
 }
 
-// gradientBytes is about the size of each of a host tile's intermediate results, of some planes.
+// gradientBytes is the approximate size of each intermediate result of a host tile, which computes
+// a few planes at a time.
 const gradientBytes = 32 << 10
 
 // gradientsKernel returns the host's kernel. Its workspace has the terms of the sums of each plane.
@@ -284,8 +287,8 @@ func gradientTotals[T float32 | float64](a *tensor.Args, tables, planes, channel
 	}
 }
 
-// gradientsOfPlanes computes planes [row, end) of a tile. room is the elements of an intermediate
-// result.
+// gradientsOfPlanes computes planes [row, end) of a tile. room is the number of elements reserved
+// for each intermediate result.
 func gradientsOfPlanes[T float32 | float64](
 	a *tensor.Args, g normalizeGradients, at gradientArguments, slope func(dx, dout, v []T), row, end, width, room int,
 ) {

@@ -12,8 +12,8 @@ import (
 //	y[b (c r s) p q] = x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
 //
 // with zeros outside x: x [B C H W] -> y [B C*Height*Width P Q]. Conv has the attributes of the
-// convolution, which is the product of its weights, as a matrix, with y. Patches is for statistics
-// of a layer's inputs, such as the factors of K-FAC, and has no gradient; Conv2D does not use it.
+// convolution, which multiplies its weights, as a matrix, by y. Patches is for statistics of a
+// layer's inputs, such as the factors of K-FAC, and has no gradient; Conv2D does not use it.
 type Patches struct {
 	Conv          Conv2D
 	Height, Width int

@@ -188,8 +188,8 @@ func (maxPlaces) Lower(l *graph.Lowering) {
 	l.Emit("max_places_fwd", tensor.Threads(windows), planeTiles(x, run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
 }
 
-// planeTiles is a host kernel whose buffers are all planes of images [B C H W], or of their
-// windows.
+// planeTiles returns a host kernel whose buffers all consist of planes, of images [B C H W] or of
+// their windows.
 func planeTiles(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
 	rows, width := planes(images)
 	host := tensor.RowTiles(rows, 1, width, run)
@@ -237,7 +237,7 @@ func (g maxPlacesBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 	return g, true
 }
 
-// RedundantInput is as maxPoolBackward's.
+// RedundantInput implements graph.RedundantInput, for the same reason as maxPoolBackward's.
 func (maxPlacesBackward) RedundantInput() {}
 
 func (g maxPlacesBackward) Lower(l *graph.Lowering) {

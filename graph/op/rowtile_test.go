@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// strict is a host that runs launches one by one, and some rows of those that keep to them only
-// after it has spoilt, in their buffers, what belongs to other rows.
+// strict is a host that runs launches one by one. It runs launches with a RowTile on a few rows at
+// a time, and first overwrites the other rows of their buffers with NaN.
 type strict struct {
 	*tensor.Host
 	kernels map[string]bool // that it has found

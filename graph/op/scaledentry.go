@@ -9,14 +9,14 @@ import (
 
 // ScaledEntry is a table's entry at the header's step, or its last entry after its end, times one
 // of several factors: table [n], factors [k], state [m], header -> [1]. The first element of the
-// state, which a chain has for itself, is the number of the factor, from 0 to k-1. A table of
-// learning rates thus holds for all chains, and each of them can have a fraction of it.
+// state, which differs between chains, is the index of the factor, from 0 to k-1. All chains can
+// thus share one table of learning rates, and each can use a fraction of them.
 type ScaledEntry struct{}
 
-// Name is the op's name.
+// Name implements graph.Op.
 func (ScaledEntry) Name() string { return "scaled entry" }
 
-// Shape checks the inputs.
+// Shape implements graph.Op.
 func (ScaledEntry) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 4 || len(in[0]) != 1 || len(in[1]) != 1 || len(in[2]) != 1 {
 		return nil, errors.Errorf("must have a table, factors, a state and the header, each with one axis, got shapes %v", in)
@@ -24,7 +24,7 @@ func (ScaledEntry) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return tensor.Shape{1}, nil
 }
 
-// Lower emits one thread's work.
+// Lower implements graph.Op.
 func (ScaledEntry) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, scaledEntry[float32], scaledEntry[float64])
 	l.Emit("scaled_entry_fwd", tensor.Threads(1), tensor.Single(run),

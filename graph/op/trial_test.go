@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// trial is an op on inputs of some shapes, with the plain loop that says what it computes.
+// trial is an op on inputs of some shapes, with a plain loop that defines its output.
 type trial struct {
 	op     graph.Op
 	shapes []tensor.Shape
@@ -145,8 +145,8 @@ func (c trial) run(t *testing.T) {
 	}
 }
 
-// differences is d sum(y * cotangent) / d input i by central differences, at some fifty elements;
-// the others are NaN.
+// differences returns d sum(y * cotangent) / d input i by central differences, at some fifty
+// elements; the others are NaN.
 func (c trial) differences(values [][]float64, i int) []float64 {
 	x := values[i]
 	gradient := make([]float64, len(x))
@@ -195,7 +195,7 @@ func same(t *testing.T, what string, got, want []float64, tolerance float64) {
 	}
 }
 
-// refuse wants Shape to give an error.
+// refuse checks that Shape returns an error.
 func refuse(t *testing.T, op graph.Op, shapes ...tensor.Shape) {
 	t.Helper()
 	if shape, err := op.Shape(shapes); err == nil {
@@ -205,7 +205,7 @@ func refuse(t *testing.T, op graph.Op, shapes ...tensor.Shape) {
 	}
 }
 
-// initial draws standard normals times a deviation.
+// initial returns an initializer that draws from N(0, std^2).
 func initial(std float64) graph.Initializer {
 	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
 		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})

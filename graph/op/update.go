@@ -17,8 +17,9 @@ func UpdateTile(n int) int {
 	return 4 * random.BlockSize
 }
 
-// smallTiles is the number of small tiles up to which tiles are small, so that small parameters
-// keep more of a GPU busy, as in cuda/kernels/update.cuh.
+// smallTiles is the maximum number of small tiles of an update; a larger parameter has larger
+// tiles. Small tiles let a small parameter keep more of a GPU busy. cuda/kernels/update.cuh has
+// the same number.
 const smallTiles = 128
 
 // UpdateTiles returns the number of tiles, and of statistics, of an update of n parameters.

@@ -15,16 +15,16 @@ import (
 type Case struct {
 	Name string
 
-	// Op is applied to Inputs. Build, if set, makes a small graph of them instead, which tests what
-	// the compiler fuses. If Kernel is set, the output must be computed by one launch of that name,
-	// without its type's suffix.
+	// Op is applied to Inputs. Build, if set, makes a small graph of them instead, to test the
+	// compiler's fusions. If Kernel is set, the output must be computed by one launch of that
+	// name, without its type's suffix.
 	Op     graph.Op
 	Build  func(b *graph.Builder, in []*graph.Node) *graph.Node
 	Kernel string
 	Inputs []Input
 
-	// Naive returns the output, by the shortest loop over float64. It must change inputs that Op
-	// updates.
+	// Naive returns the output, by the shortest loop over float64. Inputs that Op updates must be
+	// updated by Naive, too.
 	Naive func(in [][]float64) []float64
 	// Terms is the number of terms in the sum behind an output element. It sets the tolerance.
 	Terms int
@@ -46,7 +46,7 @@ type Case struct {
 	Speed bool
 	Flops float64
 
-	drawn map[string][]float64 // what draw has returned so far
+	drawn map[string][]float64 // values that draw has returned so far
 }
 
 // Input is an input of a row. If DType is 0 it is of the program's float type, with other values in

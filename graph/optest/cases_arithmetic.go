@@ -137,8 +137,8 @@ func sumCases() []Case {
 	return cases
 }
 
-// raisedSum is a row of max(0, a + b), which compiles to one launch. The second shape must be the
-// end of the first.
+// raisedSum is a row of max(0, a + b), which compiles to one launch. The second shape must be a
+// suffix of the first.
 func raisedSum(kernel string, shapes [2]tensor.Shape) Case {
 	sums := func(in [][]float64) []float64 {
 		y := make([]float64, len(in[0]))

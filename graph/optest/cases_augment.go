@@ -58,7 +58,7 @@ func naiveAugment(g op.Augment, images, channels, height, width int) func(in [][
 	}
 }
 
-// augmentCases have each transform separately and all together, images of one row or column, and
+// augmentCases tests each transform separately and all together, images of one row or column, and
 // batches with several images in a block.
 func augmentCases() []Case {
 	var cases []Case

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// gathered is y[i] = x[from(index of i)].
+// gathered returns y [ys] with y[i] = x[from(index of i)].
 func gathered(x []float64, xs, ys tensor.Shape, from func(index []int) []int) []float64 {
 	y := make([]float64, ys.Elements())
 	for i := range y {

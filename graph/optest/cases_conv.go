@@ -49,7 +49,7 @@ func (v convolution) inputs() []Input {
 
 func (v convolution) terms() int { return v.channels * v.filterHeight * v.filterWide }
 
-// naive is the convolution by its definition.
+// naive computes the convolution by its definition.
 func (v convolution) naive(in [][]float64) []float64 {
 	x, w := in[0], in[1]
 	outHeight, outWidth := v.output()

@@ -130,7 +130,7 @@ func gatherCases() []Case {
 			},
 		})
 	}
-	// Five steps are the table's length, more, or less.
+	// The cases make five steps: as many as the table has entries, more, or fewer.
 	for _, length := range []int{1, 3, 5, 31} {
 		for _, factors := range []int{1, 6} {
 			cases = append(cases, Case{

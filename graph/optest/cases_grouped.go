@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// naiveGrouped is the grouped convolution as one convolution per group, of the group's channels and
-// filters. v has the channels and filters of all groups.
+// naiveGrouped computes the grouped convolution as one convolution for each group, of the group's
+// channels and filters. v has the channels and filters of all groups.
 func (v convolution) naiveGrouped(groups int) func(in [][]float64) []float64 {
 	return func(in [][]float64) []float64 {
 		one := v

@@ -28,7 +28,7 @@ func (m matrix) inputs() []Input {
 	return []Input{Float(Normal, a...), Float(Normal, b...)}
 }
 
-// naive is the definition.
+// naive computes the product by its definition.
 func (m matrix) naive(in [][]float64) []float64 {
 	a, b := in[0], in[1]
 	c := make([]float64, m.rows*m.columns)
@@ -73,8 +73,8 @@ func matrixCases() []Case {
 	return cases
 }
 
-// masked returns a row of the gradient of a product by its first factor, the output of a ReLU,
-// whose gradient the compiler fuses into it.
+// masked returns a row of the gradient of a product by its first factor. That factor is the output
+// of a ReLU, whose gradient the compiler fuses into the product.
 func (m matrix) masked() Case {
 	return Case{
 		Name: "matmul, relu gradient " + m.String(), Inputs: append(m.inputs(), Float(Normal, m.rows, m.columns)), Terms: m.inner, NoGradient: true,

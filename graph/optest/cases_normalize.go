@@ -101,9 +101,9 @@ func normalizeCases() []Case {
 	return append(cases, append(normalizeBlockCases(), dropoutCases()...)...)
 }
 
-// normalizeBlockCases are what follows a filter response norm in a residual network, which is fused
-// into it, and whose gradients are fused into its own. Rows of these widths fit into a GPU's
-// registers, or not.
+// normalizeBlockCases tests the ops that follow a filter response norm in a residual network. The
+// compiler fuses them into it, and their gradients into its gradient. Rows of some of the widths
+// fit into a GPU's registers.
 func normalizeBlockCases() []Case {
 	const epsilon = 1e-3
 	var cases []Case
@@ -236,7 +236,7 @@ func cumulativeCases() []Case {
 	return cases
 }
 
-// naiveCumulative adds, for each element, all that come before it on its line.
+// naiveCumulative adds, to each element, all elements that come before it on its line.
 func naiveCumulative(x []float64, shape tensor.Shape, axis int, reverse bool) []float64 {
 	inner := tensor.Shape(shape[axis+1:]).Elements()
 	y := make([]float64, len(x))
@@ -292,7 +292,7 @@ func likelihoodCases() []Case {
 	return append(cases, large)
 }
 
-// functionCases are the ops that apply a function to each element.
+// functionCases tests the ops that apply a function to each element.
 func functionCases() []Case {
 	digamma := "Go's lgamma, the naive loop here, is wrong by 5e-15 around 1.2, near its zeros at 1 and 2"
 	var cases []Case

@@ -2,7 +2,7 @@ package optest
 
 import "github.com/pollen-ml/pollen/graph/op"
 
-// naivePatches is the convolution with filters that each pick one element of the kernel.
+// naivePatches computes a convolution whose filters each pick one element of the kernel.
 func (v convolution) naivePatches(in [][]float64) []float64 {
 	picks := v
 	picks.filters = v.terms()

@@ -19,8 +19,7 @@ func (p pooling) String() string {
 	return fmt.Sprintf("%v window %d stride %d padding %d", p.shape, p.window, p.stride, p.padding)
 }
 
-// windows calls visit with the positions in x of each window's elements, and returns what it
-// returned.
+// windows calls visit with the positions in x of each window's elements, and returns the results.
 func (p pooling) windows(visit func(positions []int) float64) []float64 {
 	height, width := p.shape[2], p.shape[3]
 	outHeight := (height+2*p.padding[0]-p.window[0])/p.stride[0] + 1
@@ -65,7 +64,7 @@ func (p pooling) naiveAverage(in [][]float64) []float64 {
 	})
 }
 
-// firstMaximum is the gradient of max pooling by its definition, with ties.
+// firstMaximum returns the gradient of max pooling by its definition, with ties.
 func (p pooling) firstMaximum(in [][]float64, dout []float64) [][]float64 {
 	x, dx, window := in[0], make([]float64, len(in[0])), 0
 	p.windows(func(positions []int) float64 {

@@ -112,7 +112,7 @@ func (s *compiledCase) differentiate(b *graph.Builder, nodes []*graph.Node, y *g
 			which = append(which, i)
 		}
 	}
-	names := map[*graph.Node]string{} // a program keeps a node once: a sum's gradients are one
+	names := map[*graph.Node]string{} // a program keeps a node only once, but the gradients of a sum's terms are one node
 	for i, g := range b.Gradients(loss, with...) {
 		name, ok := names[g]
 		if !ok {
@@ -127,10 +127,10 @@ func (s *compiledCase) differentiate(b *graph.Builder, nodes []*graph.Node, y *g
 	}
 }
 
-// weightedSum is the loss of which gradients are tested, sum over i of cotangent_i y_i: y and
+// weightedSum is the loss whose gradients are tested, sum over i of cotangent_i y_i: y and
 // cotangent of the same shape -> a scalar. It must be the node that is differentiated. Its dout is
-// then 1, so that its gradients are its inputs, and it is dead code: it never becomes a launch, for
-// which a device would need a kernel.
+// then 1, so that its gradients are its inputs, and it is dead code: it never becomes a launch,
+// for which a device would need a kernel.
 type weightedSum struct{}
 
 func (weightedSum) Name() string                               { return "weighted sum" }
@@ -239,7 +239,7 @@ func (s *compiledCase) writeInput(session *graph.Session, chain, i int, values [
 	}
 }
 
-// read gets the values of all that is kept.
+// read returns the values of all variables.
 func (s *compiledCase) read(session *graph.Session, chain int) ([][]float64, error) {
 	var row [][]float64
 	for _, v := range s.variables {

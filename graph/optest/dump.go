@@ -41,9 +41,9 @@ var dumped struct {
 	count int
 }
 
-// Dump writes what is known of a comparison that failed to the directory that DumpVariable names:
+// Dump writes the details of a failed comparison to the directory that DumpVariable names:
 // NAME.txt, and, if err is Close's or Same's, NAME.got.npy and NAME.want.npy, where NAME is the
-// test's name. A line is added to failures.txt, also when the limits leave no room for more. The
+// test's name. A line is added to failures.txt even if the limits leave no room for more. The
 // device may be nil; about, which may be nil, adds lines to the text.
 func Dump(t testing.TB, err error, device tensor.Device, about func() []string) {
 	t.Helper()
@@ -86,7 +86,7 @@ func dump(test, dir string, err error, device tensor.Device, about func() []stri
 		return failed
 	}
 	defer file.Close()
-	// Every dump takes a part of what is left, so that later ones have room.
+	// Every dump takes a fraction of the remaining bytes, so that later ones have room.
 	most := min(maxArrayBytes, room/8)
 	lines := []string{"test: " + test, "device: " + on, "error: " + err.Error()}
 	var m *mismatch

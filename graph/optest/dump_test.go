@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// describing is the host, which says what it would start.
+// describing is a host that implements Describe.
 type describing struct{ tensor.Device }
 
 func (describing) Describe(s tensor.Workload) []string {
@@ -103,7 +103,8 @@ func TestDumpsAreLimited(t *testing.T) {
 	}
 }
 
-// TestStatistics: truncation is told from rounding, and a fault by its pattern.
+// TestStatistics: the statistics distinguish truncation from rounding, and show the pattern of a
+// fault.
 func TestStatistics(t *testing.T) {
 	want, got := make([]float64, 64), make([]float64, 64)
 	for i := range want {

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fault is what is wrong with a faulty.
+// fault is the mistake of a faulty op.
 type fault int
 
 const (
@@ -23,7 +23,7 @@ const (
 	wrongFactor      // of the gradient
 	missingElement   // of the gradient
 	unwritten        // the last element
-	fromUnwritten    // a sum that starts from what the output held
+	fromUnwritten    // a sum that starts from the output's old contents
 	beyondEnd        // one element too many
 	beforeStart      // likewise
 	inputChanged     // which the launch says it reads
@@ -71,7 +71,7 @@ func (f faulty) run32(a *tensor.Args) {
 
 func (f faulty) run64(a *tensor.Args) { doubled[float64](f, a) }
 
-var kept atomic.Pointer[[]byte] // so that an allocation is one
+var kept atomic.Pointer[[]byte] // keeps the compiler from removing an allocation
 
 func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 	y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
@@ -80,7 +80,7 @@ func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 	for i, v := range x {
 		y[i] = 2 * v
 	}
-	beside := func(i int) *T { // memory that no slice reaches
+	beside := func(i int) *T { // memory outside the slices
 		return (*T)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(y)), i*int(unsafe.Sizeof(y[0]))))
 	}
 	calls := f.calls.Add(1)
@@ -113,7 +113,7 @@ func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 }
 
 // lateFirst is a phase of two tiles, in which tile 0 waits a while for tile 1. One adds 1 to the
-// elements, the other -1: what is left depends on the order.
+// elements, the other -1: the rounded result depends on the order.
 func lateFirst[T float32 | float64]() func(a *tensor.Args, tile int) {
 	var mu sync.Mutex
 	var signal chan struct{}

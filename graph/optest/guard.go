@@ -125,7 +125,7 @@ func fill(memory []byte, with byte) {
 	}
 }
 
-// place returns the moved buffer of one of the original workload.
+// place returns the moved buffer that replaces b, a buffer of the original workload.
 func (r *guardRunner) place(b *tensor.Buffer) *tensor.Buffer {
 	if moved := r.places[b]; moved != nil {
 		return moved

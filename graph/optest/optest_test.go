@@ -17,7 +17,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// foreign hides that a device is the host.
+// wrapped hides that a device is the host.
 type wrapped struct{ tensor.Device }
 
 func TestOtherDevice(t *testing.T) {

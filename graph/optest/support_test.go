@@ -25,7 +25,7 @@ import (
 
 var updateDocs = flag.Bool("update", false, "write docs/ops.md instead of comparing it")
 
-// support is what the rows of the suite show of one op.
+// support has the facts about one op that the rows of the suite show.
 type support struct {
 	name     string // as in op.ReLU
 	synopsis string
@@ -110,7 +110,7 @@ func surveyOps(t *testing.T) []*support {
 	})
 }
 
-// observe adds what a row that applies only this op shows: its inputs, kernels and gradient.
+// observe adds the inputs, kernels and gradient of a row that applies only this op.
 func (s *support) observe(t *testing.T, c *Case, entries map[string]bool) {
 	t.Helper()
 	var inputs []string
@@ -172,7 +172,7 @@ func (s *support) note(stems map[string]bool, launch tensor.Launch, dtype tensor
 	}
 }
 
-// launchesOf are the launches of a row's output, or of its gradients.
+// launchesOf returns the launches of a row's output, or of its gradients.
 func launchesOf(t *testing.T, c *Case, dtype tensor.DType, output bool) []tensor.Launch {
 	t.Helper()
 	compiled, err := c.compile(dtype, output, !output)
@@ -190,7 +190,7 @@ func apply(c *Case, b *graph.Builder, nodes []*graph.Node) *graph.Node {
 	return b.Apply(c.Op, nodes...)
 }
 
-// gradientOps are the ops that a row's gradients apply.
+// gradientOps returns the ops that a row's gradients apply.
 func gradientOps(t *testing.T, c *Case) (all []graph.Op) {
 	t.Helper()
 	b := graph.New(tensor.Float32)
@@ -207,7 +207,7 @@ func gradientOps(t *testing.T, c *Case) (all []graph.Op) {
 	return all
 }
 
-// kernelEntries has the names of all kernels in the PTX bundle.
+// kernelEntries returns the names of all kernels in the PTX bundle.
 func kernelEntries(t *testing.T) map[string]bool {
 	t.Helper()
 	files, err := kernels.Files()
@@ -223,7 +223,7 @@ func kernelEntries(t *testing.T) map[string]bool {
 	return entries
 }
 
-// synopses has the first sentence of the doc comment of each exported op of a directory.
+// synopses returns the first sentence of the doc comment of each exported op of a directory.
 func synopses(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	set := token.NewFileSet()
@@ -257,8 +257,8 @@ func synopses(t *testing.T, dir string) map[string]string {
 	return ops
 }
 
-// firstSentence is the part of a doc comment before its first colon or full stop: what follows a
-// colon are shapes or a formula, which do not fit into a table's cell.
+// firstSentence returns the part of a doc comment before its first colon or full stop: shapes and
+// formulas, which follow a colon, do not fit into a table's cell.
 func firstSentence(comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	end := len(text)
@@ -285,7 +285,7 @@ func packageOf(name string) string {
 	return map[string]string{"op": "1", "array": "2"}[before]
 }
 
-// supportPage is docs/ops.md.
+// supportPage returns the content of docs/ops.md.
 func supportPage(t *testing.T) []byte {
 	t.Helper()
 	ops := surveyOps(t)
@@ -338,7 +338,7 @@ func (s *support) cuda() string {
 	return "f32, f64"
 }
 
-// list is a set's members in order, each between marks.
+// list returns a set's members in order, each between marks.
 func list(set map[string]bool, mark string) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(set)) {

@@ -8,13 +8,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Adopt translates the part of a stock graph that outputs depend on into a builder, and returns the
-// builder's nodes for outputs. places maps nodes of the stock graph, inputs or others, to nodes of
-// the builder that replace them and have the same shape. Every other input becomes a parameter with
-// the input's name, which starts, in every chain, from the input's present value. gorgonia.Grad
-// need not have been called. An error becomes the builder's, and the nodes are nil.
+// Adopt translates the part of a stock graph that outputs depend on into a builder, and returns
+// the builder's nodes for outputs. places maps nodes of the stock graph, inputs or others, to
+// nodes of the builder that replace them and have the same shape. Every other input becomes a
+// parameter with the input's name; in every chain it starts at the input's present value.
+// gorgonia.Grad need not have been called. An error becomes the builder's, and the nodes are nil.
 //
-// Use it to move a part of a Gorgonia program, such as its loss, into a graph of Pollen's own:
+// Use it to move a part of a Gorgonia program, such as its loss, into one of Pollen's graphs:
 //
 //	x := b.Data("x", tensor.Float32, 32, 10)
 //	loss := stock.Adopt(b, map[*gorgonia.Node]*graph.Node{theirs: x}, theirLoss)[0]

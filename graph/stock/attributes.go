@@ -10,8 +10,8 @@ import (
 )
 
 // layouts has the types of Gorgonia v0.9.18 that are read by reflection, with all their fields. In
-// another version a field may have another meaning, so that a type with other fields is an error. A
-// text is what attributesOf makes of a type: field and type, joined by commas, in order.
+// another version a field may have another meaning, so that a type with other fields is an error.
+// Each text lists the fields in order, as name and type, separated by commas.
 var layouts = map[string]string{
 	"*gorgonia.BatchNormOp": "momentum float64, epsilon float64, dims int, " +
 		"runningMean *tensor.Dense, runningVariance *tensor.Dense, saveMean *tensor.Dense, " +

@@ -8,7 +8,7 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// MaxBetween and MinBetween are Gorgonia's for infinities, and for what is not a number, too.
+// MaxBetween and MinBetween agree with Gorgonia's for infinities and NaN, too.
 func TestBetweenInfinities(t *testing.T) {
 	numbers := []float64{math.Inf(-1), -100, 0, 2, math.Inf(1), math.NaN()}
 	var first, second []float64
@@ -46,7 +46,7 @@ func TestBetweenInfinities(t *testing.T) {
 	}
 }
 
-// A bound for the one example of a graph holds for each example of a larger batch.
+// In a graph for one example, a bound with one row applies to every example of a larger batch.
 func TestBetweenOfBatches(t *testing.T) {
 	b := newBench()
 	x, w := b.weights("x", 1, 4), b.weights("w", 4, 3)

@@ -1,4 +1,4 @@
-// Package stock runs graphs of Gorgonia's own ops, those of programs that were written for Gorgonia
+// Package stock runs graphs of Gorgonia's own ops, from programs that were written for Gorgonia
 // without Pollen.
 //
 // A Machine replaces Gorgonia's TapeMachine: it computes a graph's loss, its gradients and the

@@ -15,8 +15,8 @@ import (
 // axes of extent 1: Pollen's operators broadcast.
 //
 // Cheap forms come first: an operation with a constant becomes a Scale, x * (x >= 0) a ReLU, and
-// the addition of a number for each channel a BiasAdd, which the product before it fuses. Only what
-// is left becomes an op with two inputs in memory.
+// the addition of a number for each channel a BiasAdd, which the product before it fuses. All
+// others become an op with two inputs in memory.
 func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 	r, err := m.binary()
 	if err != nil {
@@ -117,8 +117,8 @@ func (t *translator) ofConstant(r binaryOp, v float64, x *gorgonia.Node) *graph.
 	return nil
 }
 
-// isSign reports whether a node is x >= 0 as numbers 0 and 1 (retSame): gorgonia.Rectify is x times
-// that, two nodes that become one ReLU.
+// isSign reports whether a node is x >= 0 as numbers 0 and 1 (retSame). gorgonia.Rectify
+// multiplies x by such a node, and the two become one ReLU.
 func (t *translator) isSign(n, x *gorgonia.Node) bool {
 	m := t.info[n]
 	if r, err := m.operator(); err != nil || r != greaterOrEqual || !m.bool("retSame") || m.inputs[0] != x {

@@ -41,7 +41,7 @@ func (b *bench) labels(rows, classes int) *gorgonia.Node {
 	return b.holding("y", values, rows, classes)
 }
 
-// block is convolution, ReLU and pooling, as convnet and resnet have it.
+// block is convolution, ReLU and pooling, as in convnet and resnet.
 func (b *bench) block(x, w *gorgonia.Node, size int) (convolved, pooled *gorgonia.Node) {
 	convolved = must(gorgonia.Conv2d(x, w, dense.Shape{size, size}, []int{1, 1}, []int{1, 1}, []int{1, 1}))
 	pooled = must(gorgonia.MaxPool2D(must(gorgonia.Rectify(convolved)), dense.Shape{2, 2}, []int{0, 0}, []int{2, 2}))
@@ -59,8 +59,8 @@ func crossEntropy(probabilities, y *gorgonia.Node) *gorgonia.Node {
 	return must(gorgonia.Mean(losses))
 }
 
-// exampleGraphs are those of Gorgonia's examples, without dropout, whose random numbers are each
-// machine's own and whose gradient Gorgonia has wrong.
+// exampleGraphs are the graphs of Gorgonia's examples, without dropout: its random numbers differ
+// between machines, and Gorgonia's gradient of it is wrong.
 var exampleGraphs = map[string]func(b *bench) (loss *gorgonia.Node, parameters gorgonia.Nodes){
 	"convnet": func(b *bench) (*gorgonia.Node, gorgonia.Nodes) {
 		x, y := b.weights("x", 3, 1, 20, 20), b.labels(3, 10)
@@ -116,7 +116,7 @@ var exampleGraphs = map[string]func(b *bench) (loss *gorgonia.Node, parameters g
 	},
 }
 
-// The graphs of Gorgonia's examples are the same on all machines.
+// The graphs of Gorgonia's examples give the same results on all machines.
 func TestExampleGraphs(t *testing.T) {
 	gpu := cudatest.GPU(t, cuda.Options{})
 	for name, build := range exampleGraphs {
@@ -133,8 +133,9 @@ func TestExampleGraphs(t *testing.T) {
 	}
 }
 
-// With dropout, what a run drops it drops of the gradient too, and divides by the share it keeps;
-// in evaluation nothing is dropped. Gorgonia's gradient divides by the share it drops.
+// Dropout drops the same elements of the gradient as of the output, and divides the others by the
+// fraction that it keeps; in evaluation nothing is dropped. Gorgonia's gradient divides by the
+// fraction that it drops.
 func TestDropout(t *testing.T) {
 	for _, evaluating := range []bool{false, true} {
 		b := newBench()
@@ -187,7 +188,7 @@ func TestDropout(t *testing.T) {
 	}
 }
 
-// Batch norm in evaluation goes by its running mean and variance.
+// Batch norm in evaluation uses its running mean and variance.
 func TestBatchNormInEvaluation(t *testing.T) {
 	b := newBench()
 	x, scale, bias := b.weights("x", 2, 3, 4, 4), b.weights("scale", 2, 3, 4, 4), b.weights("bias", 2, 3, 4, 4)
@@ -230,7 +231,8 @@ func TestBatchNormInEvaluation(t *testing.T) {
 }
 
 // Gorgonia makes log softmax + log y of Log(softmax * y), and the probabilities themselves become
-// their logarithms. A Machine gives what was written, and says so where a label is 0.
+// their logarithms. A Machine computes the expression as written, and its error explains the cause
+// if a label is 0.
 func TestLogarithmOfSoftmaxAndLabels(t *testing.T) {
 	for _, certain := range []bool{false, true} {
 		b := newBench()

@@ -64,8 +64,8 @@ func (m *Machine) findFetches(keepAll bool) (wanted, updates []fetch, err error)
 	return wanted, updates, nil
 }
 
-// computable returns the nodes that can be translated one by one. It leaves out the parts of what
-// is translated as one op, such as a convolution's Im2Col.
+// computable returns the nodes that can be translated one by one. It leaves out nodes that are
+// only translated together with others, such as a convolution's Im2Col.
 func (m *Machine) computable() map[*gorgonia.Node]bool {
 	s, kept := m.survey, map[*gorgonia.Node]bool{}
 	var t *translator

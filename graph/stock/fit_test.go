@@ -46,8 +46,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// glorot is Gorgonia's GlorotN with the same numbers each time: with others, one perceptron in a
-// hundred is left with too few units that are ever above 0.
+// glorot is Gorgonia's GlorotN with the same numbers each time: with random ones, one perceptron
+// in a hundred would have too few units that are ever above 0.
 func glorot(_ dense.Dtype, shape ...int) any {
 	z := make([]float32, shape[0]*shape[1])
 	random.Normals(z, 0, random.Address{Seed: 1, Stream: uint16(shape[1])})

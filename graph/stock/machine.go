@@ -197,8 +197,7 @@ func (o *outputs) keep(n *graph.Node) string {
 const lossMetric = "loss"
 
 // differentiate adds the loss and its gradients by all inputs that have a derivative. Pollen's own
-// differentiation computes them; of Gorgonia's gradient nodes only the identity is used, to store
-// values in.
+// differentiation computes them; Gorgonia's gradient nodes only store the values.
 func (m *Machine) differentiate(t *translator, o *outputs) error {
 	loss := t.view(t.visit(m.loss), nil)
 	var inputs []*graph.Node
@@ -293,8 +292,8 @@ func (m *Machine) Let(n *gorgonia.Node, be any) error {
 	return gorgonia.Let(n, be)
 }
 
-// Set sets the value of a to a copy of b's value after a run. Gorgonia's own Set adds an assignment
-// to the graph, which a Machine refuses; this is what it does at the end of a run.
+// Set sets the value of a to a copy of b's value after a run. Gorgonia's own Set adds an
+// assignment to the graph, which takes effect at the end of a run and which a Machine refuses.
 func (m *Machine) Set(a, b *gorgonia.Node) error {
 	for _, n := range []*gorgonia.Node{a, b} {
 		if err := m.has(n); err != nil {

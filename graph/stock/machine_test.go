@@ -106,7 +106,8 @@ func TestSolvers(t *testing.T) {
 	}
 }
 
-// What a program reads is there: by Read, by name, and of nodes without a user; Set copies it.
+// The values that a program reads are stored: those of Read, of named nodes, and of nodes without
+// a user. Set copies them.
 func TestValues(t *testing.T) {
 	b := newBench()
 	x, y := b.weights("x", 3, 4), b.weights("y", 3, 4)

@@ -28,7 +28,7 @@ func referenceOf(filters, hidden int) layers.Sequential {
 	}
 }
 
-// stockReference is the same of stock ops, for another batch.
+// stockReference is the same network made of stock ops, for another batch.
 func stockReference(t testing.TB, filters, hidden, side int) *Network {
 	t.Helper()
 	const batch = 3
@@ -98,7 +98,7 @@ func sampling(t testing.TB, device tensor.Device, network layers.Layer, batch, s
 	return session
 }
 
-// states are all chains' parameters.
+// states returns the parameters of all chains.
 func states(t testing.TB, s *graph.Session) (all []samples.Sample) {
 	t.Helper()
 	for chain := range s.Chains() {
@@ -111,8 +111,8 @@ func states(t testing.TB, s *graph.Session) (all []samples.Sample) {
 	return all
 }
 
-// The reference network of stock ops, adopted, gives the samples of Pollen's own, on the host and
-// on a GPU.
+// The reference network made of stock ops, when adopted, gives the same samples as Pollen's own,
+// on the host and on a GPU.
 func TestAdoptedSamplesAreOurs(t *testing.T) {
 	host := tensor.NewHost(0)
 	defer host.Close()

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// inputsOf makes the inputs of a row, with numbers around 1 where the row wants positive ones.
+// inputsOf makes the inputs of a row, with numbers around 1 where the row needs positive ones.
 type inputsOf struct {
 	g        *gorgonia.ExprGraph
 	numbers  *rand.Rand
@@ -183,8 +183,8 @@ func (r row) cooked() (y, loss *gorgonia.Node, inputs gorgonia.Nodes) {
 	return y, loss, in.all
 }
 
-// Every op has the value of Gorgonia's own, or the right one, and a gradient that is that of finite
-// differences; where Gorgonia is known to be wrong, it still is.
+// Every op has the value of Gorgonia's op, or the right one where that is wrong, and its gradient
+// agrees with finite differences. Where Gorgonia is known to be wrong, it must still be.
 func TestOps(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -242,8 +242,8 @@ func nearly(got, want []float64, rel float64) error {
 	return failure
 }
 
-// byDifferences is a node's value, the gradients of the loss by the inputs, and its finite
-// differences, by a graph that was adopted without Grad.
+// byDifferences returns a node's value, the gradients of the loss by the inputs, and their finite
+// differences, from a graph that was adopted without Grad.
 func byDifferences(t *testing.T, y, loss *gorgonia.Node, inputs gorgonia.Nodes) (value []float64, gradients, differences [][]float64) {
 	t.Helper()
 	b := graph.New(tensor.Float64)

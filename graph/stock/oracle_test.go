@@ -44,7 +44,7 @@ func naive(g *gorgonia.ExprGraph) (map[*gorgonia.Node]gorgonia.Value, error) {
 	return values, nil
 }
 
-// plain is a value without what Gorgonia remembers of a transposition, which confuses its products.
+// plain returns a value without Gorgonia's record of a transposition, which confuses its products.
 func plain(v gorgonia.Value) gorgonia.Value {
 	d, ok := v.(*dense.Dense)
 	if !ok || d.IsScalar() || floatsOf(d) == nil {
@@ -62,7 +62,7 @@ func plain(v gorgonia.Value) gorgonia.Value {
 	return v
 }
 
-// stepped is what a run of a graph gives: the loss and the gradients by parameters.
+// stepped is the result of a run of a graph: the loss and the gradients by parameters.
 type stepped struct {
 	loss      float64
 	gradients [][]float64

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// orders are 2x3 tensors, in memory that has their elements in some order.
+// orders makes 2x3 tensors whose elements are in different orders in memory.
 var orders = map[string]func(dtype dense.Dtype) *dense.Dense{
 	"rows": func(dtype dense.Dtype) *dense.Dense { return arbitrary(dtype, 2, 3) },
 	"AsFortran": func(dtype dense.Dtype) *dense.Dense {
@@ -63,7 +63,7 @@ func cut(d *dense.Dense, slices ...dense.Slice) *dense.Dense {
 	return view.(*dense.Dense)
 }
 
-// elements are a 2x3 tensor's, as Gorgonia finds them.
+// elements returns the elements of a 2x3 tensor, read by Gorgonia's At.
 func elements(t *testing.T, v gorgonia.Value) (list []float64) {
 	t.Helper()
 	for i := range 6 {
@@ -81,8 +81,8 @@ func elements(t *testing.T, v gorgonia.Value) (list []float64) {
 	return list
 }
 
-// Inputs, parameters and constants have their elements where Gorgonia has them, whatever the order
-// of these in memory; and so have gradients that are there before a run.
+// Inputs, parameters and constants are read in Gorgonia's order of elements, whatever their order
+// in memory, and so are gradients that exist before a run.
 func TestOrderInMemory(t *testing.T) {
 	for name, order := range orders {
 		for _, dtype := range []dense.Dtype{dense.Float32, dense.Float64} {
@@ -132,7 +132,8 @@ func TestOrderInMemory(t *testing.T) {
 	}
 }
 
-// adopted is a node's value in a graph that begins where the stock graph is now.
+// adopted returns a node's value in an adopted graph, which starts from the stock graph's present
+// values.
 func adopted(t *testing.T, n *gorgonia.Node) []float64 {
 	t.Helper()
 	b := graph.New(tensor.Float64)

@@ -17,13 +17,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// recipe is choices from which the same graph can be made again and again.
+// recipe is a list of choices, from which the same graph can be made repeatedly.
 type recipe struct {
 	choices []int
 	next    int
 }
 
-// upTo is a number from 0 to n-1.
+// upTo returns a number from 0 to n-1.
 func (r *recipe) upTo(n int) int {
 	r.next++
 	return r.choices[(r.next-1)%len(r.choices)] % n
@@ -38,7 +38,7 @@ type kitchen struct {
 	numbers    *rand.Rand
 }
 
-// batch, channels and side are of all images.
+// The sizes of all images.
 const (
 	batch    = 2
 	channels = 4
@@ -57,7 +57,8 @@ func (k *kitchen) input(shape ...int) *gorgonia.Node {
 	return n
 }
 
-// pick is a node that fits; one is made of the shape if there is none.
+// pick returns a node whose shape fits, or a new input of the shape otherwise, always if no node
+// fits.
 func (k *kitchen) pick(fits func(s dense.Shape) bool, otherwise ...int) *gorgonia.Node {
 	var list gorgonia.Nodes
 	for _, n := range k.nodes {
@@ -87,7 +88,8 @@ func (k *kitchen) like(x *gorgonia.Node) *gorgonia.Node {
 	return k.pick(func(s dense.Shape) bool { return s.Eq(x.Shape()) }, x.Shape()...)
 }
 
-// axis is one that Gorgonia sums along rightly: of four axes or more, the first two or the last.
+// axis returns an axis along which Gorgonia sums correctly: with four axes or more, one of the
+// first two or the last.
 func (k *kitchen) axis(x *gorgonia.Node) int {
 	if axis := k.upTo(x.Dims()); axis < 2 {
 		return axis
@@ -99,12 +101,12 @@ func (k *kitchen) constant() *gorgonia.Node { return gorgonia.NewConstant(0.25 +
 
 func must(n *gorgonia.Node, err error) *gorgonia.Node { return gorgonia.Must(n, err) }
 
-// positive is 0.5 + x^2.
+// positive returns 0.5 + x^2.
 func (k *kitchen) positive(x *gorgonia.Node) *gorgonia.Node {
 	return must(gorgonia.Add(must(gorgonia.Square(x)), gorgonia.NewConstant(0.5)))
 }
 
-// dishes are the ops, each with operands that it is safe for.
+// dishes make the ops, each with operands for which it is safe.
 var dishes = []func(k *kitchen) *gorgonia.Node{
 	func(k *kitchen) *gorgonia.Node {
 		x, size := k.image(), 1+k.upTo(3)
@@ -250,15 +252,16 @@ func cook(choices []int) (loss *gorgonia.Node, parameters gorgonia.Nodes) {
 	return loss, parameters
 }
 
-// attempt runs what may panic, as Gorgonia does.
+// attempt calls f, which may panic, as Gorgonia does, and returns the value of the panic.
 func attempt(f func()) (caught any) {
 	defer func() { caught = recover() }()
 	f()
 	return nil
 }
 
-// Random graphs have the same loss and gradients by Gorgonia's ops one by one, by a Machine, and
-// adopted into a builder without Grad; and by a TapeMachine, where that is not wrong.
+// Random graphs have the same loss and gradients when Gorgonia's ops compute them one by one, when
+// a Machine runs them, and when they are adopted into a builder without Grad; also on a
+// TapeMachine, where that is not wrong.
 func TestRandomGraphs(t *testing.T) {
 	made, unmade, wrongTapes := 0, 0, 0
 	tries, least := 120, 100
@@ -301,7 +304,7 @@ func TestRandomGraphs(t *testing.T) {
 	}
 }
 
-// onTapeOrNothing is what a TapeMachine gives, if it gives anything.
+// onTapeOrNothing returns the result of a TapeMachine, or nil if it fails.
 func onTapeOrNothing(loss *gorgonia.Node, parameters gorgonia.Nodes) (out *stepped) {
 	attempt(func() {
 		var value gorgonia.Value

@@ -13,7 +13,7 @@ type Refused struct {
 	Node string
 	// Op is Gorgonia's text of the op; "" for an input.
 	Op string
-	// Reason is why it is refused, and Remedy what to write instead.
+	// Reason explains the refusal, and Remedy suggests what to write instead.
 	Reason string
 	Remedy string
 }

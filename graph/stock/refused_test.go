@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// doubling is a user's own op.
+// doubling is a custom op.
 type doubling struct{}
 
 func (doubling) Arity() int { return 1 }
@@ -32,7 +32,8 @@ func (doubling) WriteHash(h hash.Hash)                           { h.Write([]byt
 func (doubling) Hashcode() uint32                                { return 1 }
 func (doubling) String() string                                  { return "doubling" }
 
-// Every kind of graph that is refused is refused with the node, the op, the reason and what to do.
+// The error for each kind of graph that is refused names the node, the op, the reason and the
+// remedy.
 func TestRefused(t *testing.T) {
 	must := gorgonia.Must
 	images := func(g *gorgonia.ExprGraph) *gorgonia.Node {
@@ -156,7 +157,7 @@ func TestRefused(t *testing.T) {
 	wantError(t, NewMachine(nil, Options{}).Err(), "graph is nil")
 }
 
-// What a run lacks is an error of RunAll.
+// RunAll returns an error if a value that it needs is missing.
 func TestRunErrors(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewMatrix(g, dense.Float64, gorgonia.WithShape(2, 2), gorgonia.WithName("x"))
@@ -189,7 +190,7 @@ func TestRunErrors(t *testing.T) {
 	}
 }
 
-// Options of Gorgonia's that have no effect here are errors, the others do what they do there.
+// Gorgonia's options that a Machine does not support are errors; the others work as in Gorgonia.
 func TestOptions(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewVector(g, dense.Float64, gorgonia.WithShape(2), gorgonia.WithName("x"), gorgonia.WithValue(dense.New(dense.WithBacking([]float64{1, 2}))))

@@ -18,7 +18,8 @@ type survey struct {
 
 	// gradient has the nodes that Grad has made, and those that are computed from them.
 	gradient map[*gorgonia.Node]bool
-	// update has those of them that the program has made of what Grad returned, such as w - 0.1 dw.
+	// update has those nodes of gradient that the program itself has made from the nodes that Grad
+	// returned, such as w - 0.1 dw.
 	update map[*gorgonia.Node]bool
 }
 
@@ -82,9 +83,10 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	return s, nil
 }
 
-// findGradients separates the nodes that Grad has made from the forward graph. The forward graph is
-// everything that a node with a derivative depends on. Grad marks nodes (Deriv), but not which
-// nodes it made: these are the derivatives, what is computed from them, and what only they use.
+// findGradients separates the nodes that Grad has made from the forward graph. The forward graph
+// is everything that a node with a derivative depends on. Grad marks nodes (Deriv), but not which
+// nodes it made: these are the derivatives, the nodes computed from them, and the nodes that only
+// they use.
 func (s *survey) findGradients() {
 	s.gradient = map[*gorgonia.Node]bool{}
 	forward := map[*gorgonia.Node]bool{}
@@ -136,7 +138,7 @@ func (s *survey) findUpdates() {
 			}
 		}
 	}
-	for i := len(s.all) - 1; i >= 0; i-- { // what only these use, such as a decaying rate
+	for i := len(s.all) - 1; i >= 0; i-- { // nodes that only these use, such as a decaying rate
 		m := s.info[s.all[i]]
 		only := len(m.users) > 0 && s.gradient[m.Node] && !needed[m.Node]
 		for _, user := range m.users {

@@ -111,8 +111,8 @@ func (t *translator) make(m *nodeInfo) *graph.Node {
 }
 
 // hasBatchAxis reports whether axis 0 of a node is the batch, also for nodes that are not
-// translated yet: it is if an input's is, since ops that move or reduce the axis are refused.
-// Outside a network it is always false.
+// translated yet: it is if axis 0 of an input is, since ops that move or reduce the axis are
+// refused. Outside a network it is always false.
 func (t *translator) hasBatchAxis(n *gorgonia.Node) bool {
 	if spreads, known := t.batched[n]; known || t.batch == 0 {
 		return spreads
@@ -222,8 +222,9 @@ func (t *translator) constant(m *nodeInfo) *graph.Node {
 	return t.literal(tensor.Shape(m.Shape()), values...)
 }
 
-// number returns the value of a constant scalar, of a size, or of an expression of only these, such
-// as 1/(H*W). The size of a batch is none: it differs from run to run in a network.
+// number returns the value of a constant scalar, of a size, or of an expression of only these,
+// such as 1/(H*W). It returns false for the batch size, which differs from run to run in a
+// network.
 func (t *translator) number(n *gorgonia.Node) (float64, bool) {
 	m := t.info[n]
 	switch {

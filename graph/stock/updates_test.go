@@ -7,7 +7,7 @@ import (
 	dense "gorgonia.org/tensor"
 )
 
-// settable is a machine with Set: both kinds are.
+// settable is a machine with Set: a TapeMachine or a Machine.
 type settable interface {
 	gorgonia.VM
 	Set(a, b *gorgonia.Node) error
@@ -137,7 +137,7 @@ func TestKeepAll(t *testing.T) {
 	}
 }
 
-// Options that are no TapeMachine's are errors, and no panic.
+// Options for other machines than TapeMachines are errors and do not panic.
 func TestOtherMachinesOptions(t *testing.T) {
 	for name, option := range map[string]gorgonia.VMOpt{
 		"ExecuteFwdOnly": gorgonia.ExecuteFwdOnly(), "ExecuteBwdOnly": gorgonia.ExecuteBwdOnly(), "LogFwd": gorgonia.LogFwd(),
@@ -151,8 +151,8 @@ func TestOtherMachinesOptions(t *testing.T) {
 	}
 }
 
-// Without Grad a machine computes no gradients, as of a program that was written for a LispMachine:
-// the solver reports that.
+// Without Grad, as in a program that was written for a LispMachine, a machine computes no
+// gradients. The solver reports that.
 func TestWithoutGrad(t *testing.T) {
 	b := newBench()
 	w := b.weights("w", 3)

@@ -71,8 +71,8 @@ func (m *Machine) write(f feed) error {
 	return errors.WithMessagef(err, "stock: %s", labelOf(f.node))
 }
 
-// upload writes a node's numbers. Those of another type than the program's are an error of
-// graph.Write.
+// upload writes a node's numbers. graph.Write returns an error if they are of another type than
+// the program's.
 func upload[T float32 | float64](s *graph.Session, f feed, values []T) error {
 	if want := f.node.Shape().TotalSize(); len(values) != want {
 		return errors.Errorf("there must be %d values for shape %v, got %d", want, f.node.Shape(), len(values))
@@ -101,8 +101,8 @@ func (m *Machine) store(r *fetch) error {
 	return nil
 }
 
-// copyInto copies a value to a variable of Read, into the value that it has, as a TapeMachine does.
-// A program that reads with the same variable in each iteration so keeps one memory.
+// copyInto copies a value to a variable of Read, into the value that it has, as a TapeMachine
+// does. A program that reads into the same variable in each iteration thus keeps the same memory.
 func copyInto(into *gorgonia.Value, value gorgonia.Value) error {
 	var err error
 	if *into != nil {

@@ -18,8 +18,8 @@ const prefix = 8
 // longestHeader bounds the memory for a header.
 const longestHeader = 16 << 20
 
-// Header returns how many bytes of a safetensors file come before the values. Its checksum is
-// there.
+// Header returns the number of bytes of a safetensors file before the values, which include its
+// checksum.
 func Header(content []byte) int {
 	if len(content) < prefix {
 		return len(content)

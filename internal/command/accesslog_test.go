@@ -21,7 +21,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return f.Writer.Write(p)
 }
 
-// Records that cannot be written are remarked once, until one can be.
+// Records that cannot be written get one remark, until one can be written again.
 func TestAccessLogFails(t *testing.T) {
 	c, _, remarks, _ := testConsole()
 	var written strings.Builder

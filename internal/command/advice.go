@@ -16,16 +16,16 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// maxAdviceECE is the largest ECE of a run that is called good enough. One whose R-hat is above
-// bayes.MixedRHat may predict well, but its samples are not the posterior's. The user
-// decides what accuracy is enough.
+// maxAdviceECE is the largest ECE of a run that is called good enough. A run whose R-hat is above
+// bayes.MixedRHat may predict well, but its samples are not from the posterior. The user decides
+// what accuracy is enough.
 const maxAdviceECE = 0.1
 
 // colder is the temperature that is advised for runs that are too cautious. Heads of pretrained
 // networks then have the NLL and the ECE of ensembles, see docs/pretrained.md.
 const colder = 0.1
 
-// judgement is whether a run is good enough, and what would improve it.
+// judgement states whether a run is good enough, and what would improve it.
 type judgement struct {
 	verdict string
 	remark  string  // on what would improve it, empty if the command needs none
@@ -61,7 +61,8 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	return j
 }
 
-// improve sets what would improve a run with the given scores and split R-hat of predictions.
+// improve sets the remark and the command that would improve a run with the given scores and split
+// R-hat of predictions.
 func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat float64) {
 	m := run.Manifest()
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
@@ -97,10 +98,10 @@ func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat floa
 const pretrainedPage = "https://github.com/pollen-ml/pollen/blob/main/docs/pretrained.md"
 
 const (
-	// maxPretrainedSize is the number of training images from which no pretrained network is
+	// maxPretrainedSize is the number of training images from which on no pretrained network is
 	// advised.
 	maxPretrainedSize = 10000
-	// maxPretrainedAccuracy is the accuracy from which none is advised.
+	// maxPretrainedAccuracy is the accuracy from which on none is advised.
 	maxPretrainedAccuracy = 0.9
 )
 
@@ -122,7 +123,7 @@ func pretrainedFlags(m bayes.Manifest) string {
 	return dataFlags(m)
 }
 
-// maxAdviceNetworks is the number of copies of a teacher's network that is advised at most.
+// maxAdviceNetworks is the maximum number of copies of a teacher's network that is advised.
 const maxAdviceNetworks = 4
 
 // distilAgain returns the command that would make a distilled run better, and how many times as

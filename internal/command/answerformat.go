@@ -38,7 +38,7 @@ func (o *outputFlags) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "short for --format json, with the probabilities of all classes")
 	f.BoolVar(&o.csv, "csv", false, "short for --format csv, with the probabilities of all classes")
 	f.StringVar(&o.template, "template", "", "Kaggle's sample_submission.csv: a submission gets its columns and its order of images")
-	f.BoolVar(&o.classNumbers, "class-numbers", false, "a submission has numbers of classes from 0, instead of their names")
+	f.BoolVar(&o.classNumbers, "class-numbers", false, "write numbers of classes from 0 into a submission, instead of their names")
 }
 
 // resolve determines the format, or returns an error for flags that contradict each other.

@@ -63,7 +63,7 @@ func TestAnswerFormats(t *testing.T) {
 	}
 	for _, c := range []struct {
 		arguments string
-		want      string // how the answers begin
+		want      string // prefix of the answers
 	}{
 		{"--csv", "file,id,class,confidence,"},
 		{"--format csv --out " + out, "file,id,class,confidence,"},

@@ -80,7 +80,7 @@ func TestReadOnlyRun(t *testing.T) {
 	}
 }
 
-// The class whose prediction sets cover least is named in the table and in JSON.
+// The class whose prediction sets have the lowest coverage is named in the table and in JSON.
 func TestEvalByClass(t *testing.T) {
 	run, _ := lettersRun(t)
 	_, stdout, _ := runInProcess("eval", run)
@@ -143,7 +143,7 @@ func TestDecisionsThatMeanLittle(t *testing.T) {
 	}
 }
 
-// Sets that always have all classes are remarked wherever they are shown.
+// Sets that always have all classes get a remark wherever they are shown.
 func TestSetsOfAllClasses(t *testing.T) {
 	run, data := lettersRun(t)
 	changeCalibration(t, run, func(c *evaluate.Calibration) {

@@ -34,8 +34,8 @@ func calibrateCommand(c *console) *cobra.Command {
 			"calibration replaces the one before; pollen serve uses it after a SIGHUP.\n\n" +
 			"The images must be drawn at random from those to be predicted: as varied, with the same mixture of classes. If the data have a\n" +
 			"validation split, it is used, otherwise all their training images. Without --data, or with the run's own data, it is the\n" +
-			"validation split that the run held out. The detector of strange images stays as it is, compared with the training images;\n" +
-			"the threshold of its decisions is calibrated.",
+			"validation split that the run held out. The detector of strange images does not change: it still compares images with the\n" +
+			"training images, and only the threshold of its decisions is calibrated.",
 		Example: "  pollen calibrate runs/flowers --data greenhouse\n  pollen calibrate runs/digits --data scans.npz\n" +
 			"  pollen calibrate runs/skin --data clinic --group column=patient\n" +
 			"  pollen calibrate runs/flowers         # again, on the images that fit held out",
@@ -139,8 +139,8 @@ func (k *calibrateFlags) heldOut(ctx context.Context, m bayes.Manifest, c *conso
 	return splits.Train, notes, nil
 }
 
-// printGuarantees prints what a calibration is good for: the classes with a threshold of their own,
-// and the certified risks.
+// printGuarantees prints the guarantees of a calibration: which classes have no threshold of their
+// own, and the certified risks.
 func printGuarantees(calibration *evaluate.Calibration, names []string, c *console) error {
 	if calibration.Supports(evaluate.Level) {
 		sets, err := calibration.Sets(evaluate.Level, evaluate.SetRule{PerClass: true})

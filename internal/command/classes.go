@@ -113,7 +113,7 @@ func countsOf(run *bayes.Run) (counts datasets.ClassCounts, err error) {
 }
 
 // classSections returns the page's sections on the numbers of images in the data of runs, one for
-// each data that differ in them.
+// each set of numbers that differs.
 func classSections(runs []scoredRun) (sections []report.Section, err error) {
 	var known []datasets.ClassCounts
 	for _, r := range runs {

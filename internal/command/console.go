@@ -37,8 +37,8 @@ func newConsole() *console {
 	return &console{out: &progress.Results{To: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
 }
 
-// program returns how to start this program, for commands that it suggests. A file in go run's
-// build directory is gone when the program ends.
+// program returns the command that starts this program, for the commands that it suggests. A file
+// in go run's build directory is gone when the program ends.
 func program(file string, err error) string {
 	dir := filepath.ToSlash(filepath.Dir(file))
 	if err == nil && strings.Contains(dir, "/go-build") && strings.HasSuffix(dir, "/exe") {
@@ -50,8 +50,8 @@ func program(file string, err error) string {
 func (c *console) remark(text string, values ...any) { progress.Remark(c.err, text, values...) }
 
 // keepFeatures returns the option to keep features of frozen networks in the user's cache
-// directory. Without such a directory, of which the reader of image directories has told the user,
-// they are not kept.
+// directory. If there is no such directory, which the reader of image directories has already
+// reported, they are not kept.
 func keepFeatures() bayes.Option {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/progress"
 )
 
-// testConsole is a console without a terminal, whose clock the test sets.
+// testConsole returns a console without a terminal, whose clock the test sets.
 func testConsole() (c *console, out, remarks *bytes.Buffer, clock *time.Time) {
 	out, remarks, clock = &bytes.Buffer{}, &bytes.Buffer{}, &time.Time{}
 	return &console{out: &progress.Results{To: out}, err: remarks, now: func() time.Time { return *clock }}, out, remarks, clock
@@ -29,7 +29,7 @@ func TestLostResults(t *testing.T) {
 	}
 }
 
-// lost cannot be written to.
+// lost is a writer that always fails.
 type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }

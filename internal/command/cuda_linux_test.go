@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// onGPU is a short run on a GPU.
+// onGPU returns the arguments of a short run on a GPU.
 func onGPU(dir string, more ...string) []string {
 	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --method sghmc --schedule constant:0.002" +
 		" --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")

@@ -66,7 +66,7 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	return data, nil
 }
 
-// unlabelledImages reads images in the shape of a run's; nil for no path.
+// unlabelledImages reads images in the shape of a run's images; nil if path is "".
 func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *console) (*datasets.Dataset, error) {
 	if path == "" {
 		return nil, nil

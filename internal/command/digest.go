@@ -15,7 +15,7 @@ type digestFlags struct {
 	expected string
 }
 
-// digestPattern is what a digest looks like.
+// digestPattern matches a digest.
 var digestPattern = regexp.MustCompile("^[0-9a-f]{64}$")
 
 // run checks the files of one run, and then prints its digest or compares it. Only the digest goes

@@ -56,7 +56,8 @@ func distilCommand(c *console) *cobra.Command {
 		"More are closer to RUN, and slower. 0 trains one network from random values; --model and --start imply 0")
 	f.Float64Var(&d.method.PrecisionWeight, "precision-weight", d.method.PrecisionWeight, "weight of the spread in the loss")
 	f.StringVar(&d.unlabelled, "data", "", "more images to learn from, whose labels are not used: a file or a directory (default: none)")
-	f.StringVar(&d.out, "out", "", "out-of-distribution data to compare with the teacher on, besides strange images: a name, a directory or a file")
+	f.StringVar(&d.out, "out", "", "out-of-distribution data on which to compare with the teacher, in addition to strange images: a name, a directory\n"+
+		"or a file")
 	f.BoolVar(&d.estimate, "estimate", false, "time a few steps and predictions of RUN, print the estimated time and memory, and exit")
 	f.StringVar(&d.dir, "folder", "", "run directory, new or empty (default runs/distil-1, runs/distil-2, ...)")
 	return command

@@ -17,8 +17,8 @@ import (
 const equilibriumImages = 1000
 
 // equilibriumSettings are the settings of a run whose chains reach equilibrium at T = 1 and agree
-// in their predictions: steps on all data, of which there must be few, and a prior under which
-// chains soon forget where they started.
+// in their predictions: steps on all data, which must be few images, and a prior under which chains
+// soon forget where they started.
 var equilibriumSettings = []struct{ name, value string }{
 	{"method", "auto"}, {"prior", "fan-in:2"}, {"subset", strconv.Itoa(equilibriumImages)},
 	{"chains", "2"}, {"epochs", "9600"}, {"burn-in", "500"}, {"samples", "100"},

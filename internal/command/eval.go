@@ -52,8 +52,8 @@ func evalCommand(c *console) *cobra.Command {
 		Use: "eval RUN...", Short: "Score runs on test data: accuracy, likelihood, calibration",
 		Long: "Averages the probabilities of all samples of a run (the posterior predictive) and scores them on test images: accuracy,\n" +
 			"negative log likelihood, calibration errors, coverage of conformal prediction sets at level 95 %, over all images and for\n" +
-			"each class, with precision, recall and F1, and how many images can be answered with a certified error rate. For runs that differ only in their seed it\n" +
-			"also prints means and standard errors.",
+			"each class, with precision, recall and F1, and the fraction of images that can be answered with a certified error rate.\n" +
+			"For runs that differ only in their seed it also prints means and standard errors.",
 		Example: "  pollen eval runs/main-1/sgd runs/main-1/sgld\n  pollen eval runs/fit-1 --data flowers-of-last-year\n" +
 			"  pollen eval runs/sgld runs/auto --against runs/hmc",
 		Args: requireRuns,
@@ -243,8 +243,8 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	return err
 }
 
-// labelsAmong returns a data set's labels as numbers of the named classes, or nil if it has others,
-// which is an error of assess.
+// labelsAmong returns a data set's labels as numbers of the named classes, or nil if it has other
+// classes, for which assess returns an error.
 func labelsAmong(names []string, d *datasets.Dataset) []int32 {
 	labels := make([]int32, len(d.Labels))
 	for i, label := range d.Labels {

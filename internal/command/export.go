@@ -37,7 +37,7 @@ type format struct {
 	write        func(x *exportFlags, ctx context.Context, e exported) (remarks []string, err error)
 }
 
-// exported is what is exported.
+// exported has the run to export, and what its formats need.
 type exported struct {
 	run    *bayes.Run
 	images *datasets.Dataset // nil if the format needs none
@@ -91,7 +91,7 @@ func exportCommand(c *console) *cobra.Command {
   onnx         one ONNX file: from images to probabilities, entropy, mutual information, prediction set and whether the
                image is in distribution, averaged over the samples
   arviz        Zarr groups for ArviZ and xarray: samples, statistics, predictions and likelihoods of the test images
-  npz          NumPy's arrays: predictions for the test images by sample
+  npz          NumPy arrays: predictions for the test images by sample
   torch        one safetensors file with the samples, with PyTorch's names and layouts
   tensorboard  event files: scalars by step, histograms of weights, figures; fit --tensorboard writes them during a run
   card         a directory with all of these, and a README with data, method, scores and limits of use
@@ -105,12 +105,12 @@ The formats are described in docs/export.md.`,
 	f.StringVar(&x.to, "to", "", "format: "+formatNames())
 	f.StringVar(&x.out, "out", "", "file or directory to write (default: RUN and the ending of the format, such as RUN.onnx)")
 	f.IntVar(&x.samples, "samples", 0, "number of samples in the file, evenly spaced (default: all)")
-	f.IntVar(&x.together, "together", 0, "samples that the same nodes compute: more take less time for one image, and more for many (default 1)")
+	f.IntVar(&x.together, "together", 0, "samples computed by the same nodes: a larger number is faster for one image, and slower for many (default 1)")
 	f.Float64Var(&x.level, "level", 0.9, "probability that a prediction set contains the true class")
 	f.Float64Var(&x.rate, "in-distribution-rate", 0.95, "fraction of in-distribution images that are recognized as such")
 	f.StringVar(&x.sets, "sets", string(evaluate.ThresholdSets),
 		"how prediction sets are formed: threshold, aps or raps:lambda=0.01,kreg=5, see pollen predict --help")
-	f.BoolVar(&x.perClass, "per-class", false, "a threshold of prediction sets for each class")
+	f.BoolVar(&x.perClass, "per-class", false, "use a threshold of prediction sets for each class")
 	f.BoolVar(&x.allowEmpty, "allow-empty", false, "keep empty prediction sets, instead of the most probable class")
 	f.BoolVar(&x.float, "float", false, "images are float32 in [0, 1] rather than bytes")
 	f.StringVar(&x.data.Name, "data", "", "data set whose test images are predicted (default: the run's own)")

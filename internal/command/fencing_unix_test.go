@@ -16,10 +16,10 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// TestDelayedTasks stops the process of a task, as a machine does that is cut off, and lets another
-// one take the task over. Where machines do not share locks, or their server lost them, nothing but
-// the turn tells the first one when it wakes up: it must leave the directory as it is, and report
-// that another writes there, whether that is done by then or not.
+// TestDelayedTasks suspends the process of a task, as when its machine is cut off, and lets another
+// process take over the task. If machines do not share locks, or the lock server has lost them, the
+// first process can detect this only by the turn when it wakes up: it must leave the directory as
+// it is, and report that another process writes there, whether or not that one has finished.
 func TestDelayedTasks(t *testing.T) {
 	p := newProcesses(t)
 	slow := slowFit("whole")
@@ -35,7 +35,7 @@ func TestDelayedTasks(t *testing.T) {
 
 			delayed := p.start(task)
 			p.until(delayed, "a sample", func() bool { return there(sample(step)) })
-			time.Sleep(time.Duration(i) * 10 * time.Millisecond) // at other places between two samples
+			time.Sleep(time.Duration(i) * 10 * time.Millisecond) // at different places between two samples
 			delayed.stop(p)
 			if err := os.Remove(p.path(dir + "/" + lock.File)); err != nil {
 				t.Fatal(err)
@@ -108,16 +108,16 @@ func (s *process) stop(p processes) {
 	}
 }
 
-// end waits for the end of a process, and returns its exit code.
+// end waits until a process ends, and returns its exit code.
 func (s *process) end(p processes) int {
 	p.t.Helper()
 	late := time.AfterFunc(time.Minute, func() { _ = s.command.Process.Kill() }) // it may have ended
 	defer late.Stop()
-	_ = s.command.Wait() // the exit code says it
+	_ = s.command.Wait() // the exit code reports the outcome
 	return s.command.ProcessState.ExitCode()
 }
 
-// until waits for something that a process does.
+// until waits until a condition holds that a process brings about.
 func (p processes) until(of *process, what string, done func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
@@ -161,8 +161,8 @@ func (p processes) sameContents(dir string, want map[string]string) {
 	}
 }
 
-// TestTwoProcessesOfATask starts a task twice at once. One makes the run; the other finds it done,
-// or being made, whenever it looks.
+// TestTwoProcessesOfATask starts a task twice at the same time. One process makes the run; the
+// other finds it finished or in progress, whenever it looks.
 func TestTwoProcessesOfATask(t *testing.T) {
 	p := newProcesses(t)
 	p.want(0, "pollen", slowFit("whole"))

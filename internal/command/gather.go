@@ -107,7 +107,7 @@ func statusCommand(c *console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "status DIR...", Short: "Show the progress of runs",
 		Long: "Shows the runs in or below the directories: state, host, progress, speed, remaining time, and why any failed. It only reads\n" +
-			"the directories, and asks no scheduler.",
+			"the directories, and does not query a scheduler.",
 		Example: "  pollen status /scratch/flowers\n  pollen status runs --watch 10",
 		Args:    requireRuns,
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// guaranteeFlags are the flags that choose what is guaranteed of answers.
+// guaranteeFlags are the flags that choose the guarantees of answers.
 type guaranteeFlags struct {
 	level, inDistributionRate float64
 	sets                      string
@@ -34,10 +34,10 @@ func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
 	g.bound = true
 	f.StringVar(&g.sets, "sets", string(evaluate.ThresholdSets), "how prediction sets are formed: threshold, the classes with a high enough probability;\n"+
 		"aps, adaptive sets, larger for harder images; raps:lambda=0.01,kreg=5, adaptive sets without\nimprobable classes; aps:randomized")
-	f.BoolVar(&g.perClass, "per-class", false, "a threshold for each class: sets contain the true class with the same probability for the images of each\n"+
+	f.BoolVar(&g.perClass, "per-class", false, "use a threshold for each class: sets contain the true class with the same probability for the images of each\n"+
 		"class, not only on average")
 	f.BoolVar(&g.allowEmpty, "allow-empty", false, "keep empty prediction sets, instead of the most probable class")
-	f.Float64Var(&g.risk, "risk", 0, "largest error rate among the images that are answered, such as 0.02; the others are to be referred to a\n"+
+	f.Float64Var(&g.risk, "risk", 0, "maximum error rate among the images that are answered, such as 0.02; the others are to be referred to a\n"+
 		"person (default: no such decision; eval lists 0.01, 0.02 and 0.05)")
 	f.Float64Var(&g.riskConfidence, "risk-confidence", evaluate.RiskConfidence, "probability that the error rate is at most --risk, over the calibration images")
 }
@@ -62,8 +62,8 @@ func (g *guaranteeFlags) options() ([]bayes.Option, error) {
 	return options, nil
 }
 
-// remark reports what the answers of a run do not have at these levels, why, and how to get it, and
-// which guarantees are weaker than they seem.
+// remark reports which guarantees the answers of a run lack at these levels, why, and how to get
+// them, and which guarantees are weaker than they seem.
 func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 	m, train := run.Manifest(), program(os.Executable())
 	calibration, err := run.Calibration()

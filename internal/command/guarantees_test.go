@@ -21,8 +21,8 @@ func succeed(t *testing.T, arguments ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// A run without held-out images says so when it begins, and is calibrated on other images, with
-// which answers have sets and decisions.
+// A run without held-out images reports this when it begins. After it is calibrated on other
+// images, its answers have sets and decisions.
 func TestCalibrateCommand(t *testing.T) {
 	data := t.TempDir()
 	for name, each := range map[string]int{"flowers": 30, "more": 15} { // of two classes, a and b

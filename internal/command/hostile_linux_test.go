@@ -18,19 +18,19 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// Each command on a hostile input may take this much. The time is that of processors, because other
-// tests may run at the same time; hangs that take none end with the generators' own limits.
+// The limits of each command on a hostile input. Time is processor time, because other tests may
+// run at the same time; hangs that use none end with the generators' own limits.
 const (
 	hostileSeconds = 5
 	hostileBytes   = 500e6
 )
 
-// watchVariable is a file, to which mainWatched appends what each command took.
+// watchVariable names the file to which mainWatched appends the resources that each command used.
 const watchVariable = "POLLEN_TEST_WATCH"
 
 func init() { programs["pollen-watched"] = mainWatched }
 
-// watched is what a command took.
+// watched has the resources that a command used.
 type watched struct {
 	Arguments []string
 	Code      int
@@ -38,7 +38,7 @@ type watched struct {
 	Bytes     float64 // the largest resident memory
 }
 
-// mainWatched runs the program in a process of its own, and writes what it took.
+// mainWatched runs the program in a separate process, and writes the resources that it used.
 func mainWatched() {
 	command := exec.Command("pollen", os.Args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -64,7 +64,7 @@ func mainWatched() {
 	os.Exit(w.Code)
 }
 
-// hostileCases are the generators of ../shared/cases/reliability, and a run that they break.
+// hostileCases runs the generators of ../shared/cases/reliability, which damage a run.
 type hostileCases struct {
 	processes
 	generators, python string
@@ -93,7 +93,8 @@ func newHostileCases(t *testing.T) hostileCases {
 	return h
 }
 
-// run runs a program, whose commands are watched, and returns its output and what each took.
+// run runs a program, whose commands are watched, and returns its output and the resources that
+// each command used.
 func (h hostileCases) run(program string, arguments ...string) (out string, all []watched) {
 	h.t.Helper()
 	log := filepath.Join(h.t.TempDir(), "log")
@@ -120,7 +121,7 @@ func (h hostileCases) run(program string, arguments ...string) (out string, all 
 	return string(text), all
 }
 
-// largest logs the most that a command took.
+// largest logs the most resources that a command used.
 func (h hostileCases) largest(all []watched) {
 	var most watched
 	for _, w := range all {
@@ -131,8 +132,8 @@ func (h hostileCases) largest(all []watched) {
 
 var triesPattern = regexp.MustCompile(`(?m)^(\d+) tries, (\d+) to look at$`)
 
-// sound are the run directories of runs.py whose files are those of a run, and why: verify's exit
-// code is 0, and predict may answer. The generator marks both.
+// sound lists the run directories of runs.py whose files are those of an intact run, with the
+// reason: verify's exit code is 0, and predict may answer. The generator marks both.
 var sound = map[string]string{
 	"model-path":      "a program may have a network of that name; a note says that the samples were not tried",
 	"model-up":        "the same",
@@ -154,7 +155,7 @@ var sound = map[string]string{
 	"line-drop-all":   "a run that has kept no sample",
 }
 
-// generate runs a generator, and reports the tries that it marks by "<<<", except the sound ones.
+// generate runs a generator, and reports the cases that it marks by "<<<", except the sound ones.
 func (h hostileCases) generate(script string, arguments ...string) {
 	h.t.Helper()
 	out, all := h.run(h.python, append([]string{filepath.Join(h.generators, script)}, arguments...)...)
@@ -215,7 +216,7 @@ func TestHostileImages(t *testing.T) {
 }
 
 // TestHostileWeb sends a server 63 requests that no client should send. Each is answered, none with
-// an internal error, and the server is not larger afterwards than a command may be.
+// an internal error, and the server does not use more memory afterwards than a command may.
 func TestHostileWeb(t *testing.T) {
 	h := newHostileCases(t)
 	server := exec.Command("pollen", "serve", "run", "--device", "cpu", "--address", "127.0.0.1:0")

@@ -13,9 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// reportedData are the data sets of ../shared/cases/reports, which are those of public bug
-// reports, by the generator that makes them. fit must print all patterns of a data set; if the
-// first is "exit 1" or "exit 2", fit must refuse the data with that exit code.
+// reportedData has the data sets of ../shared/cases/reports, which reproduce public bug reports, by
+// the generator that makes them. fit must print all patterns of a data set; if the first is "exit
+// 1" or "exit 2", fit must refuse the data with that exit code.
 var reportedData = map[string]map[string][]string{
 	"labels.py": {
 		"one-based.npz":          {`no training image has the label 0: the classes are the labels 1 to 3`},
@@ -165,8 +165,8 @@ var reportedData = map[string]map[string][]string{
 	},
 }
 
-// TestHostileReports fits a small network to every data set of the reports, and predicts every
-// picture of them.
+// TestHostileReports fits a small network to every data set of the reports, and predicts all their
+// images.
 func TestHostileReports(t *testing.T) {
 	testenv.NeedsAll(t, "150 commands")
 	generators, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "cases", "reports"))
@@ -226,8 +226,8 @@ func (h hostileCases) fitReported(data string, want []string) []watched {
 	return took
 }
 
-// predictReported predicts the pictures of formats2.py, pictures.py and bombs.py: those that show
-// the same have the same probabilities, and others are refused with a reason.
+// predictReported predicts the images of formats2.py, pictures.py and bombs.py: files with the same
+// image have the same probabilities, and others are refused with a reason.
 func (h hostileCases) predictReported() (all []watched) {
 	h.t.Helper()
 	for _, script := range []string{"formats2.py", "bombs.py"} {

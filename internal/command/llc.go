@@ -47,7 +47,7 @@ The table has a row for each step size epsilon, as Lau et al. (2023) and devinte
   gamma     derivative of lambda with respect to log gamma, if it is clearly not 0: how much the localization matters
   verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), diverged
 
-The last lines are the verdict and, where something is to be improved, the command to run next. docs/llc.md explains them.`,
+The last lines are the verdict and, if something can be improved, the command to run next. docs/llc.md explains them.`,
 		Example: "  pollen llc runs/fit-1\n  pollen llc runs/fit-1 --descent 20000 --gamma 10\n" +
 			"  pollen llc runs/fit-1 --step-sizes 1e-6,5e-7 --steps 8000 --figure llc.png",
 		Args: func(_ *cobra.Command, arguments []string) error {
@@ -65,15 +65,15 @@ The last lines are the verdict and, where something is to be improved, the comma
 	f.Float64Var(&o.Localization, "gamma", 100, "precision of the Gaussian around w*")
 	f.Float64Var(&o.InverseTemperature, "beta", 0, "inverse temperature (default 1/log N)")
 	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step sizes epsilon, separated by commas (default: five, by the curvature of the loss)")
-	f.StringVar(&l.method, "method", "sgld", "sampler; for others than sgld the energy that steps add is not measured")
+	f.StringVar(&l.method, "method", "sgld", "sampler; the energy that steps add is measured only for sgld")
 	f.IntVar(&o.Batch, "batch", 0, "images per minibatch (default 100, or all of at most 1000)")
 	f.IntVar(&o.Chains, "chains", 8, "chains of each step size, which all begin at w*")
 	f.IntVar(&o.Steps, "steps", 2000, "steps of each chain")
-	f.IntVar(&o.BurnIn, "burn-in-steps", 0, "steps of each chain before those that count (default: half)")
+	f.IntVar(&o.BurnIn, "burn-in-steps", 0, "steps of each chain that are discarded as burn-in (default: half)")
 	f.IntVar(&o.Descent, "descent", 0, "move w* first, by this number of steps of gradient descent, to a minimum")
 	f.IntVar(&o.Reference, "reference", 0, "also estimate by NUTS on all images, with this many draws per chain after as many warm-up draws (default: none)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the chains")
-	f.StringVar(&l.figure, "figure", "", "draw the traces of the loss in a file, .png or .svg")
+	f.StringVar(&l.figure, "figure", "", "file for a figure of the traces of the loss, .png or .svg")
 	f.BoolVar(&l.json, "json", false, "print the estimate as JSON")
 	config.BindDataDir(f, &l.dataDir)
 	l.device.bind(f)

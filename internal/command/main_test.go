@@ -23,7 +23,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// programs are what tests run in processes of their own.
+// programs are the programs that tests run in separate processes.
 var programs = map[string]func(){"pollen": func() { os.Exit(Main()) }, "pollen-without-room": mainWithoutRoom, "pollen-peak": mainWithPeak}
 
 func TestMain(m *testing.M) {
@@ -143,7 +143,7 @@ func writeImages(dir string, classes, each int) error {
 	return nil
 }
 
-// sameRuns says how the samples and metrics of two runs differ.
+// sameRuns describes how the samples and metrics of two runs differ.
 func sameRuns(a, b string) error {
 	files, err := filepath.Glob(filepath.Join(a, "samples", "*"))
 	if err != nil || len(files) == 0 {

@@ -21,7 +21,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// smallMainJob is the main job with a network and data that take a second, into a new directory.
+// smallMainJob returns the main job with a network and data that take a second, and a new
+// directory.
 func smallMainJob(t *testing.T) *mainJob {
 	t.Helper()
 	dir := t.TempDir()
@@ -101,7 +102,7 @@ func TestMainJob(t *testing.T) {
 	}
 }
 
-// The whole comparison is resumed, and ends with the same table.
+// A comparison that was stopped is resumed as a whole, and ends with the same table.
 func TestResumedMainJob(t *testing.T) {
 	whole := smallMainJob(t)
 	c, _, _, _ := testConsole()
@@ -112,7 +113,7 @@ func TestResumedMainJob(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	c, _, _, _ = testConsole()
 	clock := c.now
-	c.now = func() time.Time { // it is asked after every window
+	c.now = func() time.Time { // it is called after every window
 		if _, err := os.Stat(filepath.Join(j.dir, "sgld", "samples", "chain00000-step000000030.safetensors")); err == nil {
 			stop()
 		}

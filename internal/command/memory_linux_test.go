@@ -13,8 +13,8 @@ import (
 )
 
 // TestTooLittleMemory runs commands that need more than an address space of 1 GB leaves, some 100
-// MB. They end with an error that names the numbers, not with the crash of a Go program whose
-// memory ends.
+// MB. They end with an error that gives the numbers, instead of the crash of a Go program that runs
+// out of memory.
 func TestTooLittleMemory(t *testing.T) {
 	testenv.NeedsAll(t, "fifteen programs, and data of 500 MB")
 	p := newProcesses(t)
@@ -47,7 +47,7 @@ func TestTooLittleMemory(t *testing.T) {
 		{"serve large --address 127.0.0.1:0", "pollen: predictor: large: loading 1 samples needs "},
 		{"eval large", "pollen: predict: large: predicting "},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a server that has enough does not end
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a server with enough memory does not end
 		command := exec.CommandContext(ctx, "bash", "-c", "ulimit -v 1000000; exec pollen "+c.arguments)
 		command.Dir, command.Env = p.dir, append(os.Environ(), "MALLOC_ARENA_MAX=1", "POLLEN_DATA="+p.path("data"), "XDG_CACHE_HOME="+p.path("cache"))
 		var remarks bytes.Buffer

@@ -19,7 +19,7 @@ import (
 // peakVariable names the file to which mainWithPeak writes.
 const peakVariable = "POLLEN_TEST_PEAK"
 
-// mainWithPeak is main, and writes the largest resident memory that the process had, in kB.
+// mainWithPeak is like main, and writes the peak resident memory of the process, in kB.
 func mainWithPeak() {
 	code := run(os.Args[1:], newConsole())
 	content, err := os.ReadFile("/proc/self/status")
@@ -34,7 +34,7 @@ func mainWithPeak() {
 	os.Exit(code)
 }
 
-// peakOf runs the program, and returns its output and its peak in bytes.
+// peakOf runs the program, and returns its output and its peak memory in bytes.
 func peakOf(t *testing.T, dir string, arguments ...string) (stdout string, peak float64) {
 	t.Helper()
 	command := exec.Command("pollen-peak", arguments...)
@@ -72,7 +72,7 @@ func estimateOf(t *testing.T, stdout string) float64 {
 	return 0
 }
 
-// writeArrays writes images of noise, in which a bright pixel is the class, as NPZ.
+// writeArrays writes images of noise as NPZ. The position of a bright pixel is the class.
 func writeArrays(path string, train, test, side, classes int) error {
 	file, err := os.Create(path)
 	if err != nil {

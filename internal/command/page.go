@@ -67,8 +67,8 @@ func imagesFor(d *datasets.Dataset, m bayes.Manifest) *report.Images {
 	}
 }
 
-// untilCanceled calls f and returns its error, or at once that of a context that ends before. What
-// f does then ends with the program.
+// untilCanceled calls f and returns its error. If the context ends first, it returns that error at
+// once, and f continues until it returns or the program ends.
 func untilCanceled(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -29,7 +29,7 @@ func TestUntilCanceled(t *testing.T) {
 	}
 }
 
-// A run has its page on images of two and of four channels, with those that can be drawn.
+// Runs on images of two and of four channels have a page, with the images that can be drawn.
 func TestPageOfChannels(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for channels, drawn := range map[byte]bool{2: false, 4: true} {

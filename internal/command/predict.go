@@ -35,9 +35,9 @@ func predictCommand(c *console) *cobra.Command {
 			"confidence, the entropy and mutual information in nats, the conformal prediction set, and whether the image is in\n" +
 			"distribution. Files are images, or arrays with or without labels (NPY, NPZ, CSV, IDX).\n\n" +
 			"A prediction set contains the true class with probability --level. A fraction of --in-distribution-rate of images like the\n" +
-			"training images is reported as in distribution. With --risk, images are answered whose confidence is high enough that the\n" +
-			"error rate of these is certified; the others are to be referred to a person. All of this holds for images like those that\n" +
-			"the run was calibrated on; fit calibrates automatically on the validation split, and calibrate does on other images.\n\n" +
+			"training images is reported as in distribution. With --risk, only images whose confidence is high enough for a certified\n" +
+			"error rate are answered; the others are to be referred to a person. All of this holds for images like those that the run\n" +
+			"was calibrated on: fit calibrates automatically on the validation split, and calibrate on other images.\n\n" +
 			"Tables keep their column of identifiers, such as ImageId. A submission for Kaggle has the class of each image, or the\n" +
 			"columns of --template. Floating-point pixels are refused unless --float-max states whether they go up to 1 or 255.\n\n" +
 			"An image that cannot be read is reported with the reason, in JSON and CSV too, and the others are answered. The exit code\n" +

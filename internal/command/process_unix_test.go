@@ -19,7 +19,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// mainWithoutRoom is main where files cannot grow beyond a few KiB, as on a full disk.
+// mainWithoutRoom is like main, but files cannot grow beyond a few KiB, as on a full disk.
 func mainWithoutRoom() {
 	signal.Ignore(syscall.SIGXFSZ)
 	const room = 16 << 10
@@ -45,8 +45,8 @@ func newProcesses(t *testing.T) processes {
 
 func (p processes) path(name string) string { return filepath.Join(p.dir, name) }
 
-// end runs a program to its end, sending a signal once the file exists, and returns its exit code,
-// -1 when killed.
+// end runs a program until it ends, sending it a signal once the file exists, and returns its exit
+// code, -1 if it was killed.
 func (p processes) end(program string, arguments []string, file string, signal os.Signal) (code int, stdout, stderr string) {
 	p.t.Helper()
 	command := exec.Command(program, arguments...)
@@ -79,7 +79,7 @@ func (p processes) end(program string, arguments []string, file string, signal o
 	return command.ProcessState.ExitCode(), out.String(), remarks.String()
 }
 
-// want runs a program to its end and checks its exit code and some remarks.
+// want runs a program until it ends, and checks its exit code and some remarks.
 func (p processes) want(code int, program string, arguments []string, remarks ...string) {
 	p.t.Helper()
 	got, _, stderr := p.end(program, arguments, "", nil)
@@ -98,7 +98,8 @@ func (p processes) check(got, code int, stderr string, remarks []string) {
 	}
 }
 
-// slowFit is a run of a second or so, with a sampler that remembers more than the weights.
+// slowFit returns the arguments of a run of about a second, with a sampler that has more state than
+// the weights.
 func slowFit(dir string) []string {
 	return strings.Fields("fit --data notmnist --method sghmc --schedule constant:0.002 --batch 10 --epochs 10 --burn-in 0 --samples 10 --chains 2" +
 		" --folder " + dir)
@@ -121,8 +122,8 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	code, _, stderr = p.end("pollen", slowFit("killed"), "killed/manifest.json", syscall.SIGKILL)
 	p.check(code, -1, stderr, nil)
 
-	// Killed between its samples and their checkpoint, a run is ahead of the step that it resumes
-	// from.
+	// If a run is killed between its samples and their checkpoint, its samples are ahead of the
+	// step from which it resumes.
 	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A full disk spoils nothing.
+		// A full disk damages nothing.
 		p.want(exitFailure, "pollen-without-room", []string{"fit", "--resume", run}, "file too large", "Continue with: pollen fit --resume "+run)
 		after, err := os.ReadFile(p.path(run + "/" + "checkpoint/state.safetensors"))
 		if err != nil || !bytes.Equal(checkpoint, after) {
@@ -174,7 +175,8 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 }
 
-// A run by NUTS, killed in the middle of a trajectory most likely, resumes from its last draw.
+// A run by NUTS that is killed, most likely in the middle of a trajectory, resumes from its last
+// draw.
 func TestKilledNUTSGoesOnBitForBit(t *testing.T) {
 	testenv.NeedsAll(t, "processes that are killed")
 	p := newProcesses(t)
@@ -211,10 +213,11 @@ func TestInterruptedMainJob(t *testing.T) {
 	p.check(code, exitInterrupted, stderr, []string{"Continue with: pollen fit --resume main/sgd\n", "pollen: interrupted\n"})
 }
 
-// Clusters tell a program that its machine will be taken away; exit codes tell that from failures.
+// Clusters signal a program before they take its machine away; exit codes distinguish that from
+// failures.
 func TestSignals(t *testing.T) {
 	// A program that is notified of a signal does not pass on that it was started with the signal
-	// ignored, as the tests are by nohup.
+	// ignored, as nohup does with the tests.
 	notified := make(chan os.Signal, 1)
 	signal.Notify(notified, syscall.SIGHUP)
 	defer signal.Stop(notified)
@@ -233,7 +236,7 @@ func TestSignals(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Where it was ignored at the start, as by nohup, a closed terminal stops nothing.
+	// If the signal was ignored at the start, as by nohup, closing the terminal stops nothing.
 	signal.Ignore(syscall.SIGHUP)
 	defer signal.Reset(syscall.SIGHUP)
 	got, _, stderr := p.end("pollen", slowFit("ignored"), "ignored/"+first, syscall.SIGHUP)

@@ -36,13 +36,13 @@ func serveCommand(c *console) *cobra.Command {
 		Long: "Serves the answers of predict over HTTP. POST /predict takes an image, a form with files, or JSON; GET / is a page for\n" +
 			"dropping images on; GET /run describes the run, /health reports readiness, /metrics has figures for Prometheus. Paths below\n" +
 			"/v2 follow the Open Inference Protocol of KServe and Triton; GET /openapi.json describes all of them for client generators.\n\n" +
-			"Several runs are served by name and version: flowers:2=runs/flowers-b. The name of a run is that of its directory, its\n" +
-			"version is 1, unless they are given. A directory that has runs but is none serves each as a version, by its name.\n" +
-			"Requests that name no version get the last one, /predict the first model.\n\n" +
-			"Ctrl-C stops the server after the pending requests. SIGHUP reads the directories with their samples and\n" +
-			"calibrations, the certificate and the token again, without losing a request, and opens the access log again.\n\n" +
-			"Without further flags only programs of this machine can connect. To listen elsewhere, use TLS and a token, which is also\n" +
-			"taken from the environment variable POLLEN_TOKEN; GET /health and the page's files need none. See docs/serving.md.",
+			"Several runs are served by name and version, as in flowers:2=runs/flowers-b. By default a run has the name of its\n" +
+			"directory and version 1. If a directory is not a run but contains runs, each is served as a version, by its name.\n" +
+			"Requests without a version get the last one; /predict uses the first model.\n\n" +
+			"Ctrl-C stops the server after the pending requests. SIGHUP reloads the directories with their samples and calibrations,\n" +
+			"the certificate and the token, without losing a request, and reopens the access log.\n\n" +
+			"By default only programs on this machine can connect. To listen on other addresses, use TLS and a token, which can also\n" +
+			"be given in the environment variable POLLEN_TOKEN; GET /health and the page's files need no token. See docs/serving.md.",
 		Example: "  pollen serve runs/flowers\n  curl --data-binary @rose.jpg localhost:8080/predict\n" +
 			"  pollen serve flowers=runs/flowers birds:1=runs/birds-a birds:2=runs/birds-b\n" +
 			"  pollen serve runs/flowers --address :8443 --tls-cert cert.pem --tls-key key.pem --token-file token",
@@ -63,15 +63,15 @@ func serveCommand(c *console) *cobra.Command {
 	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; \":8080\" listens on all interfaces")
 	s.guarantees.bindLevels(f)
 	s.guarantees.bind(f)
-	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass, also of a request with fewer; more raise throughput and latency (default 2)")
+	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass, even if a request has fewer; more raise throughput and latency (default 2)")
 	f.IntVar(&s.options.MaxBody, "max-body", 0, "maximum bytes of a request (default 16 MiB)")
 	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "maximum pixels of an image (default 25 million)")
 	f.DurationVar(&s.options.Timeout, "timeout", 0, "maximum time to receive a request, and again to answer it (default 20s)")
-	f.StringVar(&s.options.TLSCert, "tls-cert", "", "PEM file of the certificate: answer by HTTPS")
+	f.StringVar(&s.options.TLSCert, "tls-cert", "", "PEM file of the certificate; the server then uses HTTPS")
 	f.StringVar(&s.options.TLSKey, "tls-key", "", "PEM file of the certificate's key")
-	f.StringVar(&s.options.TokenFile, "token-file", "", "file of the bearer token that requests must have")
-	f.StringSliceVar(&s.options.Hosts, "host", nil, "name by which clients reach the server; can be repeated (default: on a loopback address localhost,\n"+
-		"elsewhere any)")
+	f.StringVar(&s.options.TokenFile, "token-file", "", "file with the bearer token that requests must have")
+	f.StringSliceVar(&s.options.Hosts, "host", nil, "name by which clients reach the server; can be repeated (default: localhost on a loopback\n"+
+		"address, elsewhere any)")
 	f.StringSliceVar(&s.options.CORSOrigins, "cors-origin", nil, "origin, such as https://viewer.example.org, whose pages may use the server; can be repeated")
 	f.StringVar(&s.accessLog, "access-log", "", "file to append a JSON record of each request to; \"-\" is the standard output")
 	s.device.bind(f)

@@ -27,7 +27,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// flatPNG is a PNG file of zeros with 8 bytes per pixel.
+// flatPNG returns a PNG file of zeros with 8 bytes per pixel.
 func flatPNG(t *testing.T, side int) []byte {
 	t.Helper()
 	chunk := func(name string, content []byte) []byte {
@@ -49,8 +49,8 @@ func flatPNG(t *testing.T, side int) []byte {
 	return slices.Concat([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(header, 16, 6, 0, 0, 0)), chunk("IDAT", packed.Bytes()), chunk("IEND", nil))
 }
 
-// hostileImages are images that take much memory, or pretend to, by name. Those of
-// ../shared/cases are added, where these are.
+// hostileImages returns images that take much memory, or claim to, by name. Those of
+// ../shared/cases are added if that directory exists.
 func hostileImages(t *testing.T) map[string][]byte {
 	t.Helper()
 	encoded := func(encode func(w io.Writer) error) []byte {
@@ -97,13 +97,13 @@ func hostileImages(t *testing.T) map[string][]byte {
 	return all
 }
 
-// limitedServer is a server under a limit of its address space.
+// limitedServer is a server with a limited address space.
 type limitedServer struct {
 	*testing.T
 	command *exec.Cmd
 	address string
 	ended   chan error
-	remarks *bytes.Buffer // once it has ended
+	remarks *bytes.Buffer // complete once the server has ended
 }
 
 // startLimited starts a server with an address space of some kB. Without MALLOC_ARENA_MAX the C
@@ -152,7 +152,8 @@ func (s *limitedServer) post(content []byte) (code int, err error) {
 	return response.StatusCode, err
 }
 
-// postTogether posts an image from several clients at once, and returns how many got each status.
+// postTogether posts an image from several clients at once, and returns the number of responses
+// with each status.
 func (s *limitedServer) postTogether(name string, content []byte, together int) map[int]int {
 	var mu sync.Mutex
 	codes := map[int]int{}
@@ -175,7 +176,7 @@ func (s *limitedServer) postTogether(name string, content []byte, together int) 
 
 // TestServerUnderALimit sends images that take much memory, each 40 times at once, to a server with
 // an address space of 1 GB, of which Go and the program take some 650 MB. The server must survive,
-// and meanwhile answer others within a second.
+// and meanwhile answer other requests within a second.
 func TestServerUnderALimit(t *testing.T) {
 	testenv.NeedsAll(t, "40 clients send images of up to 800 MB")
 	const together, limit = 40, "1000000"

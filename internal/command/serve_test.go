@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Serve reports at its start why answers lack sets or decisions.
+// serve reports at startup why answers lack sets or decisions.
 func TestServeReportsWhatIsMissing(t *testing.T) {
 	images, labels := make([]byte, 40*16), make([]int32, 40)
 	for i := range images {

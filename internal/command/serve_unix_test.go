@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestServeReloads: SIGHUP makes a server read the token and the samples again and open its access
-// log again, and SIGTERM ends it.
+// TestServeReloads: on SIGHUP a server reloads the token and the samples and reopens its access
+// log, and on SIGTERM it ends.
 func TestServeReloads(t *testing.T) {
 	p := newProcesses(t)
 	p.want(0, "pollen", strings.Fields("fit --method sgld --data notmnist --model mlp-4 --batch 20 --epochs 2 --samples 2 --folder run"))

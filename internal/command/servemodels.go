@@ -53,9 +53,9 @@ func modelDirs(arguments []string) ([]modelDir, error) {
 	return all, nil
 }
 
-// versionsIn returns the names of the runs in a directory that is none itself, in the order of
-// versions: numbers by their value, then others. It returns nil for a run and for what is neither,
-// which opening it will report.
+// versionsIn returns the names of the runs in a directory that is not a run itself, in the order of
+// versions: numbers by their value, then others. It returns nil for a run, and for a directory
+// without runs, which bayes.Open will report.
 func versionsIn(dir string) []string {
 	if exists(filepath.Join(dir, rundir.ManifestFile)) {
 		return nil

@@ -54,8 +54,8 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 }
 
 // shapeFor requests images as the network of an ONNX file reads them, unless their size and
-// channels are given: colour images of the file's size, or of 224x224 if it leaves that open. Of
-// other networks it finds mistakes that show without images, before these are read.
+// channels are given: in colour and of the file's size, or of 224x224 if the file leaves the size
+// open. For other networks it returns the errors that can be found before images are read.
 func shapeFor(spec bayes.Spec, d *config.Data) error {
 	channels, height, width, err := spec.ImageShape()
 	if err != nil {
@@ -142,9 +142,8 @@ func resumeRun(ctx context.Context, m bayes.Manifest, device deviceFlags, dataDi
 	return finishFit(ctx, run, err, finished{name, splits, dataDir, 0}, c)
 }
 
-// finished is what finishFit needs to know of a run: the name of its method, its data, the
-// directory that data are searched for in, and the time of its steps, or 0 if they were not made
-// together.
+// finished describes a run for finishFit: the name of its method, its data, the directory in which
+// other data are searched for, and the time of its steps, or 0 if they were not made in one go.
 type finished struct {
 	name    string
 	data    *datasets.Splits

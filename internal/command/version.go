@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// addVersion gives a program the flag --version, by what Go's linker recorded.
+// addVersion adds the flag --version, which prints the build information that Go's linker recorded.
 func addVersion(root *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
 	root.Version = versionText(info)

@@ -121,7 +121,7 @@ func (d *Data) Notes(into map[string]string) {
 // flag was not given, and -1 for none.
 type fraction float64
 
-// Whole makes no split be held out that the data do not have.
+// Whole turns off the drawing of splits: only those that the data have are held out.
 func (d *Data) Whole() { d.Validation, d.Test = -1, -1 }
 
 // String returns the text that Set reads, "" if the flag was not given.

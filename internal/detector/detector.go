@@ -75,7 +75,7 @@ type Scores struct {
 	Mahalanobis, RelativeMahalanobis []float64
 	// Statistics is the mean distance of the image's statistics from the nearest training images.
 	Statistics []float64
-	// Combined is one score of the three, see combine.
+	// Combined combines these three scores into one, see combine.
 	Combined []float64
 }
 
@@ -86,8 +86,8 @@ const (
 	MaxReference = 500
 )
 
-// Split returns into how many images of each kind a Fitter divides n training images: two thirds
-// and one third of few.
+// Split returns how a Fitter divides n training images: into a bank of up to MaxBank images and
+// up to MaxReference images for the scales. If there are few, two thirds are the bank.
 func Split(n int) (bank, reference int) {
 	bank = min(MaxBank, n-max(1, n/3))
 	return bank, min(MaxReference, n-bank)
@@ -100,8 +100,9 @@ type Fitter struct {
 	reference *Scorer
 }
 
-// NewFitter begins to fit a detector to training images in random order, as many as Split returns
-// in sum, [n C H W], and their labels, [n].
+// NewFitter begins to fit a detector for a run with the given number of samples. pixels are
+// training images in random order, [n C H W], and labels are theirs, [n]; n must be the sum of
+// Split.
 func NewFitter(pixels []byte, labels []int32, shape Shape, samples int) (*Fitter, error) {
 	n := len(pixels) / shape.size()
 	bank, reference := Split(n)
@@ -154,8 +155,8 @@ func (f *Fitter) Detector() (*Detector, error) {
 	return &f.detector, nil
 }
 
-// Prepare checks a detector that was read for a run of images of the given shape, and computes what
-// is not stored.
+// Prepare checks a detector that was read from a file, for a run with images of the given shape,
+// and computes the fields that are not stored.
 func (d *Detector) Prepare(shape Shape) error {
 	if d.Statistics == nil || len(d.Members) == 0 {
 		return errors.New("detector: must have statistics and members")
@@ -192,7 +193,7 @@ func (d *Detector) Prepare(shape Shape) error {
 	return nil
 }
 
-// At returns which member is the sample at a position, or -1.
+// At returns the index of the member whose sample has the given position, or -1.
 func (d *Detector) At(position int) int {
 	return slices.IndexFunc(d.Members, func(m Member) bool { return m.Position == position })
 }
@@ -225,8 +226,8 @@ func statisticsOf(pixels []byte, shape Shape) []float32 {
 	return rows
 }
 
-// Add adds the features under the sample of a member, [... width], of images from the given one on.
-// The features of an image must be added once for each member.
+// Add adds the features, [... width], that the network computes under a member's sample for the
+// images first, first+1, ... The features of each image must be added once for each member.
 func (s *Scorer) Add(member, first int, features []float32) error {
 	m := s.detector.Members[member]
 	width := m.Subspace.features()

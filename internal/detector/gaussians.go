@@ -23,7 +23,7 @@ type gaussians struct {
 	squares []float32 // of the rows of Means
 }
 
-// fitGaussians fits gaussians to rows [n d], each of the class that labels has. Classes without
+// fitGaussians fits gaussians to rows [n d]. labels has the class of each row. Classes without
 // rows have no mean.
 func fitGaussians(rows []float32, d int, labels []int32) (*gaussians, error) {
 	var means []*mat.VecDense
@@ -88,7 +88,7 @@ func fitGaussians(rows []float32, d int, labels []int32) (*gaussians, error) {
 	return g, nil
 }
 
-// prepare computes what is not stored.
+// prepare computes the field that is not stored.
 func (g *gaussians) prepare(d int) {
 	g.squares = g.squares[:0]
 	for mean := range slices.Chunk(g.Means, d) {
@@ -96,7 +96,7 @@ func (g *gaussians) prepare(d int) {
 	}
 }
 
-// check refuses what fitGaussians cannot have made for d features.
+// check returns an error for gaussians that fitGaussians cannot have made for d features.
 func (g *gaussians) check(d int) error {
 	if len(g.Means) == 0 || len(g.Means)%d != 0 || len(g.Whitening) != d*d {
 		return errors.Errorf("detector: %d projected features must have rows of %d means and a %dx%d matrix, got %d and %d numbers",

@@ -12,7 +12,7 @@ import (
 
 // The constants of a space.
 const (
-	neighbours  = 5    // averaged over
+	neighbours  = 5    // number of nearest neighbours, over which distances are averaged
 	minScale    = 0.01 // of a statistic, as a fraction of the mean scale
 	maxStandard = 1e6  // of a standardised statistic, so that no distance overflows
 )
@@ -23,7 +23,7 @@ type UnfitError struct{ cause string }
 // Error implements error.
 func (e *UnfitError) Error() string { return "detector: " + e.cause }
 
-// space is where statistics of images are compared. They are standardised by the training images.
+// space compares the statistics of images, which it standardises by those of the training images.
 type space struct {
 	// Center and Scale are the mean and standard deviation of each statistic.
 	Center vector `json:"center"`
@@ -63,7 +63,7 @@ func fitSpace(rows []float32, features int) *space {
 	return s
 }
 
-// prepare computes what is not stored.
+// prepare computes the field that is not stored.
 func (s *space) prepare() {
 	s.squares = s.squares[:0]
 	for row := range slices.Chunk(s.Bank, s.features()) {
@@ -71,7 +71,7 @@ func (s *space) prepare() {
 	}
 }
 
-// check refuses what fitSpace cannot have made.
+// check returns an error for a space that fitSpace cannot have made.
 func (s *space) check() error {
 	f := s.features()
 	if f < 1 || len(s.Scale) != f || len(s.Bank) == 0 || len(s.Bank)%f != 0 {

@@ -147,7 +147,7 @@ func (s *subspace) fitAxes(deviations []float32) error {
 	return nil
 }
 
-// check refuses what fitSubspace cannot have made.
+// check returns an error for a subspace that fitSubspace cannot have made.
 func (s *subspace) check() error {
 	f, d := s.features(), s.dimensions()
 	if f < 1 || f > maxFeatures || d < 1 || d > maxAxes || len(s.Scale) != f || len(s.Axes) != d*f {
@@ -184,12 +184,12 @@ func (s *subspace) units(rows []float32) []float32 {
 	return units
 }
 
-// minSquare is the least squared length that a vector is divided by the root of. A vector of zeros
-// stays one.
+// minSquare is the minimum squared length by whose root a vector is divided, so that a vector of
+// zeros stays zero.
 const minSquare = 1e-12
 
 // project returns the coordinates of features [n features] along the axes, [n k], and the squared
-// lengths of what is perpendicular to them, [n].
+// lengths of their components perpendicular to the axes, [n].
 func (s *subspace) project(rows []float32) (projected []float32, rest []float32) {
 	f, d := s.features(), s.dimensions()
 	n := len(rows) / f

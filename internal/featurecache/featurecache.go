@@ -33,7 +33,7 @@ const (
 	maxFiles = 512
 )
 
-// MaxBytes is the usual bound of a cache.
+// MaxBytes is the usual maximum size of a cache.
 const MaxBytes = 1 << 30
 
 // Key identifies the features of an image: a hash of all that they depend on.
@@ -83,7 +83,7 @@ func (c *Cache) index() {
 // rowBytes is the size of a row in a file.
 func (c *Cache) rowBytes() int64 { return int64(4*c.width + rowCheck) }
 
-// indexFile reads the keys of a file, of which it takes none if the file is damaged.
+// indexFile adds the keys of a file to the index, or none if the file is damaged.
 func (c *Cache) indexFile(path string) {
 	from, err := file.Open(path, 2*maxFile)
 	if err != nil {
@@ -171,8 +171,9 @@ func checkOf(key Key, values []byte) []byte {
 	return hash.Sum(nil)[:rowCheck]
 }
 
-// use sets the time of a file, once, by which the oldest are removed. An error, as on a read-only
-// disk, only changes which are.
+// use sets the modification time of a file, once per Cache, so that prune removes the files first
+// that were not used for the longest time. An error, as on a read-only disk, only changes that
+// order.
 func (c *Cache) use(path string) {
 	if !c.used[path] {
 		c.used[path] = true
@@ -180,8 +181,8 @@ func (c *Cache) use(path string) {
 	}
 }
 
-// Put writes rows, then removes the oldest files beyond the bound. It writes nothing if the rows
-// would exceed the bound without others.
+// Put writes rows, then removes the oldest files beyond the bound. It writes nothing if these
+// rows already exceed the bound on their own.
 func (c *Cache) Put(keys []Key, row func(i int) []float32) error {
 	each := c.rowBytes() + sha256.Size
 	if int64(len(keys))*each > c.max {

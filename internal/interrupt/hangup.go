@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// hangups are the signals of a Context, and where SIGHUP goes once Hangups was called.
+// hangups are the signals of a Context, and the channel for SIGHUP once Hangups was called.
 type hangups struct {
 	received chan os.Signal
 	to       atomic.Pointer[chan os.Signal]
@@ -15,8 +15,8 @@ type hangups struct {
 
 type hangupsKey struct{}
 
-// take reports whether it has passed a signal to the program: a SIGHUP that reloads. One that comes
-// while another waits is the same as that.
+// take reports whether a signal is a SIGHUP for the channel of Hangups, and sends it there. It
+// drops one that arrives while another waits, since one reload serves both.
 func (h *hangups) take(s os.Signal) bool {
 	to := h.to.Load()
 	if to == nil || !isHangup(s) {
@@ -29,10 +29,10 @@ func (h *hangups) take(s os.Signal) bool {
 	return true
 }
 
-// Hangups returns a channel that receives SIGHUP, by which operators tell a server to reload. From
-// then on SIGHUP does not cancel the context, which must be one of Context, or made from it: the
-// channel of another context receives nothing, and neither does one where there is no SIGHUP. A
-// SIGHUP that was ignored when the program started is received as well.
+// Hangups returns a channel that receives SIGHUP, by which operators tell a server to reload.
+// From then on SIGHUP does not cancel the context. ctx must be from Context, or derived from it;
+// otherwise, and on systems without SIGHUP, the channel receives nothing. A SIGHUP that was
+// ignored when the program started is received as well.
 func Hangups(ctx context.Context) <-chan os.Signal {
 	to := make(chan os.Signal, 1)
 	if h, ok := ctx.Value(hangupsKey{}).(*hangups); ok && hangup != nil {

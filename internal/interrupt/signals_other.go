@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// signals returns those that users send to stop a program.
+// signals returns the signals that users send to stop a program.
 func signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
-// hangup is the signal that a server reloads by: there is none.
+// hangup is the signal by which a server reloads: there is none.
 var hangup os.Signal

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// signals returns those that users and schedulers send to stop a program. A terminal that is closed
-// sends SIGHUP, which nohup makes its program ignore.
+// signals returns the signals that users and schedulers send to stop a program. A terminal that
+// is closed sends SIGHUP, which nohup makes its program ignore.
 func signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -18,5 +18,5 @@ func signals() []os.Signal {
 	return all
 }
 
-// hangup is the signal that a server reloads by.
+// hangup is the signal by which a server reloads.
 var hangup os.Signal = syscall.SIGHUP

@@ -24,7 +24,7 @@ type Owner struct {
 	Host    string `json:"host"`
 	Process int    `json:"process"`
 	Turn    uint64 `json:"turn"`
-	Writes  bool   `json:"writes"` // until it releases the lock, which a killed process does not
+	Writes  bool   `json:"writes"` // until the owner releases the lock; a kill leaves it true
 }
 
 // Taken is the error of a directory whose lock another process has.
@@ -111,7 +111,7 @@ func checkFile(dir string) error {
 	return nil
 }
 
-// Remark returns what a person should know about this lock; "" for nothing.
+// Remark returns a remark about this lock for the user, or "".
 func (l *Lock) Remark() string { return l.remark }
 
 // Check returns Lost if another process has taken the lock since. The caller must not write then.

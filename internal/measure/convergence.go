@@ -14,22 +14,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// HeldOut watches what chains predict for held-out images: of each image the probability of the
-// class that was most probable at first. The methods of a nil HeldOut do nothing.
+// HeldOut traces the chains' predictions for held-out images: for each image, the probability of
+// the class that was most probable at the first observation. The methods of a nil HeldOut do
+// nothing.
 type HeldOut struct {
-	images        string // the SHA-256 of their pixels
+	images        string // the SHA-256 of the images' pixels
 	predictor     *samples.SamplePredictor
 	probabilities []float32
 	classes       []int            // of each image
 	traces        [][]thinnedTrace // of each image and chain
-	spacing       int              // steps between two observations at least
-	last          int              // step
+	spacing       int              // minimum number of steps between two observations
+	last          int              // step of the last observation
 }
 
 // heldOutValues bounds the values of each trace.
 const heldOutValues = 500
 
-// NewHeldOut loads images on a device, to watch chains at most once in spacing steps.
+// NewHeldOut loads images on a device, to observe chains at most once in spacing steps.
 func NewHeldOut(device tensor.Device, images samples.Images, network layers.Sequential, chains, spacing int) (*HeldOut, error) {
 	n := images.Len()
 	hash := sha256.Sum256(append(tensor.Bytes(images.Rows), images.Pixels...))
@@ -55,7 +56,7 @@ func (h *HeldOut) Images() string {
 	return h.images
 }
 
-// Due reports whether the chains are to be observed after step steps, if they sample then.
+// Due reports whether the chains, if they are sampling, are to be observed after step steps.
 func (h *HeldOut) Due(step int) bool { return h != nil && step-h.last >= h.spacing }
 
 // Observe adds the states of the chains after step steps.
@@ -77,7 +78,7 @@ func (h *HeldOut) Observe(states []samples.Sample, step int) error {
 	return nil
 }
 
-// Mixing summarizes what was observed; nil if that is too little.
+// Mixing summarizes the observations; nil if there are too few.
 func (h *HeldOut) Mixing() *diagnostics.Mixing {
 	if h == nil {
 		return nil
@@ -131,7 +132,7 @@ func constant(chains [][]float64) bool {
 	return true
 }
 
-// state returns what was observed as numbers, which restore reads.
+// state returns the observations as numbers, which restore reads.
 func (h *HeldOut) state() []float64 {
 	if h == nil {
 		return nil
@@ -148,8 +149,8 @@ func (h *HeldOut) state() []float64 {
 	return state
 }
 
-// restore reads a state. Without one, as of a run that was begun without held-out images, the
-// chains are watched from here on.
+// restore reads a state. If it is empty, as for a run that was begun without held-out images, the
+// observations begin at the present step.
 func (h *HeldOut) restore(state []float64) error {
 	if h == nil || len(state) == 0 {
 		return nil

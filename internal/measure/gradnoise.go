@@ -12,13 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Subject is what is measured: the chains of a session that sample a posterior of a network on
-// data.
+// Subject is the object of a measurement: the chains of a session that sample a posterior of a
+// network on data.
 type Subject struct {
 	Network     layers.Sequential
 	Posterior   langevin.Posterior
 	Temperature float64        // 0 for methods that do not sample
-	Images      samples.Images // trained on, as the network reads them
+	Images      samples.Images // the training images, as the network reads them
 	Labels      []int32
 	Classes     int
 	Batch       int
@@ -32,15 +32,15 @@ type Subject struct {
 	ClassWeights []float64
 }
 
-// noiseBatches is how many minibatches the variance of gradients is estimated from.
+// noiseBatches is the number of minibatches from which the variance of gradients is estimated.
 const noiseBatches = 32
 
 // GradientNoise estimates how much the noise of minibatches would add to the temperature of each
-// parameter if nothing were done against it, in units of the temperature: the mean over its
-// elements of h Var(gU)/(2T), where h is the step size of SGLD that moves the element as far (see
-// langevin.EffectiveStepSize), and the variance of gU is that at the present state of one chain of
-// the session. rate is the learning rate on the mean loss. The estimate is nil for samplers that
-// have no such step size.
+// parameter if it were not compensated, in units of the temperature: the mean over its elements
+// of h Var(gU)/(2T). h is the step size at which SGLD would move the element as far (see
+// langevin.EffectiveStepSize), and Var(gU) is the variance at the present state of the given
+// chain of the session. rate is the learning rate on the mean loss. The estimate is nil for
+// samplers that have no such step size.
 func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, chain int, rate float64) (map[string]float64, error) {
 	state, err := samples.FromSession(s.Session, chain, 1)
 	if err != nil {
@@ -105,10 +105,10 @@ func gradientVariances(device tensor.Device, s Subject, state samples.Sample) (m
 	return variances, nil
 }
 
-// finitePopulation returns the factor of the variance of minibatches drawn from n examples, as
-// estimated from some of them. Minibatches are drawn without replacement, so that they vary less
-// than independent ones. Those of a part of the data have to be corrected for that; those of all
-// data show it already.
+// finitePopulation returns the factor that corrects the variance between minibatches of n
+// examples, as it was measured on some of the examples. Minibatches are drawn without
+// replacement, so they vary less than independent ones. A variance that was measured on a part of
+// the data needs a correction for that; one that was measured on all data includes the effect.
 func finitePopulation(batch, some, n int) float64 {
 	if some < n {
 		return 1 - float64(batch)/float64(n)
@@ -199,8 +199,8 @@ func gradients(b *graph.Builder, of *graph.Node) (*graph.Program, error) {
 	return b.Compile()
 }
 
-// readGradients passes on each parameter's gradient that a step has computed. They are in a buffer,
-// which grows if it has to.
+// readGradients calls use with each parameter's gradient that a step has computed. use must not
+// keep the gradient: all are read into one buffer, which grows if necessary.
 func readGradients(s *graph.Session, sample samples.Sample, buffer *[]float32, use func(p int, gradient []float32)) error {
 	for p, parameter := range sample.Parameters {
 		n := len(parameter.Values)

@@ -23,8 +23,8 @@ func WriteWeights(s *graph.Session, labels []int32, byClass []float64) error {
 	return graph.Write(s, weightsInput, 0, 0, weights)
 }
 
-// Loss returns the mean cross-entropy of a minibatch's logits [B K] for labels [B], of which each
-// example is multiplied by its weight, unless weights [B] is nil.
+// Loss returns the mean cross-entropy of a minibatch's logits [B K] for labels [B]. The
+// cross-entropy of each example is multiplied by its weight, unless weights [B] is nil.
 func Loss(b *graph.Builder, logits, labels, weights *graph.Node) *graph.Node {
 	if weights == nil {
 		return b.Apply(op.CrossEntropy{}, logits, labels)

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/mcmc"
 )
 
-// Measurements are what a run records of its chains from step to step: checkpoints keep them, and
-// diagnostics are computed from them.
+// Measurements has what a run measures of its chains from step to step. Checkpoints keep it, and
+// diagnostics are computed from it.
 type Measurements struct {
 	Loss        float64                  // mean of the last window
 	Thermometer *diagnostics.Thermometer // of the whole sampling phase
@@ -21,14 +21,14 @@ type Measurements struct {
 	trace     thinnedTrace   // of the watched weight in the first chain, one value for each step
 	weights   []thinnedTrace // of the watched weight, by chain, in the sampling phase
 	losses    []thinnedTrace // of the minibatch's loss, by chain, in the sampling phase
-	proposals float64        // of samplers with a Metropolis test, in the sampling phase
-	accepted  float64        // the sum of their acceptance probabilities
-	diverged  float64        // how many trajectories did; NaN if the sampler does not measure it
+	proposals float64        // number of proposals in the sampling phase; 0 without a Metropolis test
+	accepted  float64        // sum of the proposals' acceptance probabilities
+	diverged  float64        // number of trajectories that diverged; NaN if it is not measured
 	recent    *diagnostics.Thermometer
 }
 
-// Trace lengths: that of the first chain, those of each chain in the diagnostics, and those from
-// which R-hat is computed while a run continues, so that it does not slow a long one down.
+// Trace lengths: of the first chain, of each chain in the diagnostics, and of each chain when
+// R-hat is computed while a run continues, which must not slow down a long run.
 const (
 	traceValues = 10000
 	chainValues = 500
@@ -132,7 +132,7 @@ func (m *Measurements) traces() (names []string, all []*thinnedTrace) {
 	return names, all
 }
 
-// State passes each measurement on as a named list of numbers, always in the same order.
+// State calls add with each measurement as a named list of numbers, always in the same order.
 func (m *Measurements) State(add func(name string, values []float64)) {
 	add(measuredName, []float64{m.proposals, m.accepted, m.diverged, m.Loss})
 	add(thermometerName, m.Thermometer.State())
@@ -160,8 +160,9 @@ func (m *Measurements) TraceBytes() (n uint64) {
 	return n
 }
 
-// Restore reads what State passed on, as measured on held-out images with the hash heldOut. It
-// reports whether HeldOut has other images, and then watches the chains on these from here on.
+// Restore reads the numbers of State, which were measured on held-out images with the hash
+// heldOut. It reports whether HeldOut has other images; the observations of these then begin at
+// the present step.
 func (m *Measurements) Restore(numbers map[string][]float64, heldOut string) (otherImages bool, err error) {
 	sums := numbers[measuredName]
 	if len(sums) != 4 {

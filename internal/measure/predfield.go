@@ -35,8 +35,8 @@ import (
 // that v.(F(theta + e v) - F(theta)) / e varies little.
 
 const (
-	// predictionBatch is the largest batch, and predictionSteps about the number of batches of
-	// fewer images than predictionSteps such batches.
+	// predictionBatch is the largest batch. If there are fewer images than predictionSteps such
+	// batches, smaller batches are used, about predictionSteps of them.
 	predictionBatch = 500
 	predictionSteps = 128
 	// displacement is e, in units of the parameters' root mean square.
@@ -54,7 +54,7 @@ const (
 // the two fields.
 type terms [weightings]struct{ product, divergence float64 }
 
-// finite reports whether all terms are.
+// finite reports whether all terms are finite.
 func (t terms) finite() bool {
 	for _, one := range t {
 		if sum := one.product + one.divergence; sum-sum != 0 {
@@ -96,8 +96,8 @@ func newField(device tensor.Device, s Subject) (f *field, err error) {
 	return f, nil
 }
 
-// fieldSteps returns the number of steps and the batch with which a field goes through n images.
-// It leaves out as few images as it can: fewer than a batch.
+// fieldSteps returns the number of steps and the batch size with which a field goes through n
+// images. It chooses a batch size that leaves out few images, fewer than a batch.
 func fieldSteps(n int) (steps, batch int) {
 	most := max(1, min(n*3/(2*predictionSteps), predictionBatch))
 	batch = most
@@ -116,8 +116,8 @@ func (s Subject) deterministic() Subject {
 	return s
 }
 
-// withoutDropout returns the layers with the rate 0 in those of dropout, which keep their places:
-// names of the layers after them do not change.
+// withoutDropout returns the layers with a dropout rate of 0. It keeps the dropout layers, since
+// removing them would change the names of the layers after them.
 func withoutDropout(network layers.Sequential) layers.Sequential {
 	without := slices.Clone(network)
 	for i, layer := range without {
@@ -170,7 +170,8 @@ func (f *field) at(ctx context.Context, sample samples.Sample) (t terms, err err
 	if f.determination == nil {
 		return t, nil
 	}
-	// The labels that G is estimated with must not depend on theta: the first sample's serve all.
+	// G must be estimated with labels that do not depend on theta: those of the first sample are
+	// used for all samples.
 	if f.determination.labels == nil {
 		f.determination.labels = f.drawLabels(here)
 	}
@@ -297,7 +298,7 @@ func (f *field) curvatureOfLogits(sample samples.Sample, here slope, aside sampl
 	return trace / (distance * distance)
 }
 
-// pass steps through the data once with some labels, and calls see after each step.
+// pass steps through the data once with the given labels, and calls see after each step.
 func (f *field) pass(ctx context.Context, labels []int32, see func() error) error {
 	err := graph.Write(f.loss, "labels", 0, 0, labels)
 	for range len(labels) / f.batch {

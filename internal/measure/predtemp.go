@@ -13,8 +13,8 @@ import (
 
 // The temperature of predictions. For any field F of the parameters E[F.gU] = T E[div F] under
 // exp(-U/T). The configurational temperature uses theta for F, so that all weights count alike.
-// Two other fields ask only for what predictions depend on. In both, gL is the gradient of the
-// likelihood's part of U, with random operations such as dropout left out.
+// Two other fields weight the directions that predictions depend on. In both, gL is the gradient
+// of the likelihood's part of U, with random operations such as dropout left out.
 //
 // By curvature, F = gL: a direction counts by its curvature lambda, by how much the likelihood
 // changes along it. The noise of minibatches heats the few steepest directions far more than the
@@ -27,8 +27,8 @@ import (
 // Measuring takes predictionPasses passes over the data for each sample. It takes at most
 // predictionFraction of the passes that the run made, and at most maxPredictionSamples samples.
 // Fewer than minPredictionSamples give no estimate of the error. For the error, samples are put
-// into at most predictionGroups groups, each of samples that follow one another in a chain, which
-// are taken as independent.
+// into at most predictionGroups groups of consecutive samples of a chain, and the groups are
+// taken as independent.
 const (
 	predictionPasses     = 5
 	predictionFraction   = 0.25
@@ -37,16 +37,17 @@ const (
 	predictionGroups     = 16
 )
 
-// PredictionOptions set how the temperature of predictions is measured.
+// PredictionOptions are the options of PredictionTemperature.
 type PredictionOptions struct {
 	Files   []string                      // the samples
-	Passes  float64                       // over the data, that the run made
+	Passes  float64                       // passes over the data that the run made
 	Damaged func(err error)               // called for a sample that is damaged, and left out
 	Observe func(done, total, images int) // called after each sample
 }
 
-// PredictionTemperatures are the temperature of what predictions depend on, in two weightings of
-// the directions of weight space. Determination is nil for networks with too many weights.
+// PredictionTemperatures are the temperatures of the directions that predictions depend on, in
+// two weightings of the directions of weight space. Determination is nil for networks with too
+// many weights.
 type PredictionTemperatures struct {
 	Curvature, Determination *diagnostics.Measured
 	// Steepness is the mean curvature of the likelihood, weighted by the curvature itself; 0
@@ -54,8 +55,9 @@ type PredictionTemperatures struct {
 	Steepness float64
 }
 
-// PredictionSamples returns how many of a run's samples PredictionTemperature measures, after a
-// number of passes over the data: 0 if it would take too long for enough of them.
+// PredictionSamples returns the number of samples that PredictionTemperature measures, for a run
+// with the given numbers of sample files and of passes over the data. It returns 0 if measuring
+// enough of them would take too long.
 func PredictionSamples(files int, passes float64) int {
 	if n := min(files, maxPredictionSamples, int(predictionFraction*passes/predictionPasses)); n >= minPredictionSamples {
 		return n
@@ -63,9 +65,9 @@ func PredictionSamples(files int, passes float64) int {
 	return 0
 }
 
-// PredictionTemperature returns the temperature of what predictions depend on, over some of the
-// samples, weighted as they are in predictions. It is nil if that would take too long for enough of
-// them, or the context ends.
+// PredictionTemperature returns the temperatures of the directions that predictions depend on,
+// over some of the samples, weighted as they are in predictions. It returns nil if measuring
+// enough samples would take too long, or if the context ends.
 func PredictionTemperature(ctx context.Context, device tensor.Device, s Subject, o PredictionOptions) (*PredictionTemperatures, error) {
 	n := PredictionSamples(len(o.Files), o.Passes)
 	if n == 0 {

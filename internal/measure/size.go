@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Bytes is memory that a measurement takes: of sessions, and of Go's heap.
+// Bytes is the memory of a measurement: of sessions, and of Go's heap.
 type Bytes struct {
 	Session tensor.Footprint
 	Heap    int
@@ -16,14 +16,14 @@ type Bytes struct {
 // The traces of each chain: of the loss and of the watched weight.
 const tracesEach = 2
 
-// TracesSize returns the bytes of the traces of some chains when they are full, with those of a
-// number of held-out images.
+// TracesSize returns the bytes of the traces of the given number of chains when they are full,
+// including the traces of held-out images.
 func TracesSize(chains, images int) int {
 	const value, twice = 8, 2 // a slice that grows has up to twice its values
 	return value * twice * (traceValues + chains*(tracesEach*traceValues+images*heldOutValues))
 }
 
-// NoiseSize returns what GradientNoise takes.
+// NoiseSize returns the memory of GradientNoise.
 func NoiseSize(device tensor.Device, s Subject) (Bytes, error) {
 	n := min(noiseBatches*s.Batch, len(s.Labels))
 	program, err := lossProgram(s, n, op.Batch{Size: s.Batch, Order: op.Shuffled})
@@ -40,7 +40,7 @@ func NoiseSize(device tensor.Device, s Subject) (Bytes, error) {
 	return b, nil
 }
 
-// PredictionSize returns what PredictionTemperature takes.
+// PredictionSize returns the memory of PredictionTemperature.
 func PredictionSize(device tensor.Device, s Subject) (Bytes, error) {
 	s = s.deterministic()
 	steps, batch := fieldSteps(len(s.Labels))

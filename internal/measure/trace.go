@@ -7,7 +7,7 @@ import (
 // thinnedTrace is a trace of bounded length. It keeps every value that is added, or of a long trace
 // every second, every fourth and so on, beginning with the first.
 type thinnedTrace struct {
-	most   int // values kept
+	most   int // maximum number of values kept
 	every  int // one in every values is kept
 	added  int
 	values []float64
@@ -62,7 +62,7 @@ func valuesOf(all []thinnedTrace) [][]float64 {
 	return values
 }
 
-// thinned returns at most about most values of a trace, evenly spaced.
+// thinned returns evenly spaced values of a trace, about most of them at the most.
 func thinned(trace []float64, most int) []float64 {
 	if len(trace) <= most {
 		return trace

@@ -10,26 +10,26 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Validation scores the chains of a run on validation images while it trains. Nothing that the run
-// does depends on these scores. The methods of a nil Validation do nothing.
+// Validation scores the chains of a run on validation images while it trains. The scores do not
+// affect the run. The methods of a nil Validation do nothing.
 type Validation struct {
 	predictor *samples.SamplePredictor
-	images    float64 // a hash of their pixels
+	images    float64 // a hash of the images' pixels
 	labels    []int32
-	spacing   int // steps between two scores at least
-	last      int // step
+	spacing   int // minimum number of steps between two scores
+	last      int // step of the last scores
 
 	probabilities []float32
-	sum           []float64 // of the samples' probabilities, by their weights
+	sum           []float64 // weighted sum of the samples' probabilities
 	weight        float64
 }
 
 // ValidationScores are scores on validation images.
 type ValidationScores struct {
-	// Loss and Accuracy are means over the chains as they are, each on its own.
+	// Loss and Accuracy are means over the scores of the chains' present states.
 	Loss, Accuracy float64
-	// NLL is the negative log-likelihood of the average of the samples so far; before the first
-	// sample, of the average of the chains as they are.
+	// NLL is the negative log-likelihood of the average of the samples so far or, before the first
+	// sample, of the average of the chains' present states.
 	NLL float64
 }
 
@@ -45,12 +45,12 @@ func NewValidation(device tensor.Device, images samples.Images, labels []int32, 
 		pixels = tensor.Bytes(images.Rows)
 	}
 	n, hash := len(labels)*predictor.Classes(), sha256.Sum256(pixels)
-	const bits = 53 // that a float64 holds
+	const bits = 53 // the precision of a float64
 	return &Validation{images: float64(binary.LittleEndian.Uint64(hash[:]) >> (64 - bits)), predictor: predictor, labels: labels, spacing: spacing, last: -spacing,
 		probabilities: make([]float32, n), sum: make([]float64, n)}, nil
 }
 
-// ValidationBytes is what Validation takes for each probability: the last, and three sums.
+// ValidationBytes is the memory for each probability: the latest value, and three sums.
 const ValidationBytes = 4 + 3*8
 
 // Due reports whether the chains are to be scored after step steps.
@@ -94,8 +94,8 @@ func (v *Validation) state() []float64 {
 	return append([]float64{v.images, float64(v.last), v.weight}, v.sum...)
 }
 
-// restore reads a state. Without one of these images, as of a run that was begun without or with
-// others, the average begins here.
+// restore reads a state. If the state is not of the same images, because the run was begun
+// without validation images or with others, the average begins at the present step.
 func (v *Validation) restore(state []float64) {
 	const numbers = 3
 	if v == nil || len(state) != numbers+len(v.sum) || state[0] != v.images {

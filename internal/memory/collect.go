@@ -26,8 +26,7 @@ func CollectLess(ctx context.Context) {
 	repeat(ctx, collectLess) // requests and reloaded networks change what is alive
 }
 
-// collectLess sets the percentage for what is alive at present if it differs from the last one, and
-// returns it.
+// collectLess sets the percentage for the present live heap, unless it is last, and returns it.
 func collectLess(last int64) int64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

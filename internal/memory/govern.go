@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// The garbage collector may use headroom of what is available, which is looked up every interval.
+// The garbage collector may use the fraction headroom of the available memory, which is measured
+// once in each interval.
 const (
 	headroom = 0.9
 	interval = time.Second
 )
 
-// Govern keeps the soft memory limit of Go's heap at what the heap has and most of what is
-// available, until the context ends. Near the limit of a machine or a cgroup, the garbage collector
-// then runs more often instead of the system ending the process. It is for programs; it does
-// nothing if GOMEMLIMIT is set.
+// Govern keeps the soft memory limit of Go's heap at the heap's present size plus most of the
+// available memory, until the context ends. Near the limit of a machine or a cgroup, the garbage
+// collector then runs more often instead of the system ending the process. It is for programs; it
+// does nothing if GOMEMLIMIT is set.
 func Govern(ctx context.Context) {
 	if _, set := os.LookupEnv("GOMEMLIMIT"); set || !Available().Known() {
 		return
@@ -26,8 +27,8 @@ func Govern(ctx context.Context) {
 	repeat(ctx, govern)
 }
 
-// repeat calls a function with 0 at once and then, until the context ends, every interval with its
-// last result.
+// repeat calls govern(0) at once and then, in each interval until the context ends, govern with
+// its last result.
 func repeat(ctx context.Context, govern func(last int64) int64) {
 	last := govern(0)
 	go func() {

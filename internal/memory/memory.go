@@ -41,8 +41,8 @@ func Available() Limit { return system() }
 // Release returns unused memory of Go's heap to the system.
 func Release() { debug.FreeOSMemory() }
 
-// Negligible is memory that is not checked: Go's heap may have it unused, and the limits are not
-// known that well.
+// Negligible is the size below which Check does nothing: Go's heap may have unused memory of this
+// size, and the limits are not known more precisely.
 const Negligible = 8 << 20
 
 // Check returns an Error if work needs more bytes than the process can take. advice is called only
@@ -75,7 +75,7 @@ type Error struct {
 	Advice []string
 }
 
-// Error reports what is needed, what is available, and what would need less.
+// Error reports the needed and the available memory, and settings that need less.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s needs %s of memory, %s are available (%s)", e.Task, Size(e.Need), Size(e.Limit.Bytes), e.Limit.Reason)
 	if len(e.Advice) > 0 {

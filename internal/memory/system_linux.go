@@ -15,7 +15,7 @@ import (
 )
 
 // heapArena is the address space that Go reserves when its heap grows (heapArenaBytes in the
-// runtime), which a limit of the address space must have in addition.
+// runtime). It counts as used towards a limit of the address space.
 const heapArena = 64 << 20
 
 // threadStacks is the address space of the stacks of threads to come. The C library, which package
@@ -53,7 +53,7 @@ func field(content []byte, name string) (int64, bool) {
 	return 0, false
 }
 
-// addressSpace returns what RLIMIT_AS leaves.
+// addressSpace returns the address space below RLIMIT_AS that is left.
 func addressSpace() Limit {
 	content, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -67,8 +67,9 @@ func addressSpace() Limit {
 	return resource(unix.RLIMIT_AS, used*int64(os.Getpagesize())+heapArena-unusedHeap()+threadStacks, "the address space, ulimit -v")
 }
 
-// unusedHeap returns how much of the address space that Go's heap has is unused, at most heapArena.
-// Whether the heap has just grown then makes little difference to what is available.
+// unusedHeap returns how much of the address space of Go's heap is unused, at most heapArena. It
+// is subtracted from the used space, so that the result hardly depends on whether the heap has
+// just grown.
 func unusedHeap() int64 {
 	classes := []metrics.Sample{
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
@@ -83,7 +84,8 @@ func unusedHeap() int64 {
 	return min(unused+(heapArena-heap%heapArena)%heapArena, heapArena)
 }
 
-// dataSegment returns what RLIMIT_DATA leaves. It counts all private writable memory.
+// dataSegment returns the memory below RLIMIT_DATA that is left. The limit counts all private
+// writable memory.
 func dataSegment() Limit {
 	content, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system returns the machine's memory: what of it is available is unknown.
+// system returns the machine's memory: how much of it is available is unknown.
 func system() Limit {
 	name := map[string]string{"darwin": "hw.memsize", "freebsd": "hw.physmem"}[runtime.GOOS]
 	bytes, err := unix.SysctlUint64(name)

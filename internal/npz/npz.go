@@ -112,8 +112,8 @@ func (a Array) bytes() (kind string, values []byte, count int, err error) {
 	return "", nil, 0, errors.Errorf("Values must be a slice of float32, float64, uint8, int32, int64, bool or string, got %T", a.Values)
 }
 
-// CodePoints returns strings as NumPy's type U has them, and Zarr's: code points of 4 bytes, all as
-// long as the longest.
+// CodePoints encodes strings as the type U of NumPy and Zarr: code points of 4 bytes, all strings
+// as long as the longest.
 func CodePoints(texts []string) (dtype string, content []byte) {
 	longest := 1
 	for _, s := range texts {

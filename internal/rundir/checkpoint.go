@@ -14,8 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Checkpoint is all that the chains of a run keep from one step to the next, and all that was
-// measured of them. A run that was killed continues from it bit for bit.
+// Checkpoint has the complete state of the chains of a run, and of everything measured on them. A
+// run that was killed continues from it bit for bit.
 type Checkpoint struct {
 	// Steps is the number of steps made so far.
 	Steps int
@@ -84,7 +84,7 @@ func stateTensor(name string, state []byte) safetensors.Tensor {
 	return safetensors.Tensor{Name: name, DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state}
 }
 
-// bytes returns about the size of the file, and not less.
+// bytes returns an upper bound close to the size of the file.
 func (c Checkpoint) bytes() int {
 	const header, each = 1024, 256 // of the JSON, and for each tensor in it
 	n := header + each*(len(c.Chains)+len(c.Warm)+len(c.Measured))

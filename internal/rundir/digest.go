@@ -27,7 +27,7 @@ import (
 // digest of each part by its place in the manifest.
 //
 // Digest reads only the small files. It takes the checksums of samples and states from the index:
-// whoever reads a sample compares it with that.
+// every reader of a sample compares its checksum with the index.
 func (r *Reader) Digest(files []File, parts map[string]string) (string, error) {
 	x, err := ReadIndex(r.Dir)
 	if err != nil {

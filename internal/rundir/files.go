@@ -43,7 +43,7 @@ const (
 var resultFiles = []string{DiagnosticsFile, DetectorFile, CalibrationFile}
 
 // Format is the number of the format in which runs are written, and the only one that is read.
-// Change it when a program of before would misread a run, not for a new optional member.
+// Change it when older programs would misread a run, but not for a new optional member.
 const Format = 1
 
 // ReadManifest reads the manifest of the run in dir, checks its format and checksum, and passes its

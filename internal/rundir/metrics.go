@@ -25,9 +25,10 @@ type Metrics struct {
 	Rate float64 `json:"rate"`
 	// Temperature is the configurational temperature; nil if it is not measured.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// ValidationLoss and ValidationAccuracy are the mean scores of the chains' states at the end of
-	// the window, each on its own, on some of the validation images. ValidationNLL is that of the
-	// average of the samples so far or, before the first, of the chains. nil if not measured.
+	// ValidationLoss and ValidationAccuracy are the scores of the chains' states at the end of
+	// the window on some of the validation images, averaged over the chains. ValidationNLL is
+	// that of the average of the samples so far or, before the first, of the chains. nil if not
+	// measured.
 	ValidationLoss     *float64 `json:"validationLoss,omitempty"`
 	ValidationAccuracy *float64 `json:"validationAccuracy,omitempty"`
 	ValidationNLL      *float64 `json:"validationNLL,omitempty"`

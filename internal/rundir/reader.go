@@ -106,7 +106,7 @@ func checkWeight(s samples.Sample) error {
 	return errors.Errorf("its weight must be positive, got %v", s.Weight)
 }
 
-// checkNamed refuses a sample whose chain or step is not in its file's name.
+// checkNamed returns an error for a sample whose chain or step differs from its file's name.
 func checkNamed(path string, s samples.Sample) error {
 	if want := samples.FileName(s.Chain, s.Step); filepath.Base(path) != want {
 		return errors.Errorf("it is the sample %s", want)
@@ -238,7 +238,7 @@ func (r *Reader) Intact(files []File) ([]File, error) {
 	return left, nil
 }
 
-// laterThan reports whether a name is of a sample of a later step.
+// laterThan reports whether a name is that of a sample of a step after steps.
 func laterThan(name string, steps int) bool {
 	_, step, err := samples.ParseFileName(name)
 	return err == nil && step > steps

@@ -23,7 +23,7 @@ type Outcome struct {
 // failedState is the State of a run that stopped by an error other than its context's.
 const failedState = "failed"
 
-// Status is how far a run is, by the files in its directory.
+// Status is the progress of a run, as the files in its directory show it.
 type Status struct {
 	// Made is the number of steps made, by the last line of metrics. It may be ahead of the
 	// checkpoint.
@@ -39,7 +39,7 @@ type Status struct {
 	Running bool
 }
 
-// ReadStatus reads how far the run in dir is.
+// ReadStatus reads the progress of the run in dir.
 func ReadStatus(dir string) (s Status, err error) {
 	path := filepath.Join(dir, MetricsFile)
 	last, err := lastMetrics(path)
@@ -60,9 +60,9 @@ func ReadStatus(dir string) (s Status, err error) {
 	return s, nil
 }
 
-// Speed returns how many steps a run makes in a second, by the times and names of the last two of
-// its samples. It is NaN if they are not two of the same chain, or one of them was dropped since
-// they were listed. A pause between them counts.
+// Speed returns the steps per second of a run, by the times and names of the last two of its
+// samples. It is NaN if they are of different chains, or if one of them was dropped after they
+// were listed. A pause between them counts.
 func Speed(files []string) (float64, error) {
 	if len(files) < 2 {
 		return math.NaN(), nil

@@ -24,9 +24,9 @@ type Verification struct {
 	Made, Steps int
 	// Samples is the number of whole samples, and Expected the number in the finished run.
 	Samples, Expected int
-	// Checked is the number of files that are as they were written.
+	// Checked is the number of files that are intact.
 	Checked int
-	// Damaged are the files that are not, and missing ones.
+	// Damaged are the files that were changed or are missing.
 	Damaged []*DamagedError
 	// Notes are findings that are no damage, such as a torn line at the end of a journal.
 	Notes []string
@@ -336,7 +336,7 @@ func (v *verifier) missing() {
 }
 
 // metrics checks the journal of metrics, which must reach the newest checkpoint. A torn last line
-// is what a kill leaves, and Recover removes it.
+// is no damage: a kill can leave one, and Recover removes it.
 func (v *verifier) metrics() {
 	path, last := v.path(MetricsFile), 0
 	tail, err := journal.Read(path, func(object []byte) error {

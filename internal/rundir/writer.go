@@ -21,8 +21,8 @@ type Options struct {
 	// Retention decides which states are kept.
 	Retention Retention
 
-	// States means that the states that are kept are not samples: they are written into StatesDir,
-	// and samples are drawn from them at the end.
+	// States means that the kept states are not samples: they are written into StatesDir, and
+	// samples are drawn from them at the end.
 	States bool
 	// Drawn means that samples are drawn at the end, and that no states are kept.
 	Drawn bool
@@ -250,7 +250,7 @@ func (w *Writer) remove(dropped []index.Line) (removed int, err error) {
 // CloseMetrics closes the metrics, if they are open.
 func (w *Writer) CloseMetrics() error { return closeJournal(&w.metrics, "metrics") }
 
-// closeJournals closes both, and returns the first error.
+// closeJournals closes both journals, and returns the first error.
 func (w *Writer) closeJournals() error {
 	return cmp.Or(w.CloseMetrics(), closeJournal(&w.index, "index"))
 }
@@ -274,19 +274,19 @@ func (w *Writer) Close() error {
 	return cmp.Or(saving, w.closeJournals(), errors.Wrap(w.lock.Release(), "pollen"))
 }
 
-// background does one thing at a time, concurrently with its caller. The zero value is ready.
+// background runs one function at a time, concurrently with its caller. The zero value is ready.
 type background struct{ done chan error }
 
-// begin starts do. The caller must have waited for what was begun before.
+// begin starts do. The caller must have waited for the function before.
 func (b *background) begin(do func() error) {
 	b.done = make(chan error, 1)
 	go func() { b.done <- do() }()
 }
 
-// busy reports whether what was begun has not ended yet.
+// busy reports whether the function is still running.
 func (b *background) busy() bool { return b.done != nil && len(b.done) == 0 }
 
-// wait returns the error of what was begun, once it has ended; nil if nothing was.
+// wait waits for the function to end and returns its error; nil if none was started.
 func (b *background) wait() error {
 	if b.done == nil {
 		return nil

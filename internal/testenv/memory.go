@@ -7,12 +7,12 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// roomInMemory is the free memory from which on InMemory takes some of it.
+// roomInMemory is the minimum free memory for InMemory to use it.
 const roomInMemory = 4 << 30
 
-// InMemory makes temporary directories in memory, where the system has files there, with room for
-// them, that may be executed. It is for tests of whole runs, much of whose time is otherwise that
-// of a disk: a run syncs each of its files before it writes the next.
+// InMemory makes temporary directories in memory if the system has a file system there that has
+// enough room and allows executing files. It is for tests of whole runs, which otherwise spend
+// much of their time waiting for a disk: a run syncs each of its files before it writes the next.
 func InMemory() {
 	const dir = "/dev/shm" // on Linux
 	mounts, err := os.ReadFile("/proc/mounts")

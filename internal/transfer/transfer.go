@@ -8,14 +8,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Most changed images are warped by a random affine map: a rotation by up to maxTurn, a scale of up
-// to e^maxZoom along each axis, and a shift by up to maxShift of the side. These are small, since a
-// small network follows its teacher the less on images like those trained on, the more it must
-// learn of others. The fraction blended of all is then blended with another image.
+// Most changed images are warped by a random affine map: a rotation by up to maxTurn, a scale of
+// up to e^maxZoom along each axis, and a shift by up to maxShift of the side. These are small:
+// the more a small network must learn about other images, the less closely it follows its teacher
+// on images like those trained on. A fraction blended of all images is then blended with another
+// image.
 //
-// Of the fractions pasted and drawn the network learns what its teacher predicts for images that
-// belong to no class: two images, warped strongly times as much, of which a rectangle of one is
-// pasted into the other, and images that are not made of those of the pool, see draw.
+// For the fractions pasted and drawn, the network learns its teacher's predictions for images
+// that belong to no class. A pasted image is made of two images, warped strongly times as much: a
+// rectangle of one is pasted into the other. A drawn image is not made of images of the pool, see
+// draw.
 const (
 	maxTurn  = math.Pi / 36
 	maxZoom  = 0.05
@@ -104,8 +106,8 @@ func (c *changer) fraction() float64 {
 // between returns a random number from -most to most.
 func (c *changer) between(most float64) float64 { return most * (2*c.fraction() - 1) }
 
-// warp writes an image under a random affine map, which is larger by a factor than the constants
-// say, interpolated linearly. Beyond its edges, the image continues with their pixels.
+// warp writes an image under a random affine map, interpolated linearly. factor multiplies the
+// limits of the map. Beyond its edges, the image continues with their pixels.
 func (c *changer) warp(from, to []byte, factor float64) {
 	sin, cos := math.Sincos(c.between(factor * maxTurn))
 	zoomY, zoomX := math.Exp(c.between(factor*maxZoom)), math.Exp(c.between(factor*maxZoom))

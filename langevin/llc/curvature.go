@@ -23,8 +23,8 @@ const (
 )
 
 // curvature returns the largest eigenvalue, by its absolute value, of the Hessian of the mean loss
-// at the centre. A minibatch's tends to be larger than that of all data, which errs towards
-// smaller steps.
+// at the centre. The eigenvalue of a minibatch tends to be larger than that of all data, which errs
+// on the side of smaller steps.
 func (m Model) curvature(device tensor.Device, seed uint64) (float64, error) {
 	b := graph.New(tensor.Float32)
 	losses := m.losses(b, op.Batch{Size: min(m.DataSize, curvatureBatch), Order: op.Shuffled})
@@ -107,8 +107,8 @@ const gridSteps = 5
 // grid returns step sizes from the largest curvature of the loss. A step is stable along a
 // direction of curvature k of the loss if epsilon N beta k < 4. The noise of minibatches of B
 // examples adds energy as if the curvature were 1 + N beta/B times as large, for a model whose
-// Fisher information is its Hessian. The grid begins where the steepest direction has an eighth too
-// much of it.
+// Fisher information is its Hessian. The grid begins at the step size that gives the steepest
+// direction an eighth too much energy.
 func grid(dataSize, batch int, beta, localization, curvature float64) []float64 {
 	n := float64(dataSize)
 	effective := n * beta * curvature

@@ -1,8 +1,8 @@
 // Package llc estimates the local learning coefficient of a model at a point of its parameter space
-// (Lau, Furman, Wang, Murfet and Wei 2023): how fast the volume of parameters that are almost as
-// good shrinks, which singular learning theory takes for the number of parameters that the model
-// uses there. It is half the number of parameters for a regular model, and less for a singular one,
-// as neural networks are.
+// (Lau, Furman, Wang, Murfet and Wei 2023): the rate at which the volume of the parameters with
+// almost the same loss shrinks, which singular learning theory uses as an effective number of
+// parameters at that point. It is half the number of parameters for a regular model, and less for a
+// singular one, such as a neural network.
 //
 // # Terms
 //
@@ -11,8 +11,8 @@
 //
 //	p(w) proportional to exp(-N beta L(w) - gamma/2 |w - w*|^2),    beta = 1/log N,
 //
-// where beta is that of Watanabe's WBIC (2013) and gamma the strength of the localization. The
-// estimate is
+// where beta is the inverse temperature of Watanabe's WBIC (2013) and gamma the strength of the
+// localization. The estimate is
 //
 //	lambda = N beta (E[L(w)] - L(w*)).
 //
@@ -26,8 +26,9 @@
 //
 //	w <- w - epsilon/2 (N beta gL(w) + gamma (w - w*)) + N(0, epsilon),
 //
-// so that epsilon = 2hT for the step size h of package langevin. Large steps, and the noise of
-// minibatches, add energy: the estimate is then too large. Small ones do not reach equilibrium: it
-// is too small. Estimate therefore makes a row for each step size of a grid, with measurements that
-// tell the two apart, and Verdict names the row to use, or the reason why there is none.
+// so that epsilon = 2hT for the step size h of package langevin. Large steps and the noise of
+// minibatches add energy, which makes the estimate too large. With small steps chains do not reach
+// equilibrium, which makes it too small. Estimate therefore returns a row for each step size of a
+// grid, with measurements that distinguish the two, and Verdict names the row to use, or the reason
+// why there is none.
 package llc

@@ -15,7 +15,7 @@ import (
 )
 
 // Estimation is an estimate of the local learning coefficient: a row for each step size of a grid,
-// and what Verdict makes of them.
+// which Verdict judges.
 type Estimation struct {
 	Examples           int     `json:"examples"` // N
 	Weights            int     `json:"weights"`  // number of parameters, d
@@ -40,29 +40,32 @@ type Estimation struct {
 	Reference *Row `json:"reference,omitempty"`
 }
 
-// Row is what chains of one step size show. Intervals are by the spread of the chains.
+// Row has the measurements of the chains of one step size. Intervals are computed from the spread
+// of the chains.
 type Row struct {
 	StepSize float64 `json:"epsilon"` // 0 for NUTS
-	// Diverged is whether a chain became infinite; nothing else is then measured.
+	// Diverged reports whether a chain became infinite; nothing else is then measured.
 	Diverged bool `json:"diverged,omitempty"`
-	// Lambda is the estimate: Raw without Added, if that is measured.
+	// Lambda is the estimate: Raw minus Added if Added is measured, else Raw.
 	Lambda diagnostics.Measured `json:"lambda"`
-	// Raw is N beta (E[L(w)] - L(w*)), by the losses of minibatches minus the losses of the same
-	// examples at w*.
+	// Raw is N beta (E[L(w)] - L(w*)), estimated from the losses of minibatches minus the losses of
+	// the same examples at w*.
 	Raw diagnostics.Measured `json:"raw"`
 	// Temperature is the configurational temperature of the chains, in units of the one requested:
-	// 1 in equilibrium. All directions count alike in it, those too that the loss does not feel.
+	// 1 in equilibrium. All directions have the same weight in it, also those on which the loss
+	// does not depend.
 	Temperature diagnostics.Measured `json:"temperature"`
-	// Added is how much of Raw is energy that finite steps and the noise of minibatches add. In
-	// equilibrium SGLD has E[(w - w*).gU] = T d + h/2 E|gU|^2 exactly, and the loss grows with a
-	// power p of the distance, the Exponent: Added is h E[gV.gU]/(2pT), with the part gV of the
-	// loss in gU. That is exact for SGLD on a quadratic loss. It is nil for other samplers.
+	// Added is the part of Raw that is energy added by finite steps and the noise of minibatches.
+	// In equilibrium SGLD has E[(w - w*).gU] = T d + h/2 E|gU|^2 exactly, and the loss grows with a
+	// power p of the distance, the Exponent: Added is h E[gV.gU]/(2pT), where gV is the part of gU
+	// that comes from the loss. This is exact for SGLD on a quadratic loss. It is nil for other
+	// samplers.
 	Added *diagnostics.Measured `json:"added,omitempty"`
-	// Exponent is p, by E[(w - w*).gL]/E[L(w) - L(w*)]: 2 for a quadratic loss.
+	// Exponent is p, estimated as E[(w - w*).gL]/E[L(w) - L(w*)]: 2 for a quadratic loss.
 	Exponent float64 `json:"exponent,omitempty"`
 	// RHat is split R-hat of the loss, over means of consecutive steps. Below 1.05 chains agree.
 	RHat diagnostics.Number `json:"rHat"`
-	// Trend is Lambda of the second half of the steps after burn-in minus the first half's.
+	// Trend is Raw of the second half of the steps after burn-in minus Raw of the first half.
 	Trend diagnostics.Measured `json:"trend"`
 	// Localization is the derivative of Lambda by the logarithm of gamma, from the covariance of
 	// loss and distance: Lambda minus this is, to first order, the value without localization.
@@ -80,8 +83,8 @@ func (r Row) LossTemperature() float64 {
 	return float64(r.Raw.Value / r.Lambda.Value)
 }
 
-// MeanTrace returns the mean over chains of N beta (L(w) - L(w*)) in row i, and the steps that its
-// values are at; nothing if chains diverged.
+// MeanTrace returns the mean over chains of N beta (L(w) - L(w*)) in row i, and the steps at which
+// its values were taken. Both are nil if chains diverged.
 func (e *Estimation) MeanTrace(i int) (steps, values []float64) {
 	trace := e.Rows[i].Trace
 	if len(trace) == 0 {
@@ -111,8 +114,8 @@ type estimation struct {
 }
 
 // Estimate estimates the local learning coefficient of a model at its centre, with chains for each
-// step size of the options. Options and models that are not valid are errors, a step size at which
-// chains diverge is not.
+// step size of the options. Invalid options and models are errors; a step size at which chains
+// diverge is not.
 func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*Estimation, error) {
 	if err := m.validate(); err != nil {
 		return nil, err
@@ -160,7 +163,8 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 	return out, nil
 }
 
-// centre finds the losses and the curvature at the centre, after the descent to it if there is one.
+// centre computes the losses and the curvature at the centre, after the descent to it if there is
+// one.
 func (e *estimation) centre(ctx context.Context) (err error) {
 	if e.baseline, err = e.model.lossesAt(e.device, nil); err != nil {
 		return err
@@ -246,8 +250,8 @@ func (e *estimation) referenceRow(losses [][]float64) Row {
 	return r
 }
 
-// Size returns the memory of a session of a row's chains, the largest that Estimate has at a time
-// without a reference. Models and options that are not valid are errors.
+// Size returns the memory of a session of a row's chains, the largest session that Estimate loads
+// without a reference. Invalid models and options are errors.
 func Size(device tensor.Device, m Model, o Options) (tensor.Footprint, error) {
 	if err := m.validate(); err != nil {
 		return tensor.Footprint{}, err

@@ -16,7 +16,7 @@ type Model struct {
 	// DataSize is the number N of examples.
 	DataSize int
 	// Losses adds the network to a graph, and returns the negative log-likelihoods [B] of the
-	// examples of a step, which batch selects of N. It makes parameters by the Builder, and must
+	// examples that batch selects in a step. It creates its parameters with b.Parameter, and must
 	// not draw random numbers.
 	Losses func(b *graph.Builder, batch op.Batch) *graph.Node
 	// Write writes the data into a session of a program with Losses.
@@ -50,7 +50,8 @@ func (m Model) norm() float64 {
 	return math.Sqrt(squares)
 }
 
-// at returns the values of a parameter at the centre, nil if there are none of its shape.
+// at returns the values of a parameter at the centre, nil if the centre has none of this name and
+// shape.
 func (m Model) at(name string, shape tensor.Shape) []float32 {
 	for _, p := range m.Centre {
 		if p.Name == name && p.Shape.Equal(shape) {
@@ -127,7 +128,8 @@ func (m Model) load(device tensor.Device, b *graph.Builder, o graph.LoadOptions)
 // evaluationBatch is the number of examples whose losses are evaluated together.
 const evaluationBatch = 500
 
-// lossesAt returns the losses of all examples at an offset from the centre, nil for none.
+// lossesAt returns the losses of all examples at an offset from the centre. A nil offset is the
+// centre itself.
 func (m Model) lossesAt(device tensor.Device, offset []samples.Parameter) ([]float32, error) {
 	b := graph.New(tensor.Float32)
 	batch := op.Batch{Size: min(m.DataSize, evaluationBatch)}

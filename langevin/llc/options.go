@@ -15,28 +15,29 @@ type Options struct {
 	Localization float64
 	// InverseTemperature is beta. The default is 1/log N.
 	InverseTemperature float64
-	// StepSizes are the epsilons of the grid, one row each. By default there are five, from the
-	// largest that may do downwards, found from the curvature of the loss and the noise of
+	// StepSizes are the epsilons of the grid, one row each. By default there are five, each half of
+	// the one before; the largest is derived from the curvature of the loss and the noise of
 	// minibatches.
 	StepSizes []float64
-	// Sampler moves the chains. The default is SGLD, the only one for which the energy that steps
-	// add is measured.
+	// Sampler moves the chains. The default is SGLD, the only sampler for which the energy added by
+	// finite steps is measured.
 	Sampler langevin.Sampler
 	// Batch is the number of examples of a minibatch. The default is 100, or all data if there are
 	// at most 1000 examples.
 	Batch int
-	// Chains is the number of chains of a row, which all begin at w*. It must be at least 2, as the
-	// intervals come from the spread of chains. The default is 8.
+	// Chains is the number of chains of a row, which all begin at w*. It must be at least 2,
+	// because the intervals are computed from the spread of the chains. The default is 8.
 	Chains int
 	// Steps is the number of steps of each chain, of which the first BurnIn are not used. The
 	// defaults are 2000 and half of Steps.
 	Steps, BurnIn int
-	// Descent is the number of steps of gradient descent to a local minimum, which then is the
-	// centre. By default the centre stays where it is, and descent only shows how far below it the
-	// loss has a minimum.
+	// Descent is the number of steps of gradient descent to a local minimum, which becomes the
+	// centre. By default the centre is not moved, and gradient descent only measures how far a
+	// minimum is below L(w*).
 	Descent int
-	// Reference is the number of draws of each chain of NUTS on all data, with as many for warm-up,
-	// which show the coefficient without an error of the sampler. The default is none.
+	// Reference is the number of draws of each chain of NUTS on all data, after as many draws of
+	// warm-up. They estimate the coefficient without an error from the sampler. The default is
+	// none.
 	Reference int
 	// Seed determines all random numbers.
 	Seed uint64
@@ -44,7 +45,7 @@ type Options struct {
 	Observe func(Progress)
 }
 
-// Progress is how far an estimate is.
+// Progress reports how far an estimate has advanced.
 type Progress struct {
 	Task        string // "llc" for the descent and all step sizes together, then "NUTS" for the reference
 	Done, Total int    // steps of all chains of the task
@@ -54,7 +55,7 @@ type Progress struct {
 // The defaults of Options.
 const (
 	defaultBatch  = 100
-	fullBatch     = 1000 // examples up to which a minibatch has all
+	fullBatch     = 1000 // data sets of at most this size are not divided into minibatches
 	defaultChains = 8
 	defaultSteps  = 2000
 )
@@ -88,8 +89,7 @@ func (o Options) filled(dataSize int) Options {
 	return o
 }
 
-// minMeasured is the minimum number of steps after burn-in, one for each of the blocks that R-hat
-// is computed from.
+// minMeasured is the minimum number of steps after burn-in, one for each block of R-hat.
 const minMeasured = traceBlocks
 
 // validate reports options that are out of range, after their defaults were filled in.
@@ -124,7 +124,8 @@ func (o Options) temperature() float64 { return 1 / o.InverseTemperature }
 // stepSize returns the step size of package langevin.
 func (o Options) stepSize(epsilon float64) float64 { return epsilon / (2 * o.temperature()) }
 
-// posterior returns the posterior whose samples at the temperature T are those of the tempered one.
+// posterior returns the posterior whose samples at the temperature T follow the tempered posterior
+// p(w).
 func (o Options) posterior(dataSize int) langevin.Posterior {
 	return langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(math.Sqrt(1 / (o.Localization * o.temperature())))}
 }

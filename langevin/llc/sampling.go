@@ -19,12 +19,12 @@ import (
 
 // The metrics of a step.
 const (
-	excessMetric   = "excess loss"   // of the minibatch, over the same examples' at the centre
+	excessMetric   = "excess loss"   // of the minibatch, minus that of the same examples at the centre
 	distanceMetric = "distance"      // |w - w*|^2
 	slopeMetric    = "squared slope" // |g|^2 of the minibatch's mean loss
 )
 
-// gauged is a sampler that also notes the squares of gradients and parameters.
+// gauged is a sampler that also collects nodes of the squared norms of gradients and parameters.
 type gauged struct {
 	langevin.Sampler
 	slopes, distances []*graph.Node
@@ -46,8 +46,7 @@ func record(b *graph.Builder, metric string, nodes []*graph.Node) {
 	b.Record(metric, total)
 }
 
-// build returns the graph of chains that make steps of the sizes and temperatures of two tables, by
-// step.
+// build returns the graph of chains that make steps of the given sizes and temperatures, by step.
 func (e *estimation) build(sampler langevin.Sampler, stepSizes, temperatures []float64) (*graph.Builder, error) {
 	m, o := e.model, e.options
 	b := graph.New(tensor.Float32)
@@ -104,7 +103,7 @@ func (t *traces) add(s *graph.Session, chain int, step uint64, virials []string,
 	t.virial[chain] = append(t.virial[chain], scale*sum)
 }
 
-// row samples with a step size.
+// row samples with the step size epsilon and returns the measurements.
 func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	o := e.options
 	r := Row{StepSize: epsilon}
@@ -154,14 +153,15 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	return r, nil
 }
 
-// advance reports that some more steps of chains were made.
+// advance adds steps of chains to the progress and reports it.
 func (e *estimation) advance(steps int) {
 	e.done += steps
 	e.options.Observe(Progress{"llc", e.done, e.total, steps * e.options.Batch})
 }
 
-// descend returns the offset of a local minimum of the loss that gradient descent finds from the
-// centre in a number of steps, with the localization, and the losses there.
+// descend looks for a local minimum of the loss, with the localization, by gradient descent from
+// the centre. It returns the offset after the given number of steps and the losses there. If the
+// descent diverges, offset is nil and the losses are those at the centre.
 func (e *estimation) descend(ctx context.Context, steps int) (offset []samples.Parameter, losses []float32, err error) {
 	sizes := make([]float64, steps)
 	// Loss and localization together must be stable.
@@ -195,11 +195,12 @@ func (e *estimation) descend(ctx context.Context, steps int) (offset []samples.P
 	return end.Parameters, losses, err
 }
 
-// traceBlocks is the number of blocks whose means R-hat is computed from, so that the noise of
-// single minibatches does not hide differences between chains.
+// traceBlocks is the number of blocks of a trace. R-hat is computed from their means, so that the
+// noise of single minibatches does not hide differences between chains.
 const traceBlocks = 40
 
-// blocks returns the means of a number of blocks of values, of equal lengths up to one.
+// blocks divides values into n blocks, whose lengths differ by at most one, and returns their
+// means.
 func blocks(values []float64, n int) []float64 {
 	means := make([]float64, n)
 	for i := range means {
@@ -209,7 +210,7 @@ func blocks(values []float64, n int) []float64 {
 	return means
 }
 
-// measure fills in what the traces of a row show.
+// measure computes the estimates of a row from its traces.
 func (e *estimation) measure(r *Row, t traces) {
 	o := e.options
 	scale := float64(e.model.DataSize) * o.InverseTemperature // N beta
@@ -245,8 +246,8 @@ func (e *estimation) measure(r *Row, t traces) {
 }
 
 // exponent returns the degree p with which the loss grows from the centre, by E[(w - w*).gL] = p
-// E[L(w) - L(w*)]: 2 for a quadratic loss. It is bounded, as its estimate is wild where the centre
-// is no minimum.
+// E[L(w) - L(w*)]: 2 for a quadratic loss. It is clamped, because its estimate is erratic where the
+// centre is not a minimum.
 func exponent(virial, excess float64) float64 {
 	const least, most = 1, 8
 	if !(excess > 0) {
@@ -255,7 +256,7 @@ func exponent(virial, excess float64) float64 {
 	return math.Min(most, math.Max(least, virial/excess))
 }
 
-// maxTrace bounds the values of a chain in Row.Trace.
+// maxTrace is the maximum number of values of a chain in Row.Trace.
 const maxTrace = 200
 
 // overChains returns the mean of independent values, one for each chain, with its standard error.

@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 )
 
-// tolerance is the relative error that an accepted estimate may have by each of its causes.
-// maxAdded is the largest fraction of an estimate that may be subtracted as energy added by finite
-// steps: that is exact for a quadratic loss, and a correction of the first order for others.
+// tolerance is the relative error that an accepted estimate may have from each cause. maxAdded is
+// the largest fraction of an estimate that may be subtracted as energy added by finite steps: the
+// correction is exact for a quadratic loss, and of first order for others.
 const (
 	tolerance = 0.05
 	maxAdded  = 0.1
@@ -45,7 +45,7 @@ type Verdict struct {
 	Next Change
 }
 
-// Change names options to change; those that are 0 stay.
+// Change has new values for some options. Options that are 0 in it stay unchanged.
 type Change struct {
 	StepSizes    []float64
 	Steps        int
@@ -67,11 +67,11 @@ func (e *Estimation) Problems() []Problem {
 	return problems
 }
 
-// problem returns what is wrong with a row itself.
+// problem returns the problem of row i on its own, without comparing it with other rows.
 func (e *Estimation) problem(i int) Problem {
 	r := e.Rows[i]
-	// What is left of the configurational temperature without the added energy is below 1 while
-	// weights still spread.
+	// Without the added energy, the configurational temperature is below 1 while weights still
+	// spread.
 	left, added := r.Temperature, 0.0
 	if r.Added != nil {
 		added = 2 * float64(r.Added.Value) / float64(e.Weights)
@@ -99,13 +99,13 @@ func (e *Estimation) problem(i int) Problem {
 	return None
 }
 
-// flatness compares a row with its neighbour of the next smaller step size, or else with that of
-// the next larger one. Errors by the step size are proportional to it: of two step sizes, the error
-// at the first is the difference times epsilon/(epsilon - other).
+// flatness compares a row with the row of the next smaller step size, or else with that of the next
+// larger one. The error due to the step size is proportional to it: of two step sizes, the error at
+// the first is the difference times epsilon/(epsilon - other).
 func (e *Estimation) flatness(i int, problems []Problem) Problem {
 	j := i + 1
 	if j == len(problems) || problems[j] == Moving {
-		j = i - 1 // one that is hot can be compared: the correction of its estimate errs more
+		j = i - 1 // a hot row can be compared: the correction of its estimate has a larger error
 	}
 	if j < 0 || problems[j] == Diverged || problems[j] == Moving {
 		return Single
@@ -120,8 +120,9 @@ func (e *Estimation) flatness(i int, problems []Problem) Problem {
 	return None
 }
 
-// Verdict names the row whose estimate to use: the largest step size's without a problem, if
-// the centre is a minimum of the loss. Otherwise it says why there is none, and what to change.
+// Verdict names the row whose estimate to use: the one with the largest step size and no problem,
+// if the centre is a minimum of the loss. Otherwise it explains why there is none, and what to
+// change.
 func (e *Estimation) Verdict() Verdict {
 	problems := e.Problems()
 	v := Verdict{Row: slices.Index(problems, None)}
@@ -152,14 +153,15 @@ func (e *Estimation) Verdict() Verdict {
 	return v
 }
 
-// interval writes an estimate with its 95 % interval by Student's t.
+// interval formats an estimate with its 95 % interval by Student's t.
 func interval(m diagnostics.Measured) string {
 	low, high := m.Interval()
 	digits := max(0, 2-int(math.Floor(math.Log10(math.Max(math.Abs(float64(m.Value)), 1e-3)))))
 	return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, float64(m.Value), digits, low, digits, high)
 }
 
-// addLocalization adds by how much gamma lowers an accepted estimate, if that is clear.
+// addLocalization adds to the text by how much gamma lowers an accepted estimate, if the effect is
+// clearly above the tolerance.
 func (e *Estimation) addLocalization(v *Verdict) {
 	effect := e.Rows[v.Row].Localization
 	_, high := effect.Interval()

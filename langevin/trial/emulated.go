@@ -9,10 +9,10 @@ import (
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 )
 
-// reductions are the fractions of chains and steps that statistical tests run on the emulated GPU,
-// by test. A step there takes a chain some 0.1 ms, and a chain of a thousand elements 1 ms: about a
-// thousand times as long as on a GPU. Such tests leave out repetitions, too. No other place reduces
-// tests.
+// reductions has, for each statistical test, the fractions of its chains and steps that run on the
+// emulated GPU. A step of one chain takes some 0.1 ms there, and 1 ms with a thousand elements:
+// about a thousand times as long as on a GPU. Such tests leave out repetitions, too. Tests are
+// reduced nowhere else.
 //
 // Expectations are exact at any number of chains and steps, and tolerances are standard errors for
 // that number, so that a correct sampler passes as elsewhere. Some wrong theories cannot be
@@ -60,12 +60,12 @@ func OnEmulator() bool {
 	return device == cudatest.Emulator || device == cudatest.PTX
 }
 
-// ChainsOf returns how many of the test's chains to run.
+// ChainsOf returns the test's number of chains, reduced on the emulated GPU.
 func ChainsOf(t testing.TB, chains int) int {
 	return reduced(chains, reductions[root(t)].chains)
 }
 
-// StepsOf returns how many of the test's steps or draws to make.
+// StepsOf returns the test's number of steps or draws, reduced on the emulated GPU.
 func StepsOf(t testing.TB, steps int) int {
 	return reduced(steps, reductions[root(t)].steps)
 }

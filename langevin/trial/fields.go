@@ -103,8 +103,8 @@ func (f LogGamma) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Subtract{}, b.Apply(op.Exp{}, w), b.Apply(op.Scale{Factor: f.Shape}, w)))
 }
 
-// Target is the loss Field/N. Like that of a minibatch, its gradient has noise: of standard
-// deviation Noise on the gradient of U.
+// Target is the loss Field/N. Like a minibatch's, its gradient is noisy: the gradient of U has
+// noise of standard deviation Noise.
 type Target struct {
 	Field    Field
 	Noise    float64
@@ -113,7 +113,7 @@ type Target struct {
 	Stream   uint16
 }
 
-// Loss returns (U + Noise z.w)/N, with the normals z of the stream, new ones in each step.
+// Loss returns (U + Noise z.w)/N, where z are normals of the stream, redrawn in each step.
 func (f Target) Loss(b *graph.Builder, w *graph.Node) *graph.Node {
 	u := f.Field.Potential(b, w)
 	if f.Noise > 0 {

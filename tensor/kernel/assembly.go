@@ -22,11 +22,12 @@ func offset(p *float32, elements int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*elements))
 }
 
-// transforms are the functions of the linear maps, by number.
+// transforms holds the assembly function of each linear map, indexed by the map's number.
 type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
 
 // pass is the argument of a rule's assembly, which writes the sums. Coefficients and sums are
-// float32, or float64 in wide rules. Each plane has its own, one after another.
+// float32, or float64 in wide rules. Each plane has its own coefficients and sums, one plane after
+// another.
 type pass struct {
 	slices             [passSlices]*float32
 	count              int

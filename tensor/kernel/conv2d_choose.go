@@ -72,7 +72,7 @@ func (c Conv2D) BackwardFilter() (Routine, error) {
 
 // The costs are measured cycles per image in AVX2, whatever the instruction set, so that the chosen
 // algorithm, and with it the order of the sums, depends only on the shape. A full register tile of
-// six rows takes six cycles for each depth.
+// six rows takes six cycles per step of the depth.
 
 // Winograd's algorithms are chosen only if they cost less than winogradGain times the direct
 // algorithm, because their rounding errors are larger. For gradients of filters the factor is
@@ -142,8 +142,8 @@ func (c Conv2D) suitsWinograd(in, out int, direct float64) *cookToom {
 	return best
 }
 
-// suitsWinogradFilter is suitsWinograd for the gradient of the filter. It includes the chunks'
-// sums, which also take memory and time.
+// suitsWinogradFilter is suitsWinograd for the gradient of the filter. The cost includes adding the
+// sums of the chunks, whose memory is bounded by sumsElements.
 func (c Conv2D) suitsWinogradFilter() *cookToom {
 	var best *cookToom
 	least := filterGain * c.directFilterCost()

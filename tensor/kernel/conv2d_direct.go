@@ -29,7 +29,7 @@ func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
 	return lo * f.together, hi * f.together
 }
 
-// epilogue is Gemm's, with a bias per row.
+// epilogue returns the flags of [Gemm.epilogue], with a bias per row and the ceiling.
 func (p *convPlan) epilogue(first, last bool) flags {
 	kind := NoBias
 	if p.bias {

@@ -40,7 +40,7 @@ func convInPlace[T Float](p *convPlan, at part, filter, bias, y, padded []T) boo
 	depth, plane := len(p.taps), p.outH*p.outW
 	halves := at.images * at.rows * p.halves
 	places := p.places[:2*(halves&^1)]
-	var last [4]int32 // of an odd number of halves the last is both halves of a panel
+	var last [4]int32 // the last of an odd number of halves, as both halves of a panel
 	if halves%2 == 1 {
 		input, output := p.places[2*(halves-1)], p.places[2*halves]
 		last = [4]int32{input, input, output, output}

@@ -47,8 +47,8 @@ func (c Conv2D) filterPanels() Routine {
 	}.withoutParts()
 }
 
-// chooseDepth sets images and rows so that a padded copy serves at least one panel's depth: here
-// the sum runs over pixels.
+// chooseDepth sets images and rows as choose does, but several images only if their pixels fit into
+// one panel's depth: here the sum runs over pixels.
 func (w *window) chooseDepth(vertical, horizontal axis) {
 	w.choose(vertical, horizontal)
 	if pixels := w.outH * w.outW; w.rows == w.outH {

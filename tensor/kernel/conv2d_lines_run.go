@@ -67,8 +67,8 @@ func widenLines[T Float](p *linesPlan, copies, dout []T, images, channels, secon
 	}
 }
 
-// accumulateFourLines is accumulateLines for four output channels, whose gradients are each
-// elements apart.
+// accumulateFourLines is accumulateLines for four output channels, whose gradients lie in first at
+// a distance of each elements.
 func accumulateFourLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first []T, each int, add bool) {
 	if accumulateFourLinesFast(p, images, padded, dout, second, image, first, each, add) {
 		return
@@ -77,9 +77,9 @@ func accumulateFourLines[T Float](p *linesPlan, images int, padded, dout []T, se
 	accumulateLines(p, images, padded, dout[2*second:], second, image, first[2*each:][:each], first[3*each:][:each], add)
 }
 
-// accumulateLines computes the gradients of two output channels, whose lines of dout are second
-// elements apart, from some images. It adds them to first and other if add is set, otherwise it
-// stores them there.
+// accumulateLines computes the gradients of two output channels from some images. In dout, second
+// is the stride of channels and image that of images. It adds the gradients to first and other if
+// add is set; otherwise it stores them there.
 func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first, other []T, add bool) {
 	if accumulateLinesFast(p, images, padded, dout, second, image, first, other, add) {
 		return

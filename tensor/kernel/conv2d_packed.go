@@ -5,8 +5,8 @@ package kernel
 const packedFilter = 1 << 18
 
 // convPacked convolves the pixels of a part. It packs a few panels of patches at a time, each of
-// which is then read once for all output channels, two panels side by side. A larger filter is read
-// once for all panels instead, a block of its taps after another.
+// which is then read once for all output channels, two panels side by side. A filter of more than
+// packedFilter elements is instead read once for all panels, one block of its taps after another.
 func convPacked[T Float](p *convPlan, at part, padded, filter, bias, y, scratch []T) {
 	blocks := depthBlocks(len(p.taps))
 	if len(filter) > packedFilter {

@@ -32,9 +32,9 @@ type scatterHalf struct {
 const halfPanel = panelColumns / 2
 
 // scatterCost and convolveCost estimate the cycles of the two algorithms in AVX2 for each tap,
-// image and group of channels, up to a common factor: six for each product of a full register tile
-// and depth, some for adding to dx, and three to pack a row of a panel. The choice, and with it the
-// order of the sums, does not depend on the instruction set.
+// image and group of channels, up to a common factor: six for each step of the depth of a full
+// register tile, twenty for adding the tile to dx, and three to pack a row of a panel. The choice,
+// and with it the order of the sums, does not depend on the instruction set.
 func (c Conv2D) scatterCost() float64 {
 	halves := c.P() * ceilDiv(c.Q(), halfPanel)
 	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(ceilDiv(c.C, minRows))

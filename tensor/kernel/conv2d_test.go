@@ -67,9 +67,8 @@ func filterTerms[T Float](c Conv2D) func(in inputs[T]) []sum {
 	})
 }
 
-// expected holds sums of convolutions that were computed before. Every algorithm on every
-// instruction set is compared with the same sums of the same inputs, which take longer to compute
-// naively than the algorithms take.
+// expected caches the naive sums of convolutions. They take longer to compute than the algorithms,
+// and every algorithm on every instruction set is compared with the same sums.
 var expected = map[expectedKey]any{}
 
 type expectedKey struct {
@@ -78,7 +77,7 @@ type expectedKey struct {
 	bytes     uintptr // of a number
 }
 
-// expectedSums are sums with the inputs that they are of.
+// expectedSums holds inputs and their sums.
 type expectedSums[T Float] struct {
 	in   inputs[T]
 	sums []sum
@@ -220,7 +219,7 @@ func TestConv2DValidate(t *testing.T) {
 }
 
 // TestConv2DPacked convolves by packed panels: pointwise, with panels that cross images and lines,
-// and with a filter of which one block after another is read.
+// and with a filter that is read block by block.
 func TestConv2DPacked(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		for _, sizes := range [][5]int{{40, 70, 9, 7, 7}, {3, 33, 11, 25, 24}, {1, 80, 20, 1, 47}, {3, 520, 520, 2, 2}} {

@@ -1,6 +1,6 @@
 package kernel
 
-// copyLinesOf copies lines, which are toLine and fromLine elements apart.
+// copyLinesOf copies lines of width elements, which are toLine and fromLine elements apart.
 func copyLinesOf[T Float](to []T, toLine int, from []T, fromLine, lines, width int) {
 	if copyLinesFast(to, toLine, from, fromLine, lines, width) {
 		return
@@ -26,7 +26,8 @@ func zipLinesOf[T Float](to []T, toLine int, even, odd []T, fromLine, lines, wid
 	}
 }
 
-// unzipLinesOf is the reverse: it separates the elements of lines of the given width.
+// unzipLinesOf is the inverse of zipLinesOf: it separates the even and odd elements of lines of the
+// given width.
 func unzipLinesOf[T Float](even, odd []T, toLine int, from []T, fromLine, lines, width int) {
 	fast := unzipLinesFast(even, odd, toLine, from, fromLine, lines, width/2)
 	if fast && width%2 == 0 {

@@ -83,7 +83,7 @@ func checkElementwise[T Float](t *testing.T) {
 	}
 }
 
-// single is x in float32.
+// single returns x as float32.
 func single[T Float](x []T) []float32 {
 	y := make([]float32, len(x))
 	for i, v := range x {

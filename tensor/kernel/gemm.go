@@ -16,10 +16,10 @@ const (
 //
 //	C[M N] = f(op(A)[M K] op(B)[K N] + C + bias)
 //
-// C on the right is added only if Accumulate is set, the bias as Bias says, and f is the ReLU if
-// ReLU is set. A is stored as [M K], or as [K M] with TransposeA; B as [K N], or as [N K] with
-// TransposeB. A dense layer, for example, has M = batch, K = inputs, N = outputs and
-// BiasColumn.
+// The C on the right is added only if Accumulate is set, the bias along the axis given by Bias,
+// and f is the ReLU if ReLU is set. A is stored as [M K], or as [K M] with TransposeA; B as [K N],
+// or as [N K] with TransposeB. A dense layer, for example, has M = batch, K = inputs, N = outputs
+// and BiasColumn.
 type Gemm struct {
 	M, N, K                int
 	TransposeA, TransposeB bool
@@ -221,16 +221,16 @@ func packMatrixA[T Float](p *gemmPlan, tile int, a, packed []T) {
 		}
 		return
 	}
-	// Only a few rows of the source at a time: neighbouring groups read the same cache lines of
-	// them.
+	// Process only a few rows of the source at a time, since neighbouring groups read the same
+	// cache lines.
 	const few = 16
 	for k0 := 0; k0 < p.K; k0 += few {
 		k1 := min(k0+few, p.K)
 		for group := lo; group < hi; group++ {
 			i, end := groups.rows(group)
 			from, to := a[k0*p.M+i:(k1-1)*p.M+end], packed[(group*p.K+k0)*distance:][:(k1-k0)*distance]
-			// Whole vectors are copied, which include elements of the next group: in AVX-512 nobody
-			// reads them, otherwise the next depth's elements replace them.
+			// Whole vectors are copied, which include elements of the next group: in AVX-512 these
+			// are never read, otherwise the next depth's elements replace them.
 			switch {
 			case isa == avx512 && (k1-1)*p.M+i+panelColumns <= len(a):
 				from := a[k0*p.M+i:]

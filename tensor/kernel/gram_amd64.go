@@ -31,7 +31,7 @@ func gramTileFast(sums *gramSums, a, b []float64, columns int) bool {
 	return true
 }
 
-// widenFast converts a multiple of gramLanes elements and returns how many.
+// widenFast converts the first elements of x, a multiple of gramLanes, and returns their number.
 func widenFast(y []float64, x []float32) int {
 	n := len(x) / gramLanes * gramLanes
 	if n == 0 || isa == portableGo {

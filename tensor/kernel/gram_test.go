@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// All instruction sets give the same bits. Tiles overlap where rows are no multiple of theirs.
+// All instruction sets give the same bits. Tiles overlap where the number of rows is not a multiple
+// of a tile's.
 func TestWideGram(t *testing.T) {
 	var want []float64
 	onEachInstructionSet(t, func(t *testing.T) {

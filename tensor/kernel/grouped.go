@@ -7,7 +7,7 @@ import "github.com/pkg/errors"
 //
 //	g = floor(k Groups / K).
 //
-// Groups must divide C and K. As many groups as channels make a depthwise convolution.
+// Groups must divide C and K. With Groups = C it is a depthwise convolution.
 type GroupedConv2D struct {
 	Conv2D
 	Groups int

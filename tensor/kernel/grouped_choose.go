@@ -1,7 +1,7 @@
 package kernel
 
-// maxTapPlanes is the maximum number of planes of a group on the side with more of them for which
-// convolutions run tap by tap. Larger groups share operands, as products do.
+// maxTapPlanes is the maximum number of input or output planes of a group for which convolutions
+// run tap by tap. In larger groups operands are shared, as in products.
 const maxTapPlanes = 6
 
 // byTaps reports whether groups are so small that no operand is worth sharing.

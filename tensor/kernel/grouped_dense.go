@@ -66,7 +66,8 @@ func fractionOf[T any](x []T, count, i int) []T {
 	return x[i*n : (i+1)*n]
 }
 
-// groupsUnits runs the last phase for groups [lo, hi), which are counted over images.
+// groupsUnits runs the last phase for groups [lo, hi), numbered across images: group g of image n
+// has number n*Groups + g.
 func groupsUnits[T Float](p *groupsPlan, lo, hi int, o Operands[T]) {
 	groups, inner := p.shape.Groups, &p.inner
 	last := len(inner.Phases) - 1

@@ -1,10 +1,10 @@
 package kernel
 
-// planeTaps computes tapsPlan's sums where the source lies, without a copy: a group reads one
-// plane, and filters are small squares. Blocks of sixteen columns of the target hold several lines
-// of sums in registers while a few lines of the source pass by. Columns outside the source are read
-// as zeros, and lines outside are skipped. Terms are added in the order of tapsPlan, so the bits
-// are the same for finite weights.
+// planeTaps computes the sums of tapsPlan directly from the source, without a copy, for groups that
+// read one plane and for small square filters. For a block of sixteen columns of the target, it
+// keeps several lines of sums in registers while it reads the lines of the source that they need.
+// Columns outside the source are read as zeros, and lines outside are skipped. Terms are added in
+// the order of tapsPlan, so the bits are the same for finite weights.
 type planeTaps struct {
 	height, width       int // of the source
 	outHeight, outWidth int
@@ -34,7 +34,7 @@ func (g GroupedConv2D) backwardPlanes() *planeTaps {
 	return p.prepare(g, g.K/g.Groups)
 }
 
-// prepare computes the blocks and masks. It returns nil where no function suits.
+// prepare computes the blocks and masks. It returns nil if no function suits the convolution.
 func (p *planeTaps) prepare(g GroupedConv2D, sources int) *planeTaps {
 	if sources != 1 || g.R != g.S || g.StrideH != g.StrideW || g.DilationH != 1 || g.DilationW != 1 || p.outHeight < p.lines() || p.lines() == 0 {
 		return nil

@@ -5,16 +5,16 @@ import "math"
 // tapsPlan computes a grouped convolution, or its gradient with respect to the input, tap by tap:
 // each tap adds a scalar times a line of pixels to a line of sums.
 //
-// The source planes of a group are first copied among zeros, divided into phases: phase (a, b) has
-// the rows and columns whose numbers are a and b modulo the stride. Within a phase the pixels that
-// a tap reads for consecutive outputs are consecutive, and all lines of outputs, with a few
-// meaningless columns between them, are one long line:
+// The source planes of a group are first copied into a buffer, the copy, with zeros around them and
+// divided into phases: phase (a, b) has the rows and columns whose numbers are a and b modulo the
+// stride. Within a phase the pixels that a tap reads for consecutive outputs are consecutive, and
+// all lines of outputs, with a few meaningless columns between them, are one long line:
 //
 //	sums[i] += w[tap] * copy[offsets[tap]+i]
 //
-// The gradient with respect to the input is a convolution of dout with some of the taps, others for
-// each class (a, b) of rows and columns of dx modulo the stride. Classes are interleaved at the
-// end.
+// The gradient with respect to the input has a class (a, b) of rows and columns of dx for each
+// remainder modulo the stride. Each class is a convolution of dout with its own subset of the taps.
+// The classes are interleaved at the end.
 type tapsPlan struct {
 	shape                GroupedConv2D
 	sources, targets     int // planes of a group that are read, and written
@@ -22,14 +22,14 @@ type tapsPlan struct {
 	targetH, targetW     int
 	splitH, splitW       int // phases of the source
 	mergeH, mergeW       int // classes of the target
-	top, left            int // of the copy, rows and columns before the source's first ones
-	rows                 int // of a class, in a strip; a copy holds what one strip needs
+	top, left            int // rows and columns of the copy before the source's first ones
+	rows                 int // of a class in a strip; the copy holds the source of one strip
 	strips               int
-	lines, pitch         int // of a phase in the copy
-	spanH, spanW         int // of the copy, that one output needs
+	lines, pitch         int // number and distance of the lines of a phase in the copy
+	spanH, spanW         int // rows and columns of the copy that one output needs
 	classes              []tapClass
-	planes               *planeTaps // how to do without the copy; nil if that is not possible
-	perTarget            int        // distance of targets' weights
+	planes               *planeTaps // the plan that works without the copy; nil if there is none
+	perTarget            int        // elements from one target's weights to the next target's
 	maxTaps              int
 	tiles                int
 	bias                 bool
@@ -37,15 +37,16 @@ type tapsPlan struct {
 	source, weights, out int // sizes of the parts of the scratch memory
 }
 
-// tapClass is the taps of one class of outputs: where each reads the copy, and its weight.
+// tapClass lists the taps of one class of outputs: the offset at which each reads the copy, and the
+// index of its weight.
 type tapClass struct {
 	offsets []int32
-	weights []int32 // of the first target; nil if the taps are all weights in order
+	weights []int32 // indices for the first target; nil if the taps use all weights in order
 	reach   int     // the largest offset
 }
 
-// epilogue is what is done to sums before they are stored: min(max(sum + bias, floor), ceiling),
-// where NaN stays.
+// epilogue is applied to sums before they are stored: min(max(sum + bias, floor), ceiling), where
+// NaN stays.
 type epilogue[T Float] struct{ bias, floor, ceiling T }
 
 const (

@@ -1,6 +1,7 @@
 package kernel
 
-// tapsUnits computes groups [lo, hi), which are counted over images.
+// tapsUnits computes groups [lo, hi), numbered across images: group g of image n has number
+// n*Groups + g.
 func tapsUnits[T Float](p *tapsPlan, lo, hi int, o Operands[T]) {
 	if p.planes != nil && convolvePlanes(p, lo, hi, o) {
 		return

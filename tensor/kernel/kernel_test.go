@@ -57,8 +57,8 @@ func random[T Float](r *rand.Rand, p *Routine) inputs[T] {
 	return inputs[T]{normals[T](r, p.sizeA), normals[T](r, p.sizeB), normals[T](r, p.sizeBias), normals[T](r, p.sizeOut)}
 }
 
-// execute runs all tiles, in order or shuffled, on guarded buffers whose
-// undefined parts are NaN, and returns the output.
+// execute runs all tiles, in order or shuffled, on guarded buffers whose undefined parts are NaN,
+// and returns the output.
 func execute[T Float](t *testing.T, p *Routine, in inputs[T], keepOut bool, shuffle *rand.Rand) []T {
 	t.Helper()
 	var alls [6][]T
@@ -118,8 +118,8 @@ func (s *sum) add(v float64) {
 	s.terms++
 }
 
-// compare checks each element to 4 eps sqrt(n) relative to the sum of the
-// magnitudes of its terms.
+// compare checks that each element differs from its sum by at most 4 eps sqrt(n) times the sum of
+// the magnitudes of its n terms.
 func compare[T Float](t *testing.T, got []T, want []sum) {
 	t.Helper()
 	eps := 0x1p-52
@@ -137,8 +137,8 @@ func compare[T Float](t *testing.T, got []T, want []sum) {
 	}
 }
 
-// check runs a plan in order and shuffled, compares the bits of the two and the
-// values with the naive result.
+// check runs a plan in order and shuffled, compares the bits of the two and the values with the
+// naive result.
 func check[T Float](t *testing.T, p Routine, keepOut bool, naive func(in inputs[T]) []sum) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(p.sizeOut), uint64(p.sizeA)))
@@ -205,7 +205,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	})
 }
 
-// Tiles run by several goroutines give the same bits as by one, and so do rows.
+// Several goroutines that share the tiles give the same bits as one, and so does RunRows.
 func TestTilesSideBySide(t *testing.T) {
 	const workers = 4
 	onEachInstructionSet(t, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestTilesSideBySide(t *testing.T) {
 	})
 }
 
-// Some planes of an image have the same bits as all planes of all images.
+// RunPlanes gives the same bits for some planes of an image as Run for all images.
 func TestRunPlanes(t *testing.T) {
 	pointwise := Conv2D{B: 3, C: 5, K: 13, H: 40, W: 33, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Bias: true, ReLU: true}
 	depthwise := groupedCase(len(groupedCases) - 1)

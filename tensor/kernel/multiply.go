@@ -98,8 +98,8 @@ func storeTile[T Float](rows, columns int, sums, c []T, stride int, bias []T, f 
 }
 
 // multiplyTaps is multiply with a left factor given by tables: element (i, k) is
-// data[taps[i]+depthOffsets[k]]. The only epilogue is accumulation. Taps come in groups of together
-// that are consecutive in memory.
+// data[taps[i]+depthOffsets[k]]. The only epilogue is accumulation. The taps form groups, of
+// length together, that are consecutive in memory.
 func multiplyTaps[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) {
 	if multiplyTapsFast(data, taps, together, depthOffsets, b, c, stride, accumulate) {
 		return

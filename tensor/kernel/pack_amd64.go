@@ -2,7 +2,7 @@
 
 package kernel
 
-// copyLinesFast copies lines.
+// copyLinesFast is copyLinesOf in assembly.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
 	if !useAssembly[T]() || width < 1 || lines < 1 {
 		return false

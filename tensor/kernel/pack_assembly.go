@@ -41,8 +41,8 @@ func packGroupFast[T Float](to, from []T, rows, depth int) int {
 	return whole
 }
 
-// packWindowFast copies runs of contiguous pixels, or gathers if runs is nil, where a half has more
-// than two.
+// packWindowFast copies runs of contiguous pixels. If runs is nil, because a half has more than two
+// runs, it gathers single pixels.
 func packWindowFast[T Float](panel, padded []T, pixels *[panelColumns]int32, runs *[6]int32, taps []int32) bool {
 	if !useAssembly[T]() {
 		return false

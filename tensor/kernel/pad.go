@@ -1,10 +1,10 @@
 package kernel
 
 // pad copies channels [c0, c1) of some images into the padded copy, with zeros around and between
-// elements. Only what output rows from row on need is copied.
+// elements. It copies only the rows that output rows from row on need.
 func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int) {
 	plane := w.paddedH * w.paddedW
-	top := row*w.strideH - w.padH // of the padded copy, in source rows times spacing
+	top := row*w.strideH - w.padH // first row of the padded copy, in source rows times spacing
 	first := ceilDiv(max(top, 0), w.spacingH)
 	last := min(w.height, ceilDiv(max(top+w.paddedH, 0), w.spacingH))
 	for n := range images {

@@ -23,8 +23,8 @@ func multiplyRun[T Float](rows, tiles, depth int, a leftFactor[T], b, c []T, str
 	multiplyTiles(rows, tiles, depth, pa, a.rowStride, a.depthStride, a.step(rows), addressOf(b, depth*panelColumns), pc, stride, pv, int(f))
 }
 
-// operandAddresses returns the addresses of what a run of tiles reads and writes, except the right
-// factor.
+// operandAddresses returns the addresses of the left factor, the output and the bias of a run of
+// tiles.
 func operandAddresses[T Float](rows, tiles, depth int, a leftFactor[T], c []T, stride, columns int, bias []T, f flags) (pa, pc, pv *float32) {
 	biases := 0
 	if f&flagBiasRow != 0 {

@@ -3,14 +3,16 @@ package kernel
 import "github.com/pkg/errors"
 
 // Pool2D describes pooling over windows of R x S elements: x [B C H W] -> y [B C P Q]. Incomplete
-// windows at the end, which the stride leaves, are dropped. Padding is never the maximum and is not
-// counted in an average.
+// windows at the lower and right edges are dropped. Padding is never the maximum and is not counted
+// in an average.
 type Pool2D struct {
 	B, C, H, W       int
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
-	ReLU             bool // max pooling only: applies a ReLU to the maxima; backward, includes its gradient
+	// ReLU, for max pooling only, applies a ReLU to the maxima. The backward direction includes its
+	// gradient.
+	ReLU bool
 }
 
 // P returns the height of the output, 0 if the window does not fit once.
@@ -74,8 +76,8 @@ func (p Pool2D) AverageForward() (Routine, error) { return p.plan(kindAveragePoo
 // dx.
 func (p Pool2D) AverageBackward() (Routine, error) { return p.plan(kindAveragePoolBackward) }
 
-// plan returns the routine of a kind, with the sizes of its operands, and how it is cut into tiles
-// of whole planes.
+// plan returns the routine of a kind: the sizes of its operands, and its division into tiles of
+// whole planes.
 func (p Pool2D) plan(k kind) (Routine, error) {
 	if err := p.Validate(); err != nil {
 		return Routine{}, err

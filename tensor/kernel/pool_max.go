@@ -123,10 +123,11 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 	}
 }
 
-// notPositive is the bit of an index whose maximum is not above 0.
+// notPositive is added to an index if the maximum is not above 0.
 const notPositive = 4
 
-// MaxIndices sets the indices of the maxima of some planes x.
+// MaxIndices sets indices to the index of the maximum of each window of some planes x, see
+// [Windows2x2].
 func MaxIndices[T Float](q *Windows2x2, indices []uint8, x []T) {
 	if maxIndicesFast(q, indices, x) {
 		return

@@ -4,7 +4,7 @@ package kernel
 const poolSegment = 4
 
 // pairSegments returns the table of a plane for the assembly, or nil if a line has fewer outputs
-// than a segment. Lines have the given width, and their windows of 2 x 2 the outputs [outH outW].
+// than a segment. width is that of the plane, and [outH outW] are the outputs of its 2 x 2 windows.
 // Each line of outputs is divided into segments of poolSegment outputs, of which the last may
 // overlap the one before. Segments are processed in pairs; the table holds, for each pair, two
 // offsets in x and two in y.
@@ -30,9 +30,9 @@ func pairSegments(width, outH, outW int) (table []int32) {
 }
 
 // Windows2x2 describes max pooling by 2 x 2 windows that cover planes without overlap, for callers
-// that keep the index of each maximum instead of x. The index is 0 to 3 in reading order, that of
-// the first maximum (with NaN, of some element), plus 4 if the maximum is not above 0. It takes a
-// byte per window where x takes sixteen.
+// that keep the index of each maximum instead of x. The index is the position of the first maximum
+// in reading order, 0 to 3 (with NaN, of any element), plus 4 if the maximum is not above 0. It
+// takes one byte per window instead of sixteen for x.
 type Windows2x2 struct {
 	height, width int
 	table         []int32

@@ -10,10 +10,12 @@ type Float interface{ ~float32 | ~float64 }
 //
 // Rows and Parts let package tensor fuse a routine with its neighbours (see [RunRows]).
 type Routine struct {
-	Phases     []int // the number of tiles of each phase
-	Workspace  int   // elements shared by all tiles of a call; undefined at first, kept between phases
-	Scratch    int   // elements private to one worker; undefined before every tile
-	Rows, Unit int   // rows of A, Out and pooling's B, or of A and B of a filter's gradient; Rows is 0 if RunRows does not apply
+	Phases    []int // the number of tiles of each phase
+	Workspace int   // elements shared by all tiles of a call; undefined at first, kept between phases
+	Scratch   int   // elements private to one worker; undefined before every tile
+	// Rows is the number of rows of A and Out, and of B in pooling; of A and B in a filter's
+	// gradient. It is 0 if RunRows does not apply. RunRows takes multiples of Unit rows.
+	Rows, Unit int
 	Parts      []int // of a filter's gradient: the first row of each partial sum, and the end
 	Planes     Planes
 
@@ -22,8 +24,8 @@ type Routine struct {
 	sizeA, sizeB, sizeBias, sizeOut int
 }
 
-// Planes says whether [RunPlanes] applies: to the planes of the output of an image, of which each
-// needs all planes of its input or only the one of the same number.
+// Planes describes the planes of an image's output that [RunPlanes] computes. Each plane needs all
+// planes of the input or, if OneToOne is set, only the one with the same number.
 type Planes struct {
 	Count    int // planes of an image's output; 0 if RunPlanes does not apply
 	OneToOne bool
@@ -31,8 +33,7 @@ type Planes struct {
 
 // kind is the algorithm of a routine, which determines the type of its plan and the functions that
 // [Run] calls with it: a pointer to gemmPlan, convPlan (the direct convolutions), scatterPlan,
-// linesPlan, winogradPlan, winogradGradient, tapsPlan,
-// tapsFilterPlan, groupsPlan or poolPlan.
+// linesPlan, winogradPlan, winogradGradient, tapsPlan, tapsFilterPlan, groupsPlan or poolPlan.
 type kind uint8
 
 const (

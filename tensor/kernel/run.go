@@ -50,8 +50,8 @@ func poolPlanes[T Float](p *poolPlan, k kind, lo, hi int, o Operands[T]) {
 
 // RunRows computes some rows of the last phase or, for a filter's gradient, of the first. The
 // operands hold only these rows: a multiple of Unit, or fewer at the end of a part. For a filter's
-// gradient, Workspace is the partial sum of the part, to which Add adds. The bits equal those of
-// [Run].
+// gradient, Workspace is the partial sum of the part, and the rows are added to it if Add is set.
+// The bits equal those of [Run].
 func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 	if rows < 1 || rows > p.Rows {
 		panic(errors.Errorf("kernel: run: rows must be in [1, %d], got %d", p.Rows, rows))
@@ -94,8 +94,8 @@ func RunRows[T Float](p *Routine, rows int, o Operands[T]) {
 }
 
 // RunPlanes computes planes [lo, hi) of the output of one image, if the routine has Planes. Out
-// holds these planes, and A the image or, if planes are one to one, the planes of A with the same
-// numbers. B and Bias are those of all planes. The bits equal those of [Run].
+// holds these planes, and A the image or, with OneToOne, the planes of A with the same numbers. B
+// and Bias hold the values for all planes. The bits equal those of [Run].
 func RunPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
 	count := p.Planes.Count
 	if lo < 0 || lo >= hi || hi > count {

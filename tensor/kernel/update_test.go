@@ -148,7 +148,7 @@ func update[T Float](r rule, x [][]T, z []float32) float64 {
 	return 0
 }
 
-// updateOperands are guarded slices of normals, with some zeros and no negative second moments.
+// updateOperands returns guarded slices of normals, with some zeros and no negative second moments.
 func updateOperands[T Float](r *rand.Rand, slices, n int) (all, x [][]T) {
 	for s := range slices {
 		guarded, inner := guarded[T](n)

@@ -37,8 +37,9 @@ func WideSumPlanes[T Float](totals []float64, x []T) {
 	wideSums(s[:len(totals)], totals, x)
 }
 
-// wideSums is WideSumPlanes with room for the sums of all planes. To clear that takes as long as to
-// sum a short plane.
+// wideSums is WideSumPlanes with the memory for the partial sums as an argument. WideSum passes
+// memory for one plane, since clearing that for PlanesTogether planes takes as long as summing a
+// short plane.
 func wideSums[T Float](s []sums[float64], totals []float64, x []T) {
 	width := len(x) / len(totals)
 	from := acceleratePlanes(ruleWideSum, len(totals), s, noCoefficients, x)

@@ -4,7 +4,7 @@ package kernel
 
 import "unsafe"
 
-// wideExpFast computes a multiple of eight elements and returns how many.
+// wideExpFast is WideExp for the first elements, a multiple of eight, and returns their number.
 func wideExpFast(x []float64) int {
 	n := len(x) / vector * vector
 	if n == 0 || isa == portableGo {

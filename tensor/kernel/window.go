@@ -25,7 +25,7 @@ type window struct {
 	places                  []int32      // for reading in place, see findPlaces
 }
 
-// pixelPanel is the pixels of one panel. In most panels each half consists of two runs of
+// pixelPanel holds the pixels of one panel. In most panels each half consists of two runs of
 // contiguous elements, because it crosses at most one line end; the assembly copies runs by
 // vectors. runs holds first, second and split for each half: element j of the half lies at first+j
 // if j < split, else at second+j.
@@ -142,8 +142,8 @@ func (w *window) findPlaces(outputs int) {
 }
 
 // inPlace reports whether reading panels in place costs less than packing them. It weighs the
-// pixels that overlapping halves compute twice against packing, which takes three cycles for what
-// takes six in each group of rows, and a call per panel.
+// pixels that overlapping halves compute twice against packing, which takes three cycles per row of
+// a panel where each group of rows takes six, and against a call per panel.
 func (w *window) inPlace(outputs int) bool {
 	if w.inSource {
 		return !w.packsSource(outputs)

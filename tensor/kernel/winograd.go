@@ -33,13 +33,15 @@ type winogradPlan struct {
 	tileRows    int // rows of patches that are processed at a time
 	ranges      int // ranges of panels of output channels, each a tile
 	filterParts int // ranges of input channels, each a tile of the filter's transform
-	strideIn    int // elements from a patch to the next, at a point of the transformed input
-	pointIn     int // elements from a point to the next, of the transformed input,
-	pointOut    int // of the products,
-	pointFilter int // and of a panel of the transformed filter
+	strideIn    int // elements from one patch to the next, at a point of the transformed input
+	pointIn     int // elements from one point to the next in the transformed input
+	pointOut    int // the same in the products
+	pointFilter int // the same in a panel of the transformed filter
 	columns     int // of the products: one panel, or two in AVX-512 if there are two
 	blocksIn    int // elements of all blocks of the input
-	blocksOut   int // elements from the blocks of one group of lanes output channels to the next; 0 if all share one
+	// blocksOut is the number of elements from the blocks of one group of lanes output channels to
+	// the next; it is 0 if all groups share the blocks.
+	blocksOut int
 }
 
 const (

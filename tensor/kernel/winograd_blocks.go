@@ -1,8 +1,8 @@
 package kernel
 
-// blockedImage is the images on one side of a convolution. In blocks, an image is stored as [rows
-// line lanes] with zeros around it (the layout nChw8c or nChw16c of oneDNN, one block of channels
-// at a time), so that a vector holds the same pixel of lanes channels.
+// blockedImage describes the images on one side of a convolution. In blocks, an image is stored as
+// [rows line lanes] with zeros around it (the layout nChw8c or nChw16c of oneDNN, one block of
+// channels at a time), so that a vector holds the same pixel of lanes channels.
 type blockedImage struct {
 	channels, height, width int
 	padH, padW              int // position in blocks of an image's first element
@@ -21,8 +21,8 @@ func (c Conv2D) blockedY(patch int) blockedImage {
 func (b *blockedImage) row() int { return b.line * lanes }
 
 // patchGroups divides the patches of a batch into groups: whole images, or bands of one image. A
-// band is a row of patches. Where patches overlap in the output, it is a band of that height in the
-// output, of which there is one more.
+// band is a row of patches. In the gradient of the input, where patches overlap in the output, a
+// band is instead a band of output rows of a patch's height, and there is one more of them.
 type patchGroups struct {
 	batch, high, wide int // images, and patches of an image
 	bands             int // of an image
@@ -30,7 +30,7 @@ type patchGroups struct {
 }
 
 // groups makes groups of about most patches. An image with more patches is divided into bands;
-// smaller images are grouped, but so that at least least tiles remain.
+// smaller images are grouped, but at most B/least of them, so that enough tiles remain.
 func (c Conv2D) groups(patch, extraBands, most, least int) patchGroups {
 	g := patchGroups{batch: c.B, high: ceilDiv(c.P(), patch), wide: ceilDiv(c.Q(), patch), images: 1}
 	g.bands = g.high + extraBands

@@ -14,9 +14,9 @@ type winogradGradient struct {
 	sets     int   // sets of together panels
 	ranges   int   // ranges of sets; a tile is one range of one chunk
 	parts    int   // ranges of input channels when the sums are transformed back
-	pointX   int   // elements from a point to the next, of the transformed x,
-	pointY   int   // of a panel of the transformed dout,
-	pointSum int   // and of a set of panels of the sums
+	pointX   int   // elements from one point to the next in the transformed x
+	pointY   int   // the same in a panel of the transformed dout
+	pointSum int   // the same in a set of panels of the sums
 }
 
 const (

@@ -4,7 +4,7 @@ package kernel
 // NEON. An image in blocks is [rows columns lanes].
 var lanes = isa.lanes()
 
-// minLanes are the lanes of all instruction sets but AVX-512, maxLanes that one's.
+// minLanes is the number of lanes of all instruction sets except AVX-512, maxLanes that of AVX-512.
 const (
 	minLanes = 8
 	maxLanes = 16
@@ -17,8 +17,8 @@ func (i instructionSet) lanes() int {
 	return minLanes
 }
 
-// patchLayout is the strides of patches, in elements: from row to row, column to column and patch
-// to patch. Each position holds lanes elements.
+// patchLayout holds the strides of patches, in elements: from row to row, column to column and
+// patch to patch. Each position holds lanes elements.
 type patchLayout struct{ row, column, patch int }
 
 // reach returns the number of elements that count patches of the given size span.
@@ -26,8 +26,8 @@ func (l patchLayout) reach(rows, columns, count int) int {
 	return (rows-1)*l.row + (columns-1)*l.column + (count-1)*l.patch + lanes
 }
 
-// planes is the layout of some planes, the channels of an image: the strides of planes and rows in
-// elements, and their sizes.
+// planes describes the layout of some planes, the channels of an image: the strides of planes and
+// rows in elements, and their sizes.
 type planes struct{ plane, row, count, rows, width int }
 
 // transformTemporary is the number of elements that transform keeps between its two passes.

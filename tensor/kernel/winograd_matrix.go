@@ -51,7 +51,7 @@ type linearMap struct {
 	at            [maxPoints * maxPoints]float64
 }
 
-// finishing is what a linear map does to its results before storing them.
+// finishing is the operation that a linear map applies to its results before storing them.
 type finishing uint8
 
 const (
@@ -118,7 +118,7 @@ func (c *cookToom) setImaginary(from int, t float64, rest []float64) {
 		r0, r1 := residue(j, t)
 		constant, linear = constant+v*r0, linear+v*r1
 	}
-	first, second := c.input.row(from+1), c.input.row(from+2) // what r0 and r1 are multiplied by
+	first, second := c.input.row(from+1), c.input.row(from+2) // the factors of r0 and r1
 	for j, v := range rest {
 		if linear == 0 {
 			first[j], second[j+1] = v, v/t

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// With one axis, y = A'[(G g) * (B' d)] is the definition, and transposed it gives the gradients.
+// Along one axis, y = A'[(G g) * (B' d)] equals the definition of the convolution, and the
+// transposed matrices give its gradients.
 func TestCookToom(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	apply := func(m *linearMap, x []float64) []float64 {

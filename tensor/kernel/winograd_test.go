@@ -12,9 +12,10 @@ import (
 // transforms.
 const minTerms = 256
 
-// checkPatches runs a plan in order and shuffled, compares the bits of the two, and the values with
-// the naive result: to 4 eps sqrt(n) relative to the element and the root mean square of all. The
-// sums of a patch cancel, so that an error is not relative to its own terms.
+// checkPatches runs a plan in order and shuffled, compares the bits of the two, and compares the
+// values with the naive result: to 4 eps sqrt(n) relative to the sum of the element's magnitude and
+// the root mean square of all elements. The sums of a patch cancel, so an error is not relative to
+// an element's own terms.
 func checkPatches[T Float](t *testing.T, p Routine, terms int, naive func(in inputs[T]) []sum) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(p.sizeOut), uint64(p.sizeA)))
@@ -118,7 +119,7 @@ func TestPatchGroups(t *testing.T) {
 	}
 }
 
-// A number that is not finite reaches all outputs near it in its own image, and no other image's.
+// A number that is not finite spoils outputs of its own image, and none of another image.
 func TestWinogradKeepsImagesApart(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		c := winogradCase([]int{19, 9, 7, 8, 10, 5, 2, 2})

@@ -53,8 +53,8 @@ func (a Address) Counter(quad uint32) [4]uint32 {
 	return [4]uint32{quad, uint32(a.Step), uint32(a.Step>>32)&0xffff | uint32(a.Stream)<<16, a.Chain}
 }
 
-// mustContain panics unless the address is valid and [first, first+count) lies within a stream, as
-// an index out of range does.
+// mustContain panics, like an index out of range, unless the address is valid and [first,
+// first+count) lies within a stream.
 func (a Address) mustContain(first, count int) {
 	if err := a.Validate(); err != nil {
 		panic(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A build for a 32-bit processor fails with a message, in this package, on which all others that
+// A build for a 32-bit processor fails with a message in this package, on which all packages that
 // count steps or elements depend.
 func TestBuildsFor32BitsFail(t *testing.T) {
 	for _, goarch := range []string{"386", "amd64", "arm", "arm64", "loong64", "mips", "mips64", "mips64le", "mipsle", "ppc64le", "riscv64", "s390x", "wasm"} {

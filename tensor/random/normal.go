@@ -7,8 +7,8 @@ import (
 )
 
 // BlockSize is the number of normals in the block that NormalBlock fills. It is large enough to
-// hide the cost of the key schedule and of the last few numbers of a call, which are made one by
-// one.
+// hide the cost of the key schedule and of the end of a call, where the assembly processes fewer
+// numbers at a time.
 const BlockSize = 1024
 
 // The polynomials of boxMuller are minimax fits (Remez exchange, leading coefficients rounded to

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// compareWithPortable compares every bit, over addresses that differ in every word and counters
-// that wrap.
+// compareWithPortable compares every bit of assembly and Go, over addresses that differ in every
+// word and counters that wrap.
 func compareWithPortable(t *testing.T) {
 	words := func(i uint32) [4]uint32 { return Philox4x32([4]uint32{i}, [2]uint32{11, 12}) }
 	blocks := 1 << 14

@@ -34,7 +34,7 @@ func exactBoxMuller(w0, w1 uint32) (z0, z1 float64) {
 	return r * c, r * s
 }
 
-// edgeWords are where the pieces of radius and circle meet.
+// edgeWords returns the words at which the pieces of radius and circle meet.
 func edgeWords() []uint32 {
 	var words []uint32
 	for shift := range 32 {

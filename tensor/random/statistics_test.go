@@ -98,8 +98,8 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// TestIndependence: correlations, of values and of squares, between a stream and a shifted copy of
-// it, and between streams whose addresses differ in one bit of one field.
+// TestIndependence checks the correlations, of values and of squares, between a stream and a
+// shifted copy of it, and between streams whose addresses differ in one field.
 func TestIndependence(t *testing.T) {
 	base := Address{Seed: 300, Chain: 1, Step: 1000, Stream: 7}
 	x := sample(base)

@@ -45,7 +45,8 @@ func uniformsPortable(dst []float32, quad uint32, a Address) {
 }
 
 // Fractions fills dst with elements first, first+1, ... of a stream of multiples of 2^-53 in [0,
-// 1), each made of two words of the stream. It panics as Bits does.
+// 1), each made of two words of the stream. It panics if the address is invalid or the words exceed
+// the stream.
 func Fractions(dst []float64, first int, a Address) {
 	var words [2]uint32
 	for i := range dst {

@@ -6,17 +6,18 @@ import (
 	"github.com/pkg/errors"
 )
 
-// rule is an opcode's meaning for some types. reads has the operands' types, gives the result's: t
-// is the instruction's type, u the unsigned integer of that size. In code, $1 is the first operand.
+// rule defines an opcode's meaning for some types. reads lists the operands' types, and gives is
+// the result's: t stands for the instruction's type, u for the unsigned integer of that size. In
+// code, $1 is the first operand.
 type rule struct{ opcode, types, reads, gives, code string }
 
-// rules has the arithmetic instructions. Adding one takes a row here and its meaning in
-// meaning_test.go: for example max.NaN.f32, which the C++ operators give only with care for NaN and
-// for zeros of both signs.
+// rules has the arithmetic instructions. To add one, write a row here and its meaning in
+// meaning_test.go. An example is max.NaN.f32, whose C++ must take care of NaN and of zeros of both
+// signs.
 //
 // The C++ of a rule must have the PTX ISA's meaning for all operands. canonical turns every NaN
-// into the one that GPUs produce. Products and sums are not contracted: the compiler is told so,
-// and fma is an instruction of its own.
+// into the one that GPUs produce. Products and sums are not contracted (-ffp-contract=off), because
+// fma is a separate instruction.
 var rules = []rule{
 	{"mov", "b16 b32 b64 u16 u32 u64 f32 f64 pred", "t", "t", "$1"},
 	{"selp", "b16 b32 b64 u16 u32 u64 s32 s64 f32 f64", "t t pred", "t", "$3 ? $1 : $2"},
@@ -66,8 +67,8 @@ var rules = []rule{
 // comparisons of integers, and of floating-point numbers of which none is NaN.
 var comparisons = map[string]string{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
-// opposites are the comparisons that are true exactly where these are not, and therefore also if a
-// number is NaN.
+// opposites maps each unordered comparison to the ordered ones of which none holds exactly when it
+// does. It therefore also holds if a number is NaN.
 var opposites = map[string]string{"equ": "lt gt", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
 
 // conversions by their full opcode, with the types that they read and give. The upper half of the

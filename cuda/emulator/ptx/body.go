@@ -8,8 +8,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// sharedBegin is the first address of shared memory; on newer GPUs the system reserves what lies
-// below. localBegin is the first address of local memory.
+// sharedBegin is the first address of shared memory; on newer GPUs the system reserves the
+// addresses below. localBegin is the first address of local memory.
 const sharedBegin, localBegin = 1 << 10, 1 << 28
 
 // sharedGap separates arrays of shared memory, so that an access beyond the end of one is not

@@ -1,5 +1,5 @@
-// Package ptx translates PTX to C++ that runs on the emulator's fibers, so that tests execute what
-// a GPU's driver receives, and not the sources that it was compiled from.
+// Package ptx translates PTX to C++ that runs on the emulator's fibers, so that tests execute the
+// text that a GPU's driver receives instead of the sources.
 //
 // A file's entries become functions, its registers variables, and each instruction a statement with
 // the meaning that NVIDIA's PTX ISA gives it; ../source/ptx has the functions that the statements

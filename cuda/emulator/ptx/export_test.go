@@ -1,12 +1,12 @@
 package ptx
 
-// Operation has the PTX types that an opcode reads and gives.
+// Operation returns the PTX types of an opcode's operands and of its result.
 func Operation(opcode string) (reads []string, gives string) {
 	o := operations[opcode]
 	return o.reads, o.gives
 }
 
-// Opcodes are the opcodes that compute one register from others.
+// Opcodes returns the opcodes that compute one register from others.
 func Opcodes() []string {
 	var all []string
 	for opcode := range operations {

@@ -9,8 +9,8 @@ import (
 )
 
 // groupOperation translates the instructions of compute capability 9.0: mbarriers, bulk copies, and
-// wgmma. It returns false for other instructions. A form of one of these that the kernels do not
-// use, such as an arrival that returns a state, is an error.
+// wgmma. It returns false for other instructions. Forms that the kernels do not use, such as an
+// arrival that returns a state, are errors.
 func (e *entry) groupOperation(opcode string, operands []string) (code string, is bool, err error) {
 	form, found := groupForms[opcode]
 	if match := asyncProduct.FindStringSubmatch(opcode); match != nil {
@@ -74,8 +74,8 @@ var groupForms = map[string]struct {
 	},
 }
 
-// Only products of bfloat16 with sums in float are known, m64nNk16, of a whole warpgroup of 128
-// threads.
+// asyncProduct matches the only supported products, m64nNk16 of bfloat16 with sums in float, which
+// a whole warpgroup of 128 threads computes.
 var asyncProduct = regexp.MustCompile(`^wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.bf16\.bf16$`)
 
 // multiplyAsync translates wgmma.mma_async {d}, a, b, scale-d, 1, 1, 0, 0, with matrix descriptors

@@ -12,7 +12,8 @@ import (
 )
 
 // operand is a matrix of 16 columns of bf16 in shared memory, from start on, in core matrices of 8
-// rows x 16 bytes that are the given numbers of bytes apart.
+// rows x 16 bytes. These are leading bytes apart along the columns, and stride bytes along the
+// rows.
 type operand struct{ rows, start, leading, stride int }
 
 func (o operand) place(row, k int) int {
@@ -29,7 +30,8 @@ func (o operand) element(row, k int) float64 {
 }
 
 // groupProduct returns a kernel of 128 threads, groupN(out, in): it copies in to shared memory, and
-// sets out[i][thread] to register i of a product of columns columns, twice a b + 1.
+// sets out[i][thread] to register i of the sum of 1 and twice the product a b, which has columns
+// columns.
 func groupProduct(columns int, a, b operand) (name, text string) {
 	name = fmt.Sprint("group", columns)
 	var registers, clear, stores strings.Builder
@@ -141,7 +143,7 @@ func wrongSums(memory []byte, columns int, a, b operand) error {
 }
 
 // TestGroupProducts: products of warpgroups follow the PTX ISA, with matrices in several layouts,
-// after a copy that an mbarrier counts.
+// after a copy whose bytes an mbarrier counts.
 func TestGroupProducts(t *testing.T) {
 	text := groupHead
 	for columns, o := range groupOperands {
@@ -164,7 +166,7 @@ func TestGroupProducts(t *testing.T) {
 	}
 }
 
-// TestGroupMistakes: mistakes are errors that name them, or give other numbers.
+// TestGroupMistakes: mistakes are errors that name them, or change the results.
 func TestGroupMistakes(t *testing.T) {
 	const columns = 64
 	o := groupOperands[columns]

@@ -39,8 +39,8 @@ func samples(kind string) []uint64 {
 	return all
 }
 
-// moves returns the instructions that move an operand between memory and a register; operands in
-// memory take 64 bits.
+// load returns the instructions that load an operand from memory into a register, and store those
+// that store the result. Each operand takes 64 bits of memory.
 func load(kind, register string, place int) string {
 	at := fmt.Sprintf("[%%rd%d]", place)
 	switch kind {

@@ -15,7 +15,7 @@ func signed(x uint64, size int) int64 { return int64(x<<(64-size)) >> (64 - size
 // ofSize returns the lower bits of x.
 func ofSize(x uint64, size int) uint64 { return x << (64 - size) >> (64 - size) }
 
-// integers returns what integer instructions give according to the PTX ISA, on operands of some
+// integers has the results of integer instructions according to the PTX ISA, on operands of size
 // bits.
 var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 	"add":    func(x []uint64, _ int, _ bool) uint64 { return x[0] + x[1] },
@@ -97,7 +97,7 @@ var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 	},
 }
 
-// numbers returns what floating-point instructions give, exactly or as float64.
+// numbers has the results of floating-point instructions, exactly or as float64.
 var numbers = map[string]func(x []float64) float64{
 	"add.rn": func(x []float64) float64 { return x[0] + x[1] },
 	"sub.rn": func(x []float64) float64 { return x[0] - x[1] },
@@ -171,8 +171,8 @@ func toBits(v float64, size int) uint64 {
 	return math.Float64bits(v)
 }
 
-// compared returns what setp gives. For floating-point numbers a comparison whose name ends in u is
-// also true if one is NaN.
+// compared returns the result of setp. For floating-point numbers a comparison whose name ends in u
+// is also true if one is NaN.
 func compared[T cmp.Ordered](name string, a, b T) bool {
 	either := a != a || b != b
 	switch name {
@@ -188,7 +188,7 @@ func compared[T cmp.Ordered](name string, a, b T) bool {
 	return map[string]bool{"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[plain]
 }
 
-// meaning returns what an instruction gives for operands of the types that it reads.
+// meaning returns the result of an instruction for operands of the types that it reads.
 func meaning(opcode string, reads []string, x []uint64) uint64 {
 	parts := strings.Split(opcode, ".")
 	kind := parts[len(parts)-1]
@@ -240,7 +240,7 @@ func meaning(opcode string, reads []string, x []uint64) uint64 {
 	return toBits(f(v), size)
 }
 
-// converted returns what a conversion gives.
+// converted returns the result of a conversion.
 func converted(opcode string, x []uint64) uint64 {
 	single, double := toNumber(x[0], 32), toNumber(x[0], 64)
 	whole := func(v float64) uint64 {
@@ -298,7 +298,7 @@ func bf16(word uint64, toNearest bool) uint64 {
 	}
 	below, above := word>>16, word>>16+1
 	lower, upper := float64(math.Float32frombits(uint32(below<<16))), float64(math.Float32frombits(uint32(above<<16)))
-	if math.IsInf(upper, 0) { // for rounding the next number counts as if it were one
+	if math.IsInf(upper, 0) { // rounding treats infinity as the next number, 2^128
 		upper = math.Copysign(0x1p128, upper)
 	}
 	down, up := math.Abs(float64(v)-lower), math.Abs(upper-float64(v))

@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Unit is C++ of some of a file's entries, for one run of the compiler.
+// Unit is the C++ of some of a file's entries, which one run of the compiler compiles.
 type Unit struct {
 	Name string
 	Text []byte
@@ -19,7 +19,7 @@ type Unit struct {
 // some seconds for that.
 const unitBytes = 150 << 10
 
-// Translate returns C++ for a file of PTX, in units that belong together. others are equivalent
+// Translate returns C++ for a file of PTX, as units to be linked together. others are equivalent
 // texts, which the emulated driver then accepts, too.
 //
 // It reads line by line, which suffices for clang's output: one instruction, label or directive

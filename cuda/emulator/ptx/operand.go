@@ -174,7 +174,7 @@ func (e *entry) write(register, kind, value string) (string, error) {
 	return fmt.Sprintf("%s = (%s)(%s);", code, cxx[of], value), nil
 }
 
-// writeSame is write to a register that must not be wider.
+// writeSame is like write, but the register must not be wider than the type.
 func (e *entry) writeSame(register, kind, value string) (string, error) {
 	if of, _, err := e.register(register); err == nil && bits(of) != bits(kind) {
 		return "", errors.Errorf("%s, of type %s, cannot hold a %s", register, of, kind)
@@ -184,8 +184,8 @@ func (e *entry) writeSame(register, kind, value string) (string, error) {
 
 // address translates [base], [base+offset] or [name+offset].
 //
-// Global addresses are pointers of this machine. Shared, local and parameter memory have small
-// numbers of their own as addresses, which the accessors of ptx/memory.h translate and check.
+// Global addresses are pointers of this machine. Shared, local and parameter memory have separate,
+// small addresses, which the accessors of ptx/memory.h translate and check.
 func (e *entry) address(operand string) (string, error) {
 	if !strings.HasPrefix(operand, "[") || !strings.HasSuffix(operand, "]") {
 		return "", errors.Errorf("%s is not an address", operand)

@@ -12,9 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// text returns kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find in
-// %rd0 and %rd1 the addresses of the thread's word of in and of out, its number in %r0, and its
-// word of in in %r1, which is what they store; there are more registers.
+// text returns kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. When a body begins,
+// %rd0 and %rd1 have the addresses of the thread's word of in and of out, %r0 the thread's number,
+// and %r1 its word of in. After the body, %r1 is stored to out. More registers are declared.
 func text(bodies ...string) string {
 	all := `.version 7.8
 .target sm_80
@@ -148,7 +148,7 @@ func TestCommittedFiles(t *testing.T) {
 	}
 }
 
-// TestAccessesAreChecked: a wrong access is an error that names it, and a similar correct one is
+// TestAccessesAreChecked: a wrong access is an error that names it, and a similar correct access is
 // not.
 func TestAccessesAreChecked(t *testing.T) {
 	const (
@@ -210,7 +210,7 @@ func TestAccessesAreChecked(t *testing.T) {
 
 // TestEarlyLaunches: a kernel that began before its predecessor had ended must not access global
 // memory before it waits, must wait before it lets the next one begin, and must wait at some point.
-// One that began later need not.
+// A kernel that began later has none of these obligations.
 func TestEarlyLaunches(t *testing.T) {
 	const wait, next, outside = "griddepcontrol.wait;\n", "griddepcontrol.launch_dependents;\n", "before the wait for the launch that the kernel follows"
 	const load, store, skip = "ld.global.u32 %r1, [%rd0];\n", "st.global.u32 [%rd1], %r1;\n", "setp.ne.s32 %p0, %r0, 40;\n@%p0 bra $L;\n"
@@ -266,8 +266,8 @@ func TestLoadMatrix(t *testing.T) {
 		for i := range row.matrices {
 			registers = append(registers, "%r"+strconv.Itoa(4+i))
 		}
-		// Element e of all is e; each row of eight is 16 bytes. A lane brings a row, and gives the
-		// last matrix's word.
+		// Element e of all matrices is e; each row of eight is 16 bytes. A lane provides the
+		// address of a row, and returns its word of the last matrix.
 		bodies = append(bodies, `mov.u64 %rd2, memory;
 add.s64 %rd3, %rd2, %rd5;
 shl.b32 %r2, %r0, 1;

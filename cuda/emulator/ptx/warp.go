@@ -80,8 +80,8 @@ func (e *entry) multiply(f fragment, operands []string) (string, error) {
 	return code + " }", nil
 }
 
-// matrix is how many 8 x 8 matrices of 16-bit numbers an ldmatrix loads, and whether it transposes
-// them.
+// matrix describes an ldmatrix: how many 8 x 8 matrices of 16-bit numbers it loads, and whether it
+// transposes them.
 type matrix struct {
 	count      int
 	transposed bool

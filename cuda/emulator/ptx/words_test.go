@@ -16,8 +16,8 @@ func (o operand) across(column, k int) int {
 	return o.start + k/8*o.leading + column/8*o.stride + k%8*16 + column%8*2
 }
 
-// wordsProduct is groupProduct with a in registers, which follow the copied data in memory, and b
-// MN-major.
+// wordsProduct is like groupProduct, with a in registers, whose words follow the copied data in
+// memory, and b MN-major.
 func wordsProduct(name string, a, b operand) string {
 	_, text := groupProduct(64, a, b)
 	loads := "add.s64 %rd4, %rd0, %rd5;\n"

@@ -18,16 +18,16 @@ import (
 // nextHeader is the kernel that writes a header with the number of the next step.
 const nextHeader = "next_header"
 
-// Ahead is how calls of a step are made before the step before it has ended.
+// Ahead describes the calls of a step that may run before the preceding step has ended.
 type Ahead struct {
-	Calls []bool // which calls of a step may be made ahead
+	Calls []bool // for each call of a step, whether it may be made ahead
 	Last  int    // the last of them; -1 if there is none
 	Next  Call   // the call that writes the next step's header; its place is after call Last
 
 	header, next *tensor.Buffer
 }
 
-// of returns a call that may be made ahead, as it is made for the next step.
+// of returns a call as it is made ahead of the next step: it reads the copy of the header.
 func (a *Ahead) of(c Call) Call {
 	arguments := c.Arguments
 	c.Arguments = nil
@@ -40,9 +40,9 @@ func (a *Ahead) of(c Call) Call {
 	return c
 }
 
-// findAhead returns which calls of a step may be made ahead. They read the header, data that all
-// chains share and no call writes, and scratch memory that only such calls have written; they write
-// to scratch memory.
+// findAhead returns which calls of a step may be made ahead. Such calls read only the header, data
+// that all chains share and no call writes, and scratch memory that only such calls have written.
+// They write only to scratch memory.
 func findAhead(calls []Call, header *tensor.Buffer) *Ahead {
 	a := &Ahead{Calls: make([]bool, len(calls)), Last: -1, header: header}
 	if header == nil {
@@ -65,8 +65,8 @@ func findAhead(calls []Call, header *tensor.Buffer) *Ahead {
 	return a
 }
 
-// Steps calls visit for the calls of n steps in a row, in sequence: with a call of a step, as it is
-// made for that step, and its number; or with Next and -1.
+// Steps calls visit for each call of n consecutive steps, in sequence. It passes a call of a step,
+// as it is made for that step, and its index in calls; or Next and -1.
 func (a *Ahead) Steps(calls []Call, n int, visit func(c Call, number int)) {
 	for step := range n {
 		for i, c := range calls {
@@ -81,8 +81,8 @@ func (a *Ahead) Steps(calls []Call, n int, visit func(c Call, number int)) {
 	}
 }
 
-// mayRead reports whether a call may run before the step that it belongs to: if it reads only what
-// is ready then, and writes only scratch memory.
+// mayRead reports whether a call may run before the step that it belongs to. It must read only data
+// that is ready then, and write only scratch memory.
 func (a *Ahead) mayRead(calls []Call, i int) bool {
 	reads := false
 	for _, argument := range calls[i].Arguments {
@@ -121,8 +121,8 @@ func (a *Ahead) isReady(calls []Call, i int, b *tensor.Buffer) bool {
 	return b.Arena == tensor.Shared || b.Arena == tensor.Scratch && written
 }
 
-// place places the next step's header at an offset of the scratch arena, and returns where that
-// ends.
+// place places the next step's header in the scratch arena, at offset or after it, and returns the
+// offset of its end.
 func (a *Ahead) place(offset int) int {
 	if a.Last < 0 {
 		return offset

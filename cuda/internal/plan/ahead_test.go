@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestFindAhead: calls may be made ahead of a step if they need nothing of the step before but the
-// header.
+// TestFindAhead: calls may be made ahead of a step if they need only the header from the preceding
+// step.
 func TestFindAhead(t *testing.T) {
 	offset := 0
 	buffer := func(arena tensor.Arena) *tensor.Buffer {
@@ -26,14 +26,14 @@ func TestFindAhead(t *testing.T) {
 		calls, want = append(calls, Call{Symbol: "c", Blocks: [2]int{1, 1}, Threads: 32, Arguments: append(arguments, tensor.Int(1))}), append(want, ahead)
 	}
 	add(true, out(x), in(images), in(header))           // gathers
-	add(true, out(augmented), in(x), in(header))        // augments what was gathered
+	add(true, out(augmented), in(x), in(header))        // augments the gathered images
 	add(false, out(y), in(augmented), in(weights))      // a layer
 	add(false, out(mixed), in(y), in(header))           // of the layer's result
 	add(false, out(mixed), in(store), in(header))       // of data that the step changes
 	add(true, out(noise), in(header))                   // noise
 	add(false, tensor.InOut(weights), in(noise))        // an update
 	add(false, tensor.InOut(store), in(y), in(header))  // writes data
-	add(false, out(weights), in(header))                // writes what a chain keeps
+	add(false, out(weights), in(header))                // writes a chain's state
 	add(false, tensor.InOut(header), in(y), in(header)) // the end of the step
 	a := findAhead(calls, header)
 	if !slices.Equal(a.Calls, want) || a.Last != 5 {

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// deferredSum returns the sum of launch i if a later launch can make it, or nil: if nothing in
-// between reads the sum or changes the gradient.
+// deferredSum returns the sum of launch i if a later launch can make it, or nil. No launch in
+// between may use the sum or change the gradient.
 func (p *planner) deferredSum(launches []tensor.Launch, i int) *biasGradSum {
 	grid, is := launches[i].Calls[0].Grid.(tensor.Blocks)
 	if !is || grid.Plane == 0 {
@@ -29,8 +29,9 @@ func (p *planner) deferredSum(launches []tensor.Launch, i int) *biasGradSum {
 	return t
 }
 
-// fusedSum returns the sum that a call should make which goes through a gradient of channels
-// planes, or nil. It also notes that the current launch goes through the gradient.
+// fusedSum returns the sum that a call should make while it goes through a gradient whose images
+// have channels planes of plane elements, or nil. It also notes that the current launch goes
+// through the gradient.
 func (p *planner) fusedSum(gradient *tensor.Buffer, plane, channels int) *biasGradSum {
 	if _, known := p.firstPass[gradient]; p.firstPass != nil && !known {
 		p.firstPass[gradient] = p.launch
@@ -43,8 +44,8 @@ func (p *planner) fusedSum(gradient *tensor.Buffer, plane, channels int) *biasGr
 	return nil
 }
 
-// partialSums returns the table where a call's blocks write rows of sums, and the call that adds
-// them up. A single row is the result.
+// partialSums returns the table to which a call's blocks write rows of sums, and the call that adds
+// up the rows. A single row needs no table: it is the result.
 func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, calls []Call) {
 	if rows == 1 {
 		return t.out, nil
@@ -60,7 +61,7 @@ func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, c
 	return tensor.Out(table), []Call{p.lowerShares(c, grid)}
 }
 
-// forLaunch returns the sum as a launch on its own makes it.
+// forLaunch returns the sum with the buffers of launch l, which is lowered on its own.
 func (t *biasGradSum) forLaunch(l *tensor.Launch) *biasGradSum {
 	own := *t
 	own.gradient, own.out, own.separate = l.Arguments[1].Buffer, l.Arguments[0], nil

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestDeferredSum: a launch leaves its sums to a later one that reads the gradient anyway, unless a
-// launch in between reads the sums or changes the gradient.
+// TestDeferredSum: a launch's sums are deferred to a later launch that reads the gradient anyway,
+// unless a launch in between uses the sums or changes the gradient.
 func TestDeferredSum(t *testing.T) {
 	buffers := make([]*tensor.Buffer, 4)
 	for i := range buffers {

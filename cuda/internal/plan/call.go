@@ -21,7 +21,7 @@ type Call struct {
 	RowEnds []int
 
 	droppable   *droppable // a result that need not be written, or nil
-	sharedBytes int        // bytes that each chain reads of buffers that all share and that Bytes would leave out
+	sharedBytes int        // bytes that each chain reads of shared buffers and that Bytes would leave out otherwise
 }
 
 // droppable is a result that a call need not write. A pooled convolution, for example, may write
@@ -38,9 +38,9 @@ func (c Call) Rows() [][]tensor.Argument {
 }
 
 // Bytes returns how many bytes a call reads and writes for one chain, counting each buffer once for
-// reading and once for writing. Buffers that all chains share are not counted, except for products
-// that read images from the data set: another call reads as much of them as it writes elsewhere, at
-// most, as when it gathers a minibatch.
+// reading and once for writing. Buffers that all chains share are not counted, because most calls
+// read at most as much of them as they write elsewhere, for example when they gather a minibatch.
+// Products that read images from the data set are the exception.
 func (c Call) Bytes() float64 {
 	seen := map[*tensor.Buffer]tensor.Access{}
 	for _, a := range c.Arguments {
@@ -59,8 +59,8 @@ func (c Call) Bytes() float64 {
 	return bytes
 }
 
-// ElementsWritten returns how many elements an update or an elementwise call has: those of the
-// largest buffer that it writes, in each row of arguments.
+// ElementsWritten returns the number of elements of an update or an elementwise call: the elements
+// of the largest buffer that it writes, summed over its rows of arguments.
 func (c Call) ElementsWritten() (all int) {
 	rows := [][]tensor.Argument{c.Arguments}
 	if c.RowEnds != nil {

@@ -25,8 +25,8 @@ func (s convShape) packImage() packSpec {
 }
 
 // packGradient packs the gradient of y with as much padding as the taps of the image's gradient
-// reach, and with zeros in between if there are strides: each of the image's pixels then meets all
-// taps.
+// reach. If there are strides, it puts zeros between the elements, so that all taps apply to each
+// of the image's pixels.
 func (s convShape) packGradient() packSpec {
 	reachH, reachW := (s.R-1)*s.dilationH, (s.S-1)*s.dilationW
 	k := packSpec{

@@ -1,8 +1,8 @@
 package plan
 
-// speed is how fast a multiprocessor goes through a kernel's arithmetic, in units of macsPerCycle,
-// which is what ordinary FP32 cores can do: full with all resident blocks, single with one, which
-// cannot hide its own latencies.
+// speed is the rate at which a multiprocessor performs a kernel's arithmetic, in units of
+// macsPerCycle, the rate of the ordinary FP32 cores. full is the speed with all resident blocks,
+// single the speed with one block, which cannot hide its own latencies.
 type speed struct{ full, single float64 }
 
 // limitedTo returns the speed of a tile of which resident blocks fit into a multiprocessor. full
@@ -15,9 +15,10 @@ func (s speed) limitedTo(resident int) speed {
 }
 
 // cycles estimates the cycles that blocks take, of which resident share a multiprocessor. work is
-// the cycles of one block at speed 1, and bytes is what it reads from the second-level cache. A
-// multiprocessor works through its share of the blocks as fast as its arithmetic or the cache
-// allows, but no faster than a single block; and each wave of resident blocks has an overhead.
+// the cycles of one block at speed 1, and bytes is the number of bytes that it reads from the
+// second-level cache. A multiprocessor works through its share of the blocks as fast as its
+// arithmetic or the cache allows, but no faster than a single block; and each wave of resident
+// blocks has an overhead.
 func (s speed) cycles(p *planner, blocks, resident int, work, bytes float64) float64 {
 	share := ceilDiv(blocks, max(1, p.Multiprocessors))
 	return max(work/s.single, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + float64(ceilDiv(share, resident))*cyclesPerWave
@@ -37,6 +38,6 @@ const (
 )
 
 // manyChains is a number of chains that fills a GPU. NVIDIA does not document in which order wgmma
-// adds its products, so which kernel computes a convolution may not depend on the number of chains.
-// It is the one with the lower product of the costs for one chain and for manyChains.
+// adds its products, so the choice of a convolution's kernel must not depend on the number of
+// chains. The kernel with the lower product of the costs for one chain and for manyChains is used.
 const manyChains = 64

@@ -10,8 +10,8 @@ import (
 
 const arenas = int(tensor.Scratch) + 1
 
-// dependencies is which calls must follow which. Calls are numbered in sequence, those of several
-// steps one after the other.
+// dependencies describes which calls must follow which. Calls are numbered in sequence, those of
+// several steps one after the other.
 //
 // A call follows the last earlier call that wrote what it reads (read after write), the last one
 // that wrote what it writes (write after write), and those that have since read what it writes
@@ -81,7 +81,7 @@ func newDependencies(calls []Call, steps int) *dependencies {
 	return o
 }
 
-// hazards adds the calls that a call which uses the segment must follow.
+// hazards adds to wanted the calls that a call with access t to the segment must follow.
 func (p *segment) hazards(t access, wanted bitset) {
 	if p.writer >= 0 {
 		wanted.add(p.writer)
@@ -94,7 +94,7 @@ func (p *segment) hazards(t access, wanted bitset) {
 }
 
 // record makes a call the segment's last writer or one of its readers. Later calls that follow a
-// writer need not also follow what that followed.
+// writer thereby also follow the calls before it.
 func (p *segment) record(t access, number int) {
 	if t.write {
 		p.writer, p.readers = number, p.readers[:0]
@@ -159,10 +159,10 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 // directly follow. These are the edges of a CUDA graph.
 func Dependencies(calls []Call, steps int) [][]int { return newDependencies(calls, steps).direct }
 
-// InLine returns dependencies that imply the given ones, and in which more calls follow a single
-// other, so that they may begin early. If a call follows another one directly and, besides, some
-// that ended long before, then an earlier call, which already waits for several, waits for these,
-// too.
+// InLine returns dependencies that imply the given ones, and in which more calls follow only one
+// other call, so that they may begin early. If a call follows its predecessor and also calls that
+// ended long before, InLine moves the latter dependencies to an earlier call that already waits for
+// several calls.
 //
 // For example, a classifier's head follows the layer before it, and the call that gathers labels.
 // The first layer waits for the images and for an update. It then also waits for the labels, which
@@ -240,7 +240,8 @@ func PDLCalls(follows [][]int, large []bool) []bool {
 	return early
 }
 
-// Large reports whether the blocks of a call, of all chains, occupy a good part of a GPU.
+// Large reports whether a call has, over all chains, at least one block for every four of a GPU's
+// multiprocessors.
 func (c Call) Large(chains, multiprocessors int) bool {
 	const part = 4
 	return part*c.Blocks[0]*max(1, c.Blocks[1])*chains >= multiprocessors

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A machine executes made-up calls on the arenas' bytes, each of which may hold any number: what a
-// call writes depends on all that it reads.
+// machine executes made-up calls on the arenas' bytes, each of which may hold any number. The
+// numbers that a call writes depend on all numbers that it reads.
 type machine [arenas][]uint64
 
 const machineBytes = 24
@@ -60,7 +60,7 @@ func (m *machine) equal(other *machine) bool {
 	return slices.EqualFunc(m[:], other[:], func(a, b []uint64) bool { return slices.Equal(a, b) })
 }
 
-// randomCalls have a few arguments each, anywhere.
+// randomCalls returns calls with a few arguments each, anywhere in the arenas.
 func randomCalls(r *rand.Rand, n int) []Call {
 	calls := make([]Call, n)
 	for i := range calls {
@@ -74,7 +74,7 @@ func randomCalls(r *rand.Rand, n int) []Call {
 	return calls
 }
 
-// sequence is 0, 1 and so on.
+// sequence returns 0 to n-1.
 func sequence(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -176,8 +176,9 @@ func TestOrderIsReduced(t *testing.T) {
 	}
 }
 
-// TestInLine: a call that follows a line, and others that ended before the line began, follows only
-// the line, whose begin follows the others. All that came before a call still does.
+// TestInLine: if a call follows a line and others that ended before the line began, it then follows
+// only the line, and the begin of the line follows the others. All calls that came before a call
+// still do.
 func TestInLine(t *testing.T) {
 	// 3 joins 0 and 2; 4 is in line; 5 joins 4 and 1, which ended before 3 began. 7 joins 5 and 6,
 	// which did not.
@@ -217,8 +218,8 @@ func TestInLine(t *testing.T) {
 	}
 }
 
-// TestPDLCalls: a call begins early if it follows one other, nothing else follows that, and nothing
-// large runs next to that.
+// TestPDLCalls: a call begins early if it follows a single call, is the only one to follow that
+// call, and no large call runs next to that call.
 func TestPDLCalls(t *testing.T) {
 	// 0 forks to 1 and 2, which meet in 3; then 4 and 5 come in line. 6 to 9 are another line, next
 	// to 0, 1, 3 and 4.

@@ -6,7 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Arguments of the kernels of depthwise convolutions' gradients by the filter
+// Indices of the arguments of the kernels for filter gradients of depthwise convolutions
 // (kernels/depthwise.cu).
 const (
 	depthwiseSums = 3
@@ -22,14 +22,14 @@ const (
 // depthwiseStem begins the names of all kernels of depthwise convolutions.
 const depthwiseStem = "depthwise_"
 
-// isDepthwiseFilter reports whether a call is the gradient of a depthwise convolution by its
+// isDepthwiseFilter reports whether a call computes the gradient of a depthwise convolution's
 // filter.
 func isDepthwiseFilter(c tensor.Call) bool {
 	return strings.HasPrefix(c.Kernel, depthwiseStem) && strings.HasSuffix(c.Kernel, "_bwd_filter_f32")
 }
 
-// lowerDepthwiseFilter returns the calls of such a gradient. It goes through the gradient of its
-// output, and may make its sum for the bias.
+// lowerDepthwiseFilter returns the calls of such a gradient. The kernel goes through the gradient
+// of the convolution's output, and may also sum it for the bias.
 func (p *planner) lowerDepthwiseFilter(c tensor.Call, g tensor.Blocks) []Call {
 	a := c.Arguments
 	s := Call{Symbol: c.Kernel, Blocks: [2]int{g.Count, max(1, g.Parts)}, Threads: g.Threads, Arguments: a}
@@ -43,9 +43,9 @@ func (p *planner) lowerDepthwiseFilter(c tensor.Call, g tensor.Blocks) []Call {
 	return append([]Call{s}, more...)
 }
 
-// depthwiseSeparately lowers, on its own, the launch of a bias gradient whose sums such a call
-// makes in a step. It makes the call of a filter of 3 x 3 for the gradient itself, and ignores the
-// result: the sums are the same for all filters and strides.
+// depthwiseSeparately returns the separate lowering of a bias gradient whose sums such a call makes
+// in a step. It calls the kernel for 3 x 3 filters with the gradient as both operands, and ignores
+// its result: the sums are the same for all filters and strides.
 func (t *biasGradSum) depthwiseSeparately(c tensor.Call, g tensor.Blocks) lowering {
 	return func(p *planner, l *tensor.Launch) []Call {
 		p.biasGradSums = []*biasGradSum{t.forLaunch(l)}

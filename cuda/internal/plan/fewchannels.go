@@ -21,7 +21,7 @@ const (
 	fewTaps          = 9
 	fewForward       = 256 // threads
 	fewResident      = 3   // blocks of the forward kernel in a multiprocessor
-	bandPixels       = 512 // about
+	bandPixels       = 512 // of a band, about
 	maxFilterSlices  = 128 // of a filter's gradient
 	fewMaxShared     = 100 << 10
 	fewPixelMultiple = 16
@@ -64,8 +64,8 @@ func (f *fewChannels) shared() int {
 	return lines + f.shape.K*fewTaps*line
 }
 
-// lower returns the calls. The gradient by the filter is summed over slices of the batch, each by a
-// block of its own, and then over the slices; the others pack the filter first.
+// lower returns the calls. The filter's gradient is summed over slices of the batch, each by a
+// separate block, and then over the slices. The other products pack the filter first.
 func (f *fewChannels) lower(p *planner) []Call {
 	s := f.shape
 	sizes := []tensor.Argument{tensor.Int(s.B), tensor.Int(s.H), tensor.Int(s.W), tensor.Int(f.rows)}

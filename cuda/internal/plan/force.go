@@ -14,8 +14,8 @@ import (
 // cleaner is a *testing.T.
 type cleaner interface{ Cleanup(func()) }
 
-// TileSizes returns the sizes of the tiles that products of a type have in a precision, on GPUs of
-// a capability.
+// TileSizes returns the sizes of the tiles for products of a type, in a precision, on GPUs with a
+// compute capability.
 func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int {
 	var sizes [][2]int
 	tiles, _ := tilesOf(&planner{Target: Target{Precision: precision, Capability: capability}}, dtype)
@@ -52,8 +52,8 @@ func noThin(t cleaner) {
 	cyclesPerThinBlock = math.Inf(1)
 }
 
-// OnlyHead makes a step use the kernel of head.go wherever it applies, with a number of rows for
-// each block; nowhere if rows is 0.
+// OnlyHead makes a step use the kernel of head.go wherever it applies, with rows rows of the batch
+// for each block, or nowhere if rows is 0.
 func OnlyHead(t cleaner, rows int) {
 	cost, allRows := cyclesPerHeadBlock, headRows
 	t.Cleanup(func() { cyclesPerHeadBlock, headRows = cost, allRows })
@@ -167,16 +167,15 @@ func OnlyPacked(t cleaner, precision Precision, number int) {
 
 var allGroups = slices.Clone(tilesWGMMA)
 
-// OnlyWGMMA makes those convolutions in bf16 that wgmma can compute, and no others, use one of its
-// tiles.
+// OnlyWGMMA makes convolutions in bf16 use one of wgmma's tiles wherever wgmma can compute them.
 func OnlyWGMMA(t cleaner, number int) {
 	OnlyPacked(t, BF16, 0)
 	tilesWGMMA, tilesPackedBF16 = allGroups[number:number+1], slices.Clone(tilesPackedBF16)
 	tilesPackedBF16[0].speed = speed{1e-5, 1e-5}
 }
 
-// OnlyWGMMAFilters makes those convolutions in bf16 that wgmma can compute use it, and their
-// filters' gradients, too.
+// OnlyWGMMAFilters makes convolutions in bf16 and their filters' gradients use wgmma wherever it
+// can compute them.
 func OnlyWGMMAFilters(t cleaner) {
 	OnlyWGMMA(t, 0)
 	speedWGMMAFilter = speed{1e6, 1e6}
@@ -235,20 +234,20 @@ func PackedTiles(precision Precision) (sizes [][2]int) {
 	return sizes
 }
 
-// SlicedKShared is the bytes of shared memory that one of the tiles for several slices at once
+// SlicedKShared returns the bytes of shared memory that one of the tiles for several slices at once
 // needs.
 func SlicedKShared(precision Precision, number int) int {
 	return tilesSlicedK[precision][number].shared
 }
 
-// PooledLaunches is how many launches change because of pooling in an epilogue.
+// PooledLaunches returns the number of launches that pooling in an epilogue changes.
 func PooledLaunches(launches []tensor.Launch) int {
 	own, _ := separateScratch(launches)
 	return len(findPoolings(own))
 }
 
-// Variants returns the calls that a launch has on its own, and those that it has in a step because
-// of pooling in an epilogue, or nil. Workspace begins at base. Scratch buffers stay where they are.
+// Variants returns the calls of launch i on its own and, if pooling in an epilogue changes them,
+// its calls in a step. Workspace begins at base. Scratch buffers stay where they are.
 func Variants(launches []tensor.Launch, i int, t Target, base int) (separate, pooled []Call) {
 	separate = lower(&planner{Target: t, base: base}, &launches[i])
 	if lowering := findPoolings(launches)[i]; lowering != nil {

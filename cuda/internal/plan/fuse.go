@@ -49,14 +49,15 @@ func fuseRows(calls []Call, p *planner) []Call {
 	return j.fused()
 }
 
-// waitingWork is what fraction of a launch the work takes that waits, at most.
+// waitingWork limits the work of a group that waits for the last input to 1/waitingWork of the time
+// of a launch.
 const waitingWork = 10
 
 // rowFusion is a step's calls, in groups that will be fused.
 type rowFusion struct {
 	calls        []Call
 	dependencies *dependencies
-	leader       []int // of each call, the call whose group it is in
+	leader       []int // for each call, the first call of its group
 }
 
 // group divides calls of one kernel into groups. A call is ready when the last group that it

@@ -28,7 +28,8 @@ func fusionOf(calls []Call, p *planner) rowFusion {
 }
 
 // TestFusedCallsAreTheSequence runs made-up programs whose calls were fused, with the calls of a
-// group in any order: none comes before its inputs, and no two depend on each other.
+// group in any order: no call may come before its inputs, and no two calls of a group may depend on
+// each other.
 func TestFusedCallsAreTheSequence(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	joined, refused := 0, 0
@@ -67,7 +68,7 @@ func TestFusedCallsAreTheSequence(t *testing.T) {
 	}
 }
 
-// updateOf is a call of a kernel that takes rows.
+// updateOf returns a call of a kernel that takes rows.
 func updateOf(parameter, gradient *tensor.Buffer, blocks int) Call {
 	arguments := []tensor.Argument{tensor.InOut(parameter), tensor.In(gradient), tensor.Int(parameter.Elements)}
 	return Call{Symbol: "update_f32", Blocks: [2]int{blocks, 1}, Threads: 32 * blocks, Arguments: arguments, RowEnds: []int{blocks}}

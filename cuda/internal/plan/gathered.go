@@ -15,7 +15,7 @@ const (
 	gatherSize
 	gatherPixels
 	gatherOrder
-	gatherAffine // the first of those that make numbers of bytes
+	gatherAffine // the first of those that convert bytes to numbers
 )
 
 const (
@@ -23,8 +23,8 @@ const (
 	gatherExamples = "gather_examples"
 )
 
-// gatherOf returns a launch of a step that gathers images that products can read from the data set,
-// or nil.
+// gatherOf returns launch l as a gathered if it gathers images that products can read from the data
+// set themselves, or nil.
 func (p *planner) gatherOf(l *tensor.Launch) *gathered {
 	if l.Calls[0].Kernel != gatherImages || !p.canRound() || p.Chains < minRoundedChains && !onlyRounded {
 		return nil
@@ -42,7 +42,7 @@ func (p *planner) gatherOf(l *tensor.Launch) *gathered {
 func (g *gathered) batch() int  { return intValue(g.arguments[gatherSize]) }
 func (g *gathered) pixels() int { return intValue(g.arguments[gatherPixels]) }
 
-// table returns the call that makes the table.
+// table returns the call that makes the table of the batch's examples.
 func (g *gathered) table(p *planner) Call {
 	a := g.arguments
 	return Call{
@@ -52,8 +52,8 @@ func (g *gathered) table(p *planner) Call {
 }
 
 // noteGathers is called with each launch's calls. In the first pass over a step it notes the
-// gathered images that calls read as float32. In the second, images that no call reads so are not
-// made: it replaces the calls of their launch by the one that makes the table.
+// gathered images that calls read as float32. In the second pass it leaves out the other images: it
+// replaces the calls of their launch by the call that makes the table.
 func (p *planner) noteGathers(l *tensor.Launch, calls []Call) []Call {
 	for result := range p.gathers {
 		reads := (&droppable{result: result}).isReadBy
@@ -69,8 +69,8 @@ func (p *planner) noteGathers(l *tensor.Launch, calls []Call) []Call {
 	return calls
 }
 
-// gatheredOperand returns the operand, 1 or 2, that is the step's images and that a kernel can read
-// from the data set, in the layout that it has in the product, or 0.
+// gatheredOperand returns the operand, 1 or 2, whose images a kernel can read from the data set, in
+// the operand's layout, and the launch that gathers them; or 0.
 func (g *product) gatheredOperand(p *planner) (operand int, images *gathered) {
 	if len(p.gathers) == 0 || tilesOfImages[0].shared > p.Shared || len(g.roundedTiles(p)) == 0 {
 		return 0, nil
@@ -93,7 +93,8 @@ func (g *product) fromDataSet(images *gathered, epilogue int) []tensor.Argument 
 	return append(append(arguments, g.sizes[:4]...), tensor.Int(epilogue))
 }
 
-// complete makes a call of the tile one of the kernel that reads the images from the data set.
+// complete turns a call of a rounded tile into a call of the kernel that reads the images from the
+// data set.
 func (x *gathered) complete(c *Call) {
 	c.Symbol = strings.Replace(c.Symbol, "rounded", "rounded_images", 1)
 	c.Arguments = append(c.Arguments, x.arguments[gatherAffine:]...)

@@ -10,16 +10,15 @@ import (
 )
 
 // head is the end of a classifier's forward pass and the begin of its backward pass: four small
-// calls, each of which waits for the one before it, which one kernel can do for some rows of the
-// batch (kernels/head.cu), to the same bits.
+// calls, each of which waits for the one before it. One kernel can replace them, with the same
+// bits, and each of its blocks computes some rows of the batch (kernels/head.cu).
 //
 //	slices_f32                      h, the sum of slices, with bias and ReLU; may be missing
 //	matmul_thin_dots_16x1_f32       logits = h transpose(w) + bias
 //	cross_entropy_bwd_f32           dlogits, the gradient of the logits
 //	matmul_thin_shallow_16x1_f32    dh = dlogits w, 0 where h is not positive
 //
-// It is found in a step by these calls and by their operands. Everything that they write is
-// written.
+// headAt recognizes a head by these calls and their operands. The kernel writes all their results.
 type head struct {
 	sum                          int // the calls' indices; sum is -1 without slices
 	dots, loss, shallow          int
@@ -32,11 +31,11 @@ const (
 	headResident = 2
 )
 
-// headRows are the numbers of rows to choose from that a block computes.
+// headRows are the numbers of rows per block to choose from.
 var headRows = []int{1, 2, 4, 8, 16}
 
-// headCycles is the time of a row's chain of exchanges, exponentials and divisions, without the
-// instructions of other rows, and cyclesPerHeadBlock that of a block's begin and end; force.go
+// headCycles is the latency of a row's dependent exchanges, exponentials and divisions, without the
+// instructions of other rows. cyclesPerHeadBlock is the time for a block to begin and end; force.go
 // changes it.
 const headCycles = 3000.0
 
@@ -113,7 +112,7 @@ func writerBefore(calls []Call, i int, b *tensor.Buffer) int {
 	return -1
 }
 
-// thinCall is the arguments of a thin product's call (lowerThin).
+// thinCall has the arguments of a thin product's call (lowerThin).
 type thinCall struct {
 	out, a, b, bias      *tensor.Buffer
 	rows, columns, depth int
@@ -152,8 +151,8 @@ func (h *head) members() []int {
 	return []int{h.sum, h.dots, h.loss, h.shallow}
 }
 
-// canMove reports whether all calls of the head may be made where its first one is: none of them
-// follows a call in between.
+// canMove reports whether all calls of the head may be made where its first call is: none of them
+// may follow a call in between that is not of the head.
 func (h *head) canMove(d *dependencies) bool {
 	members := h.members()
 	for _, m := range members[1:] {
@@ -173,8 +172,8 @@ func (h *head) shared(rows, maxClasses int) int {
 	return chunk*(ceilDiv(4*h.classes*h.width, chunk)+ceilDiv(4*rows*h.width, chunk)) + 4*rows*maxClasses*(1+h.parts)
 }
 
-// fused returns the call of the kernel, and its cycles. How many rows a block has does not change
-// bits.
+// fused returns the call of the kernel, and its cycles. The number of rows per block does not
+// change the bits.
 func (h *head) fused(calls []Call, p *planner) (c Call, least float64) {
 	maxClasses := maxThin
 	if h.classes <= maxThin/2 {
@@ -227,9 +226,9 @@ func (h *head) issue(rows, slicesOf, maxClasses int) float64 {
 	return float64(rows*(sum+dots+softmax+propagate)) / 2
 }
 
-// cost estimates the cycles of the kernel. It is infinite if not all blocks are resident at once:
-// these wait for each other most of the time, and many chains have enough work for separate calls,
-// which took an H100 half of the time.
+// cost estimates the cycles of the kernel. It is infinite if not all blocks are resident at once.
+// The kernel's threads wait for each other most of the time, whereas the separate calls of many
+// chains have enough work to fill the GPU: they took an H100 half of the time.
 func (h *head) cost(p *planner, rows, slicesOf, maxClasses int) float64 {
 	share := ceilDiv(ceilDiv(h.batch, rows)*p.Chains, max(1, p.Multiprocessors))
 	if share > headResident && cyclesPerHeadBlock > 0 {
@@ -240,8 +239,8 @@ func (h *head) cost(p *planner, rows, slicesOf, maxClasses int) float64 {
 	return cyclesPerHeadBlock + waits + float64(share)*max(h.issue(rows, slicesOf, maxClasses), bytes/bytesPerCycle)
 }
 
-// separateCost estimates the cycles of the calls that the kernel stands for. The loss takes an H100
-// 100 cycles for each row that a multiprocessor has.
+// separateCost estimates the cycles of the calls that the kernel replaces. The loss takes an H100
+// 100 cycles for each row per multiprocessor.
 func (h *head) separateCost(calls []Call, p *planner) float64 {
 	cost := calls[h.dots].Cycles + calls[h.shallow].Cycles + 2*CyclesPerLaunch
 	cost += cyclesPerThinBlock + loadLatency + 100*float64(h.batch*p.Chains)/float64(max(1, p.Multiprocessors))

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestHeadsStay: the calls of a head are fused where the first of them is. They stay if one of them
-// follows a call in between, or has other operands.
+// TestHeadsStay: the fused call of a head takes the place of the head's first call. The calls stay
+// separate if one of them follows a call in between, or has other operands.
 func TestHeadsStay(t *testing.T) {
 	const batch, width, classes = 100, 256, 10
 	offset := 0

@@ -18,8 +18,8 @@ func lower(p *planner, l *tensor.Launch) []Call {
 	return calls
 }
 
-// withWorkspace returns a call whose workspace buffers have memory. places has those of the
-// launch's earlier calls, and gets the new ones.
+// withWorkspace returns c with its workspace buffers replaced by buffers that have memory. places
+// maps the former to the latter for the launch's calls so far; withWorkspace adds the new ones.
 func (p *planner) withWorkspace(c tensor.Call, places map[*tensor.Buffer]*tensor.Buffer) tensor.Call {
 	c.Arguments = slices.Clone(c.Arguments)
 	for i, a := range c.Arguments {
@@ -56,8 +56,8 @@ func (p *planner) lowerCall(c tensor.Call) []Call {
 	return []Call{s}
 }
 
-// lower returns the calls of the product by the cheapest kernels that can compute it. The more
-// special ones are asked first, and return nil if a tile would be better.
+// lower returns the calls of the product by the cheapest kernels that can compute it. It tries the
+// most specialized kernels first, whose functions return nil if others are cheaper.
 func (g *product) lower(p *planner) []Call {
 	// First layers, pooled.
 	if windows := g.lowerWindowFilterGrad(p); windows != nil {
@@ -81,14 +81,14 @@ func (g *product) lower(p *planner) []Call {
 	return g.lowerTiles(p) // all others
 }
 
-// lowerPacked returns the calls of a convolution on packed copies, or nil if it is better without.
+// lowerPacked returns the calls of a convolution on packed copies, or nil if it is cheaper without.
 // The choice changes the order of sums, so it is made as for one chain.
 func (g *product) lowerPacked(p *planner) []Call {
 	if !g.canPack(p) {
 		return nil
 	}
-	// One chain decides whether to pack. Which kernel then multiplies, by wgmma or mma.sync, is
-	// decided by one chain and by many (beats).
+	// The costs for one chain decide whether to pack. The costs for one chain and for many decide
+	// whether wgmma or mma.sync then multiplies (beats).
 	otherwise := g.costUnpacked(p)
 	if g.filterGrad {
 		on := newPackedFilterGrad(p, g)
@@ -124,8 +124,8 @@ func (g *product) lowerPacked(p *planner) []Call {
 	return on.lower(p)
 }
 
-// checkCalls returns an error if a launch does not describe its calls, as a launch of a test's op
-// that only the host runs.
+// checkCalls returns an error if a launch does not describe its calls, such as a launch of a test's
+// op that only the host can run.
 func checkCalls(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
 		return errors.Errorf("has no calls for a GPU")

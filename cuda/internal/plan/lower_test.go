@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestGrids: what is started for each kind of grid, on a GPU of 4 multiprocessors and, next to
-// other chains, on a large one.
+// TestGrids checks the blocks and threads of each kind of grid, on GPUs of 4 and of 132
+// multiprocessors, for one chain and for many.
 func TestGrids(t *testing.T) {
 	for _, test := range []struct {
 		grid            tensor.Grid
@@ -39,8 +39,8 @@ func TestGrids(t *testing.T) {
 	}
 }
 
-// TestWorkspace: calls that share a workspace buffer get the same memory, other buffers other
-// memory.
+// TestWorkspace: calls that share a workspace buffer get the same memory, and different buffers get
+// different memory.
 func TestWorkspace(t *testing.T) {
 	one, other := tensor.NewWorkspace(tensor.Float64, 3), tensor.NewWorkspace(tensor.Float32, 5)
 	l := &tensor.Launch{Calls: []tensor.Call{

@@ -7,10 +7,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// gradMask is the gradient of a convolution by its image, followed by the gradient of the ReLU or
-// ReLU6 that made the image. The kernel of the first does the work of both: it sets numbers to 0
-// where the image is not positive or, for ReLU6, not below 6. Kernels of depthwise and 1 x 1
-// convolutions can do that.
+// gradMask is the gradient of a convolution's image, followed by the gradient of the ReLU or ReLU6
+// that made the image. The kernel of the first does the work of both: it sets numbers to 0 where
+// the image is not positive or, for ReLU6, not below 6. Kernels of depthwise and 1 x 1 convolutions
+// can do that.
 type gradMask struct {
 	convolution, activation int             // indices of the launches
 	out, image              tensor.Argument // of the activation's gradient
@@ -36,7 +36,8 @@ func addGradMasks(launches []tensor.Launch, to map[int]lowering) {
 }
 
 // gradMaskAt returns the mask whose convolution is launch i, or nil. Only the activation's gradient
-// may read the convolution's, and nothing before it may touch what it reads and writes.
+// may read the result of launch i. No launch before the activation's may change the image or use
+// the masked gradient.
 func gradMaskAt(launches []tensor.Launch, i int) *gradMask {
 	if stem, _ := splitSuffix(launches[i].Kernel); stem != "conv2d_bwd_input" && stem != "grouped_conv2d_bwd_input" {
 		return nil

@@ -39,8 +39,9 @@ const (
 	maxPackedResident = 3 // blocks that fit into a multiprocessor's registers
 )
 
-// residentBlocks returns how many blocks a multiprocessor holds, by their shared memory, of which
-// it reserves some for each block, and at most a number that follows from their registers.
+// residentBlocks returns how many blocks of shared bytes each fit into a multiprocessor's shared
+// memory, of which it reserves some more for each block. The registers of the blocks limit the
+// result to most.
 func residentBlocks(p *planner, shared, most int) int {
 	return min(most, (p.Shared+reservedShared)/(shared+reservedShared))
 }
@@ -69,8 +70,8 @@ func (x pixelMap) lineOf(n int) int {
 	return (image*x.rows+p*x.strideH)*x.columns + q*x.strideW
 }
 
-// linesPerTile returns the maximum and the mean number of lines that a tile of some consecutive
-// pixels reads. The pattern repeats after some images.
+// linesPerTile returns the maximum and the mean number of lines that a tile reads. The tile has
+// some consecutive pixels, and the pattern repeats after as many images.
 func (x pixelMap) linesPerTile(some, reach int) (most int, mean float64) {
 	end := min(x.count(), some*x.P*x.Q)
 	for n := 0; n < end; n += some {
@@ -88,8 +89,8 @@ type packedProduct struct {
 	pixelMap
 }
 
-// asPacked returns the product on packed copies. For the gradient by the image, a convolution with
-// strides becomes one without: the packed copy has zeros between the output's gradients.
+// asPacked returns the product on packed copies. For the image's gradient, a convolution with
+// strides becomes one without strides: the packed copy has zeros between the output's gradients.
 func (g *product) asPacked() packedProduct {
 	s := convShapeOf(g)
 	if g.forward {
@@ -111,8 +112,8 @@ func (t packedTile) blocks(g packedProduct) int {
 	return ceilDiv(g.rows, t.rows) * ceilDiv(g.count(), t.columns)
 }
 
-// shared is a block's shared memory: the stages of filters and the lines of its pixels. The sums
-// take their place at the end.
+// shared is a block's shared memory: the stages of filters and the lines of its pixels. At the end,
+// the sums overwrite both.
 func (t packedTile) shared(g packedProduct) int {
 	most, _ := g.pixelMap.linesPerTile(t.columns, g.reach)
 	return max(paddedLineBytes*(packedStages*t.rows+most), 4*t.rows*t.columns)
@@ -176,8 +177,9 @@ func (g *product) costUnpacked(p *planner) float64 {
 	return cost
 }
 
-// cyclesPerStridedTap is how many times as long a gradient by the image takes that divides by
-// strides to look up each element: an H200 took 4 to 6 times the estimate for one without.
+// cyclesPerStridedTap is the factor by which an image's gradient takes longer if it has to divide
+// by strides to look up each element: an H200 took 4 to 6 times the estimate for one without
+// strides.
 const cyclesPerStridedTap = 4
 
 // packCost estimates the cycles of making the packed copies, for one chain.

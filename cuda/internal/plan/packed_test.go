@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// convolutionLaunch is a launch of a convolution in one of its directions, with buffers one behind
-// the other.
+// convolutionLaunch returns a launch of a convolution in one of its directions, with buffers one
+// after the other.
 func convolutionLaunch(stem string, s convShape) *tensor.Launch {
 	x, w, y := s.B*s.C*s.H*s.W, s.K*s.C*s.R*s.S, s.B*s.K*s.P*s.Q
 	elements := map[string][3]int{"conv2d_fwd": {y, x, w}, "conv2d_bwd_input": {x, y, w}, "conv2d_bwd_filter": {w, y, x}}[stem]
@@ -87,8 +87,8 @@ func TestPackedIsChosen(t *testing.T) {
 	}
 }
 
-// TestPackedSlices: the choice of packing and the slices of the pixels are the same for any number
-// of chains; each pixel is in a slice, and the workspace has room for all slices.
+// TestPackedSlices: the decision to pack and the slices of the pixels are the same for any number
+// of chains. Each pixel is in a slice, and the workspace has room for all slices.
 func TestPackedSlices(t *testing.T) {
 	small := convShape{50, 64, 9, 9, 64, 3, 3, 9, 9, 1, 1, 1, 1, 1, 1}
 	for _, s := range []convShape{wide, small} {
@@ -121,8 +121,8 @@ func TestPackedSlices(t *testing.T) {
 	}
 }
 
-// TestCopiesAreShared: launches of a step read the copy that an earlier one made, unless something
-// was written there since.
+// TestCopiesAreShared: launches of a step read the copy that an earlier launch made, unless the
+// original has been written to since.
 func TestCopiesAreShared(t *testing.T) {
 	forward, filter := convolutionLaunch("conv2d_fwd", wide), convolutionLaunch("conv2d_bwd_filter", wide)
 	for _, a := range filter.Calls[0].Arguments[:3] {
@@ -147,7 +147,7 @@ func TestCopiesAreShared(t *testing.T) {
 	}
 }
 
-// TestLines compares the lines that tiles need with those that their pixels' taps meet.
+// TestLines compares the number of lines of a tile with the lines that its pixels' taps read.
 func TestLines(t *testing.T) {
 	few := wide
 	few.B = 5

@@ -58,7 +58,7 @@ func (f *packedFilterGrad) shared(p *planner) int {
 	return 4*stagePixels*bothPlaces + 2*stagePixels*gradientLineBytes(p) + 2*size*paddedLineBytes
 }
 
-// paddedChannels is the number of channels in whole lines, as the workspace has them.
+// paddedChannels returns the number of channels rounded up to whole lines, as in the workspace.
 func (f *packedFilterGrad) paddedChannels(p *planner) int {
 	return ceilDiv(f.shape.C, channelsPerLine(p.Precision)) * channelsPerLine(p.Precision)
 }
@@ -68,8 +68,8 @@ func (f *packedFilterGrad) blocks(p *planner) int {
 	return ceilDiv(f.pixels.taps, f.warps) * ceilDiv(f.shape.C, channelsPerLine(p.Precision)) * ceilDiv(f.shape.K, filterRows)
 }
 
-// split sets the number of slices, as for one chain, and returns whether each slice has blocks of
-// its own for the actual number of chains. fits is false if a block's shared memory is too large.
+// split sets the number of slices, as for one chain, and returns whether each slice gets separate
+// blocks for the actual number of chains. fits is false if a block's shared memory is too large.
 func (f *packedFilterGrad) split(p *planner) (parallel bool, cycles float64, fits bool) {
 	if f.shared(p) > p.Shared {
 		return false, 0, false
@@ -87,7 +87,7 @@ func (f *packedFilterGrad) split(p *planner) (parallel bool, cycles float64, fit
 	return f.slices > 1 && together <= turns, min(turns, together), true
 }
 
-// cost estimates the cycles, the sum of the slices included. A block with fewer warps is not
+// cost estimates the cycles, including the sum of the slices. A block with fewer warps is not
 // faster: each warp has a quarter of the multiprocessor to itself.
 func (f *packedFilterGrad) cost(p *planner, chains int, parallel bool) float64 {
 	blocks, depth := f.blocks(p)*chains, ceilDiv(f.pixels.count(), stagePixels)*stagePixels

@@ -7,8 +7,8 @@ import (
 )
 
 // pack returns an operand's packed copy, and the calls that make it, unless an earlier launch has
-// made it. The packing kernel reads all of a gradient, so it may also leave the sums of its
-// channels (biasgrad.go), and it reads a gradient of pooling by its windows (unpool.go).
+// made it. The packing kernel reads all of a gradient, so it may also sum its channels
+// (biasgrad.go). It reads a gradient of pooling in the compact form of its windows (unpool.go).
 func (p *planner) pack(from tensor.Argument, k packSpec) (*tensor.Buffer, []Call) {
 	if to := p.copies[packKey{from.Buffer, k}]; to != nil {
 		return to, nil
@@ -75,7 +75,7 @@ func (p *planner) pack(from tensor.Argument, k packSpec) (*tensor.Buffer, []Call
 	return to, append([]Call{c}, sum...)
 }
 
-// packedSeparately lowers, on its own, the launch of a bias gradient whose sums such a packing call
+// packedSeparately returns the separate lowering of a bias gradient whose sums such a packing call
 // makes in a step. It packs, too, so that the sums have the same order, and ignores the copy.
 func (t *biasGradSum) packedSeparately(k packSpec, s *unpoolGrad) lowering {
 	pack := func(p *planner, l *tensor.Launch) []Call {

@@ -8,7 +8,7 @@ import "github.com/pollen-ml/pollen/tensor"
 //
 // For example, a 5 x 5 convolution with padding 2 of 64 channels of 14 x 14 pixels, in bf16, gets a
 // copy of 18 x 18 lines per image. The pixel at (p, q) of the result needs, for tap (r, s), the
-// line (p+r)*18 + q+s: another tap is the same lines, r*18 + s further on. So a block copies a
+// line (p+r)*18 + q+s: another tap needs the same lines shifted by r*18 + s. So a block copies a
 // range of lines to shared memory once, for all 25 taps, and looks up no address.
 // kernels/im2col.cuh, which reads images as they are, computes an address and checks the border for
 // every element.
@@ -43,11 +43,11 @@ type packSpec struct {
 	chunks                     lineLayout
 }
 
-// lineLayout is how the 128 bytes of lines lie in memory. Kernels by wgmma (kernels/nhwcgroup.cuh)
-// need them in chunks of 16 bytes, with the first chunks of many lines one behind the other, then
-// all the second ones. The first chunks of any eight neighbouring lines are then a core matrix, as
-// the PTX ISA calls the 8 x 16 bytes that a matrix descriptor without swizzling is made of,
-// wherever the first of them is.
+// lineLayout is the arrangement of the 128 bytes of lines in memory. Kernels by wgmma
+// (kernels/nhwcgroup.cuh) need them in chunks of 16 bytes, with the first chunks of many lines one
+// behind the other, then all the second ones. The first chunks of any eight neighbouring lines are
+// then a core matrix, as the PTX ISA calls the 8 x 16 bytes that a matrix descriptor without
+// swizzling is made of, wherever the first of them is.
 type lineLayout int
 
 const (

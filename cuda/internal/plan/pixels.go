@@ -2,10 +2,10 @@ package plan
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// tiled returns the product as tiles compute it. A convolution of one tap with stride 1 and without
-// padding is a product of matrices, whose pixels come in images (kernels/pixels.cuh): its operands
-// are copied four numbers at a time, like those of matrices, if an image has a multiple of four
-// pixels.
+// tiled returns the product in the form that tiles compute. A 1 x 1 convolution with stride 1 and
+// without padding becomes a product of matrices, whose pixels come in images (kernels/pixels.cuh).
+// Its operands are copied four numbers at a time, like those of matrices, if an image has a
+// multiple of four pixels.
 func (g *product) tiled(p *planner) *product {
 	if g.pixels || !g.conv || g.out.Buffer.DType != tensor.Float32 || p.Capability < SM80 || p.NoPixels || g.pool != nil || g.epilogue&epiloguePool != 0 {
 		return g

@@ -6,22 +6,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Plan is the calls for a workload.
+// Plan has the calls for a workload.
 type Plan struct {
-	// Step is the calls of a whole step. A call may do the work of several launches, and a launch
+	// Step has the calls of a whole step. A call may do the work of several launches, and a launch
 	// may have no call at all.
 	Step []Call
-	// Separate has, for each launch, the calls that compute only this launch, to the same bits.
+	// Separate has, for each launch, the calls that compute only this launch, with the same bits.
 	// They read and write the buffers where the workload placed them.
 	Separate [][]Call
-	// Ahead is which calls of Step may be made before the step before has ended.
+	// Ahead describes the calls of Step that may run before the preceding step has ended.
 	Ahead *Ahead
-	// Scratch is the bytes of scratch memory that a chain needs.
+	// Scratch is the number of bytes of scratch memory that a chain needs.
 	Scratch int
 }
 
-// scratchSlack bounds the scratch memory by which a step may exceed what launches on their own
-// need: to 1/scratchSlack of that.
+// scratchSlack limits the scratch memory that a step may use beyond the need of separate launches,
+// to 1/scratchSlack of that need.
 const scratchSlack = 8
 
 // New plans a workload: its steps, each of its launches on its own, and the scratch memory that
@@ -47,7 +47,7 @@ func New(w tensor.Workload, t Target) (*Plan, error) {
 	return plan, nil
 }
 
-// Step returns only the calls of a step, each of whose scratch buffers has memory of its own.
+// Step returns only the calls of a step. Their scratch buffers do not share memory.
 func Step(launches []tensor.Launch, t Target) ([]Call, error) {
 	p := planner{Target: t}
 	calls, _, err := p.planStep(launches)
@@ -55,13 +55,13 @@ func Step(launches []tensor.Launch, t Target) ([]Call, error) {
 }
 
 // planStep returns the calls of a step, and for each launch the lowering that computes it on its
-// own. Scratch buffers lie one behind the other, and the workspace behind them.
+// own. The scratch buffers are placed one after the other, followed by the workspace.
 //
 // It goes through the launches twice, because an earlier launch may do work that only a later one
-// asks for: the kernel of a pooled convolution can write the packed copy that the next layer reads,
-// and a call that reads a gradient anyway can leave its sum over each channel for the bias.
-// The first pass notes which packed copies are requested, which launch first goes through each
-// gradient, and which gathered images are read; the second makes the calls.
+// requests: the kernel of a pooled convolution can write the packed copy that the next layer reads,
+// and a call that reads a gradient anyway can sum it over each channel for the bias. The first pass
+// notes which packed copies are requested, which launch first goes through each gradient, and which
+// gathered images are read; the second makes the calls.
 func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []lowering, err error) {
 	for i := range launches {
 		if err := checkCalls(&launches[i]); err != nil {

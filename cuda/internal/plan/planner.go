@@ -15,10 +15,10 @@ type planner struct {
 	copies       map[packKey]*tensor.Buffer    // packed copies that later launches may read
 	requested    map[*tensor.Buffer][]packSpec // all packed copies that the step's launches read
 	unpoolGrads  []*unpoolGrad                 // gradients that later launches may read by their windows
-	summedUnpool *unpoolGrad                   // the one over whose windows the current launch sums, if it does
+	summedUnpool *unpoolGrad                   // the gradient over whose windows the current launch sums, or nil
 	firstPass    map[*tensor.Buffer]int        // the first launch that goes through a gradient and could sum it
 	gathers      map[*tensor.Buffer]*gathered  // launches that gather images which products read from the data set, by their results
-	keptImages   map[*tensor.Buffer]bool       // results of other launches that gather images
+	keptImages   map[*tensor.Buffer]bool       // gathered images that calls read as float32
 	biasGradSums []*biasGradSum                // sums that a later call makes instead of their launch
 
 	base      int // where the workspace begins in the scratch arena
@@ -62,8 +62,8 @@ type gathered struct {
 }
 
 // workBuffer returns a buffer for intermediate results of the current launch. Its contents are
-// undefined at first. Workspace is only ever added within a step, so that two launches never share
-// it; placeScratch lets buffers share memory afterwards.
+// undefined at first. Workspace only grows within a step, so that two launches never share it;
+// placeScratch lets buffers share memory afterwards.
 func (p *planner) workBuffer(dtype tensor.DType, elements int) *tensor.Buffer {
 	b := tensor.NewBuffer("workspace", tensor.Scratch, dtype, elements)
 	b.Offset = p.base + p.workspace

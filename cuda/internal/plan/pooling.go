@@ -9,7 +9,7 @@ import "github.com/pollen-ml/pollen/tensor"
 // the epilogue writes that as a byte.
 type pooling struct {
 	convolution int // index of the convolution's launch
-	pooling     int // index of the pooling's launch; between both there may be one that finds the places
+	pooling     int // index of the pooling's launch; a launch that finds the maxima's places may come between both
 	gradients   []int
 	pooledOutput
 	epilogue int

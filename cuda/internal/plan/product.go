@@ -10,7 +10,7 @@ const (
 	epilogueReLU       = 4   // max(0, y)
 	epiloguePool       = 8   // write the maximum of each 2 x 2 window instead of the sums
 	epilogueArgmax     = 16  // also write, as a byte, which element of the window it was
-	epiloguePositive   = 32  // that byte is "no maximum" where it is not positive, for the gradient of a ReLU
+	epiloguePositive   = 32  // the byte is "no maximum" where the maximum is not positive, for the gradient of a ReLU
 	epilogueMask       = 64  // write 0 where the mask is not positive: the gradient of a ReLU
 	epilogueAtMost6    = 128 // min(6, y), which makes ReLU6 of a ReLU
 )
@@ -30,10 +30,10 @@ type product struct {
 	forward              bool          // the kernel takes a bias and an epilogue
 	conv                 bool          // it is a convolution, or a gradient of one
 	filterGrad           bool          // it is the gradient of a convolution's filter
-	mask                 int           // bits for the epilogue of a gradient by an image: bias is the image, which masks it (mask.go)
-	pixels               bool          // it is a convolution of one tap, whose operands are matrices of images' pixels
+	mask                 int           // epilogue bits of an image's gradient that the image masks (mask.go); bias is then the image
+	pixels               bool          // it is a 1 x 1 convolution, whose operands are matrices of images' pixels
 	pool                 *pooledOutput // of a pooled convolution, or nil
-	images               int           // the operand, 1 or 2, that is read from the data set, a byte a number; 0 for none
+	images               int           // the operand, 1 or 2, that is read from the data set, one byte per number; 0 for none
 }
 
 // pooledOutput is what a convolution writes instead of its sums if its epilogue pools them.
@@ -77,7 +77,7 @@ func newProduct(c tensor.Call, of tensor.Product) *product {
 }
 
 // biasOr returns the bias, or other for a kernel that will not read it. A kernel's parameters
-// cannot be left out, so any buffer stands for one that is not used.
+// cannot be left out, so any buffer is passed for an unused one.
 func (g *product) biasOr(other tensor.Argument) tensor.Argument {
 	if g.bias != nil {
 		return *g.bias

@@ -6,14 +6,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// tilesRounded are tiles for products of matrices in bf16 that take the time of their bytes, as
-// those of many chains do (kernels/rounded.cuh). They keep three or four stages of operands under
-// way as these are in memory, 32 depths each, round them once in shared memory, and add the sums of
-// slices in registers. Their sums have the order of the other tiles, hence the same bits. The
-// smallest one has all of a slice of a single chain's product under way.
+// tilesRounded are tiles for products of matrices in bf16 that are limited by bandwidth, such as
+// those of many chains (kernels/rounded.cuh). They keep three or four stages of unrounded operands
+// in flight, 32 depths each, round them once in shared memory, and add the sums of slices in
+// registers. Their sums have the order of the other tiles, hence the same bits. The smallest one
+// has a whole slice of a single chain's product in flight.
 //
-// The speeds for full multiprocessors are those of the layers of TestMeasureLayers on an H200, of
-// kernels with a fifth more instructions than today's.
+// The speeds for full multiprocessors were measured on an H200 with the layers of
+// TestMeasureLayers, when the kernels had a fifth more instructions than now.
 var tilesRounded = []tile{
 	{128, 128, 512, 32, 128 << 10, 1, speed{2.4, 2.4}, speed{}, 0, true},
 	{128, 64, 256, 32, 96 << 10, 2, speed{2.1, 1.6}, speed{}, 0, true},
@@ -21,25 +21,28 @@ var tilesRounded = []tile{
 	{64, 64, 128, 32, 80 << 10, 2, speed{1.7, 1.3}, speed{}, 0, true},
 }
 
-// tilesOfImages are those of products of images in the data set (gathered.go), with four stages.
+// tilesOfImages are the tiles for products that read images from the data set (gathered.go), with
+// four stages.
 var tilesOfImages = []tile{
 	{128, 128, 512, 32, 112 << 10, 1, speed{2.2, 2.2}, speed{}, 0, true},
 	{128, 64, 256, 32, 96 << 10, 2, speed{1.9, 1.5}, speed{}, 0, true},
 	{64, 128, 256, 32, 96 << 10, 2, speed{1.9, 1.5}, speed{}, 0, true},
 }
 
-// minRoundedChains is the number of chains from which on tiles of more than smallRounded elements
-// are used. A single chain of an ordinary network fills the GPU better with smaller tiles.
+// minRoundedChains is the smallest number of chains for which rounded tiles of more than
+// smallRounded elements are used. A single chain of an ordinary network fills the GPU better with
+// smaller tiles.
 const (
 	minRoundedChains = 2
 	smallRounded     = 64 * 64
 )
 
-// onlyRounded makes all products that can have these tiles have them; force.go changes it.
+// onlyRounded makes all products use these tiles that can; force.go changes it.
 var onlyRounded bool
 
-// withRounded returns the tiles to choose from once the number of slices is known. Rounded ones
-// replace those of the same size, which took an H100 1.6 to 2 times as long as their bytes.
+// withRounded returns the tiles to choose from once the number of slices is known. Rounded tiles
+// replace other tiles of the same size, which took an H100 1.6 to 2 times as long as moving their
+// bytes takes.
 func (g *product) withRounded(p *planner, tiles []tile) []tile {
 	rounded := g.roundedTiles(p)
 	switch {
@@ -59,7 +62,7 @@ func (p *planner) canRound() bool {
 	return !p.NoRounding && p.Precision == BF16 && p.Capability >= SM80
 }
 
-// roundedTiles returns those of the tiles that can compute the product. An operand is copied 16
+// roundedTiles returns the rounded tiles that can compute the product. An operand is copied 16
 // bytes at a time, along its depth or along its other side.
 func (g *product) roundedTiles(p *planner) (tiles []tile) {
 	if !p.canRound() || !g.forward || g.conv || g.out.Buffer.DType != tensor.Float32 {

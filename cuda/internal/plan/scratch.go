@@ -7,14 +7,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A workload has placed its scratch buffers for launches that run one after the other: what one
-// launch has read for the last time, the next may overwrite. In a CUDA graph that would make calls
-// wait only because their results share memory. So a step's buffers are first separated
+// A workload has placed its scratch buffers for launches that run one after the other: a launch may
+// overwrite buffers that earlier launches have read for the last time. In a CUDA graph that would
+// make calls wait only because their results share memory. So a step's buffers are first separated
 // (separateScratch), calls are planned, and then buffers share memory again (placeScratch) where
 // that adds no edge to the graph.
 
-// separateScratch copies launches, with scratch buffers that lie one behind the other, and returns
-// the bytes that these take.
+// separateScratch copies launches, with scratch buffers that do not share memory, and returns the
+// bytes that these take.
 func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
 	moved := map[*tensor.Buffer]*tensor.Buffer{}
 	for _, l := range launches {
@@ -35,7 +35,7 @@ func separateScratch(launches []tensor.Launch) (copies []tensor.Launch, bytes in
 	return copies, bytes
 }
 
-// scratchLayout is the scratch buffers of a step.
+// scratchLayout describes the scratch buffers of a step.
 type scratchLayout struct {
 	dependencies *dependencies // of two steps in a row, while no buffers share memory
 	numbers      [2][]int      // the numbers of a step's calls among these, in the first step and in the second
@@ -49,11 +49,12 @@ type liveBuffer struct {
 }
 
 // placeScratch places the scratch buffers of a step, and returns the bytes that they take. Two
-// buffers may share memory if their data already force all calls that use the one to come before
-// all that use the other, and these before those of the next step that use the first one again. If
-// that takes more than most bytes, large buffers, then smaller ones, share although the next step
-// will wait for that. If it still does, they also share if their calls merely come first in the
-// sequence. The graph must then keep that order, which costs time.
+// buffers a and b may share memory if the calls' data already force all calls that use a to come
+// before all calls that use b, and these to come before the calls of the next step that use a
+// again. If that takes more than most bytes, the second condition is dropped, first for large
+// buffers, then for smaller ones, so that the next step has to wait. If it still takes more, the
+// first condition is dropped, too: it is then enough that the calls that use a come first in the
+// sequence. The graph must keep that order, which costs time.
 func placeScratch(calls []Call, most int, ahead *Ahead) int {
 	l := newLayout(calls, ahead)
 	if len(l.buffers) == 0 {
@@ -75,7 +76,7 @@ func placeScratch(calls []Call, most int, ahead *Ahead) int {
 }
 
 // newLayout lists the scratch buffers of calls, the largest first, with the calls that use each,
-// and what depends on what in two successive steps.
+// and finds the dependencies in two successive steps.
 func newLayout(calls []Call, ahead *Ahead) *scratchLayout {
 	l, number := &scratchLayout{}, map[*tensor.Buffer]int{}
 	var two []Call
@@ -105,8 +106,9 @@ func newLayout(calls []Call, ahead *Ahead) *scratchLayout {
 	return l
 }
 
-// placeAll places the buffers. Two of at least across bytes may share if only the next step has to
-// wait for that, and two of at least large bytes by the sequence.
+// placeAll places the buffers. Two buffers of at least across bytes may share memory even if the
+// next step then has to wait, and two of at least large bytes even if only the sequence of calls
+// separates them.
 func (l *scratchLayout) placeAll(across, large int) (bytes int) {
 	var all []*tensor.Buffer
 	for _, b := range l.buffers {
@@ -115,9 +117,9 @@ func (l *scratchLayout) placeAll(across, large int) (bytes int) {
 	return tensor.Place(all, func(i, j int) bool { return l.mayShare(l.buffers[i], l.buffers[j], across, large) })
 }
 
-// mayShare reports whether two buffers may be in the same memory: if no call uses both, and if it
-// is worth it. Calls that share memory can no longer run side by side, so that small buffers share
-// it only where their users run one after the other anyway.
+// mayShare reports whether two buffers may share memory. No call may use both, and the gain must be
+// worth it. Calls that share memory can no longer run side by side, so that small buffers share it
+// only where their users run one after the other anyway.
 func (l *scratchLayout) mayShare(a, b liveBuffer, across, large int) bool {
 	if a.users[0] > b.users[0] {
 		a, b = b, a
@@ -134,8 +136,8 @@ func (l *scratchLayout) mayShare(a, b liveBuffer, across, large int) bool {
 	return size >= across || l.allBefore(b.users, 0, a.users, 1)
 }
 
-// allBefore reports whether all of calls in a step come before all of others in the same or the
-// next one.
+// allBefore reports whether the calls' data force all of calls, in one step, to come before all of
+// others, in the same step or the next one.
 func (l *scratchLayout) allBefore(calls []int, step int, others []int, otherStep int) bool {
 	for _, later := range others {
 		for _, earlier := range calls {

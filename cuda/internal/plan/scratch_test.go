@@ -12,8 +12,8 @@ import (
 // stepBytes is the size of each arena that the programs of scratchCalls may need.
 const stepBytes = 4096
 
-// scratchCalls is a step: calls that write scratch buffers, which lie one behind the other, read
-// some that were written before, and change a state.
+// scratchCalls returns the calls of a step, which write scratch buffers that lie one after the
+// other, read some that were written before, and change a state.
 func scratchCalls(r *rand.Rand, n int) (calls []Call, bytes int) {
 	var filled []*tensor.Buffer
 	for i := range n {
@@ -37,8 +37,8 @@ func scratchCalls(r *rand.Rand, n int) (calls []Call, bytes int) {
 	return calls, bytes
 }
 
-// anyOrder is one of the orders that a graph's edges allow: next is always the call, of those that
-// may begin, that drew the highest number.
+// anyOrder returns one of the orders that a graph's edges allow. The next call is always the one
+// with the highest random number among those that may begin.
 func anyOrder(r *rand.Rand, follows [][]int) (order []int) {
 	turn, done := r.Perm(len(follows)), make([]bool, len(follows))
 	for range follows {
@@ -55,8 +55,8 @@ func anyOrder(r *rand.Rand, follows [][]int) (order []int) {
 }
 
 // TestPlaceScratch places the scratch buffers of made-up steps, with unlimited memory and with less
-// and less. In any order that the edges then allow, the states become what they become in sequence
-// with separate buffers. Without a limit, no edges are added, in a step or between two.
+// and less. In any order that the edges then allow, the states must be the same as in sequence with
+// separate buffers. Without a limit, no edges may be added, in a step or between two.
 func TestPlaceScratch(t *testing.T) {
 	const steps = 3
 	r := rand.New(rand.NewPCG(5, 6))

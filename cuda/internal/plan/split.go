@@ -16,14 +16,14 @@ type split struct {
 	tile       tile
 	slices     int
 	sliceDepth int
-	// parallel gives each slice blocks of its own, and their sums are added by one more call. If it
+	// parallel gives each slice separate blocks, and their sums are added by one more call. If it
 	// is false, a block computes the slices in turn (or a few at once, with tile.sliceGroups) and
 	// adds to its sums in memory after each. Both give the same bits.
 	parallel bool
 }
 
-// The number of slices is a power of two, or one and a half times that. Their depth is a multiple
-// of sliceUnit, so that each has whole stages.
+// The number of slices is about a power of two, or 1.5 times a power of two. Their depth is a
+// multiple of sliceUnit, so that each has whole stages.
 const (
 	sliceUnit     = 32
 	minSliceDepth = 64 // at least
@@ -78,7 +78,7 @@ func (g *product) cheapest(p *planner, tiles []tile, chains int, counts []int) s
 	return best
 }
 
-// cost estimates the cycles of a division, the sum of parallel slices included.
+// cost estimates the cycles of a division, including the sum of parallel slices.
 func (g *product) cost(p *planner, c split, chains int) float64 {
 	blocks, depth := c.tile.blocks(g)*chains, g.depth
 	if c.parallel {
@@ -114,7 +114,7 @@ func (g *product) cost(p *planner, c split, chains int) float64 {
 	return cycles + c.sumCost(g, chains)
 }
 
-// rounds is how many times a block adds to its sums.
+// rounds returns how many times a block adds to its sums.
 func (c split) rounds() int {
 	if c.parallel {
 		return 1

@@ -1,7 +1,6 @@
 package plan
 
-// Precision is how matrix products are computed: operands are rounded to it, sums are always
-// float32.
+// Precision is the type to which matrix products round their operands. Sums are always float32.
 type Precision string
 
 // The precisions.
@@ -19,7 +18,7 @@ const (
 	SM90 = 90
 )
 
-// Target is the GPU that a plan is made for, and what the plan may use of it.
+// Target describes the GPU that a plan is made for, and the features that the plan may use.
 type Target struct {
 	Precision       Precision
 	Multiprocessors int
@@ -31,6 +30,6 @@ type Target struct {
 	NoPacking bool // convolutions do not work on packed copies
 	NoWindows bool // no kernel works on pooling windows
 
-	NoPixels   bool // convolutions of one tap are like others
+	NoPixels   bool // 1 x 1 convolutions use the kernels of other convolutions
 	NoRounding bool // no product rounds its operands once, in shared memory
 }

@@ -14,8 +14,8 @@ import (
 type thinTile struct {
 	kind  thinKind
 	max   int // the most rows, columns or depths
-	each  int // dots: rows that a warp has at once; columns: columns that a thread has
-	turns int // dots: times that a warp does that; shallow: rows of a thread
+	each  int // dots: rows that a warp computes at once; columns: columns that a thread computes
+	turns int // dots: number of times that a warp computes such rows; shallow: rows of a thread
 }
 
 // thinKind is a way to compute a thin product. Each adds up its sums in another order, so their

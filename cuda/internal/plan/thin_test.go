@@ -6,7 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// matrixProduct is a product of float32 matrices, a [m k] or [k m] and b [k n] or [n k].
+// matrixProduct returns a product of float32 matrices, a [m k] or [k m] and b [k n] or [n k].
 func matrixProduct(m, n, k, transposeA, transposeB, epilogue int) *product {
 	in := tensor.In(tensor.NewBuffer("in", tensor.Scratch, tensor.Float32, max(m, n)*k))
 	g := &product{
@@ -19,8 +19,8 @@ func matrixProduct(m, n, k, transposeA, transposeB, epilogue int) *product {
 	return g
 }
 
-// The products of a classifier's last layer are thin, in all precisions, whatever the number of
-// chains; those of large layers, and of large batches, have tiles.
+// TestThinKinds: the products of a classifier's last layer use thin kernels, in all precisions, for
+// any number of chains. Products of large layers and of large batches use tiles.
 func TestThinKinds(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -54,7 +54,8 @@ func TestThinKinds(t *testing.T) {
 	}
 }
 
-// With many chains each has fewer blocks, whose threads do more; the parts of a sum stay the same.
+// TestThinTurns: with many chains, each chain has fewer blocks, whose threads do more work. The
+// parts of a sum stay the same.
 func TestThinTurns(t *testing.T) {
 	p := &planner{Target: Target{Precision: BF16, Capability: 90, Multiprocessors: 132, Chains: 1}}
 	g := matrixProduct(1000, 10, 1024, 0, 1, 0)

@@ -29,8 +29,8 @@ func (t tile) speeds(g *product) speed {
 
 // The tiles for which there are kernels. Large tiles read each operand fewer times, and small ones
 // give more blocks: a 128 x 128 tile reads 1/64 of a number for each multiplication, a 32 x 32 tile
-// 1/16. The kernels' names end in the table's name: float32 and float64 are for GPUs before SM80
-// and for float64.
+// 1/16. The kernels' names end in the precision. tilesFloat32, for GPUs before SM80, and
+// tilesFloat64 have kernels whose names end in f32 and f64.
 //
 // The speeds are estimates for an H200 until TestCalibrate, which measures products and
 // convolutions separately, has run. full is 0.95 (ordinary cores) or 0.85 (tensor cores) of what

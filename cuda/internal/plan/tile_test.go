@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The layers of a network of two convolutions of 64 filters 5 x 5 and a layer of 256, on 28 x 28
-// images.
+// layersOfMNIST has the products of a network of two convolutions with 64 filters of 5 x 5 and a
+// linear layer with 256 outputs, on 28 x 28 images, and of an MLP.
 var layersOfMNIST = map[string]product{
 	"conv1 forward":  {conv: true, rows: 64, columns: 100 * 784, depth: 25},
 	"conv1 filter":   {conv: true, rows: 64, columns: 25, depth: 100 * 784},
@@ -22,8 +22,8 @@ var layersOfMNIST = map[string]product{
 	"mlp output":     {rows: 500, columns: 10, depth: 100},
 }
 
-// The order of a sum, which the slices determine, is the same for any number of chains; every depth
-// is in a slice; only several slices are parallel.
+// TestSplit: the order of a sum, which the slices determine, is the same for any number of chains.
+// Every depth is in a slice, and a single slice is never parallel.
 func TestSplit(t *testing.T) {
 	for name, g := range layersOfMNIST {
 		for _, precision := range []Precision{FP32, TF32, BF16} {
@@ -50,8 +50,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// One chain fills a large GPU: if a product has few tiles, its split is parallel. Many chains fill
-// it without that.
+// TestSplitFills: one chain fills a large GPU, because the split of a product with few tiles is
+// parallel. Many chains fill it without parallel splits.
 func TestSplitFills(t *testing.T) {
 	const multiprocessors = 132
 	for name, g := range layersOfMNIST {
@@ -71,8 +71,8 @@ func TestSplitFills(t *testing.T) {
 	}
 }
 
-// All that a kernel is asked to read and write is in its arguments: the workspace of slices is as
-// large as all of them.
+// TestProductWorkspace: the workspace among the arguments of a product in slices has room for all
+// slices.
 func TestProductWorkspace(t *testing.T) {
 	out := tensor.NewBuffer("out", tensor.Scratch, tensor.Float32, 100*256)
 	in := tensor.NewBuffer("in", tensor.Scratch, tensor.Float32, 3136*256)

@@ -16,9 +16,9 @@ func (p *planner) unpoolGradOf(gradient *tensor.Buffer, plane int) *unpoolGrad {
 	return nil
 }
 
-// separate lowers a launch, on its own, that sums over windows in a step. First a kernel finds the
-// windows in the full gradient, the launch's argument 1. Then with sums over them in the same order
-// as in the step.
+// separate lowers on its own a launch that sums over windows in a step. A kernel first finds the
+// windows in the full gradient, the launch's argument 1. The lowering with then makes the calls
+// that sum over them in the same order as in the step.
 func (s *unpoolGrad) separate(p *planner, l *tensor.Launch, with lowering) []Call {
 	own := *s
 	own.gradient = l.Arguments[1].Buffer
@@ -53,7 +53,7 @@ func (p *planner) materialize(calls []Call) (all []Call) {
 }
 
 // usedBy returns whether the full gradient must be written before a call, and whether the call
-// changes the gradient or its compact form, so that they are no longer the same.
+// changes the gradient or its compact form, so that the two no longer agree.
 func (s *unpoolGrad) usedBy(c Call) (touched, changed bool) {
 	for _, a := range c.Arguments {
 		if a.Buffer == nil {

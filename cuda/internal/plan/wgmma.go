@@ -10,7 +10,7 @@ import (
 // On compute capability 9.0, convolutions in bf16 may use wgmma (kernels/nhwcgroup.cuh). In this
 // instruction four warps, a warpgroup, multiply 64 x 16 by 16 x N numbers, and the tensor cores
 // read both operands from shared memory through matrix descriptors, without a register or an
-// ldmatrix. A packed copy in chunks (lineLayout) is such an operand as it lies.
+// ldmatrix. A packed copy in chunks (lineLayout) can be such an operand without being rearranged.
 
 // wgmmaTile is an instance of the kernel: 64 filters by some strips. A strip is eight pixels wide
 // and height rows high, which is N = 8*height columns of a wgmma: its row of eight pixels is eight
@@ -74,10 +74,11 @@ func (g *wgmmaProduct) linesPerTile(t wgmmaTile) (most int, mean float64) {
 	return most, mean / float64(ceilDiv(end, t.strips))
 }
 
-// threads is a warpgroup for each strip, and a warp that starts the bulk copies (the producer).
+// threads returns the threads of a block: a warpgroup for each strip, and a warp that starts the
+// bulk copies (the producer).
 func (t wgmmaTile) threads() int { return t.strips*4*warp + warp }
 
-// maxResident is how many blocks fit into a multiprocessor's registers, by the kernels' launch
+// maxResident returns how many blocks fit into a multiprocessor's registers, by the kernels' launch
 // bounds.
 func (t wgmmaTile) maxResident() int {
 	if t.strips == 1 {
@@ -124,8 +125,8 @@ func (g *wgmmaProduct) cheapest(p *planner, chains int) (best wgmmaTile, least f
 	return best, least
 }
 
-// beats reports whether these kernels are better than packedTile's, for one chain and
-// manyChains.
+// beats reports whether these kernels are better than packedTile's, by the product of the costs for
+// one chain and for manyChains.
 func (g *wgmmaProduct) beats(p *planner) bool {
 	ours, others := 1.0, 1.0
 	for _, chains := range []int{1, manyChains} {

@@ -77,8 +77,8 @@ func TestGroupsShareCopies(t *testing.T) {
 	}
 }
 
-// TestStripLines compares the lines that tiles need with those that their pixels' taps meet, and
-// the pixels with all that there are.
+// TestStripLines compares the number of lines of a tile with the lines that its pixels' taps read,
+// and the number of pixels in all strips with that of all images.
 func TestStripLines(t *testing.T) {
 	few := wide
 	few.B = 3

@@ -39,9 +39,9 @@ const (
 	usualTaps            = 7
 )
 
-// speedWGMMAFilter is taken to be that of products with 112 columns and more. The left operand is
-// in registers, where several taps use it, so that shared memory only has to deliver the right one.
-// A multiprocessor holds one block.
+// speedWGMMAFilter is assumed to be close to the speed of products with 112 columns and more. The
+// left operand is in registers, where several taps use it, so that shared memory only has to
+// deliver the right one. A multiprocessor holds one block.
 var speedWGMMAFilter = speed{12, 10}
 
 // asWGMMA returns the gradient by wgmma, or nil if there is no kernel for it.
@@ -52,7 +52,8 @@ func (f *packedFilterGrad) asWGMMA(p *planner) *wgmmaFilterGrad {
 	if !p.WGMMA || p.Precision != BF16 || s.strideH != 1 || s.strideW != 1 || min(k.top, k.left) < 0 || !behind || speedWGMMAFilter.full == 0 {
 		return nil
 	}
-	// Divide images into equal parts, the largest of which minStages fit, next to the sums.
+	// Divide images into equal parts, as large as possible so that minStages stages fit into shared
+	// memory next to the sums.
 	for parts := 1; parts <= s.P; parts++ {
 		g.stageRows = ceilDiv(s.P, parts)
 		g.stages = s.B * ceilDiv(s.P, g.stageRows)
@@ -105,7 +106,7 @@ func (g wgmmaFilterGrad) blocks() int {
 }
 
 // cheapest divides the taps among the best number of blocks, which does not change any sum. It
-// returns the cycles, the sum of the slices included.
+// returns the cycles, including the sum of the slices.
 func (g wgmmaFilterGrad) cheapest(p *planner, chains int, parallel bool) (best wgmmaFilterGrad, least float64) {
 	taps := g.pixels.taps
 	best, least = g, math.Inf(1)
@@ -150,8 +151,8 @@ func (g *wgmmaFilterGrad) split(p *planner) {
 	}
 }
 
-// choose returns how the gradients of a number of chains are computed, whether each slice has
-// blocks of its own, and the cycles.
+// choose returns the cheapest division for a number of chains, whether each slice gets separate
+// blocks, and the cycles.
 func (g wgmmaFilterGrad) choose(p *planner, chains int) (best wgmmaFilterGrad, parallel bool, cycles float64) {
 	turns, cycles := g.cheapest(p, chains, false)
 	together, other := g.cheapest(p, chains, true)
@@ -161,8 +162,8 @@ func (g wgmmaFilterGrad) choose(p *planner, chains int) (best wgmmaFilterGrad, p
 	return turns, false, cycles
 }
 
-// beats reports whether this kernel is better than packedFilterGrad's, for one chain and
-// manyChains.
+// beats reports whether this kernel is better than packedFilterGrad's, by the product of the costs
+// for one chain and for manyChains.
 func (g *wgmmaFilterGrad) beats(p *planner) bool {
 	f := *g.packedFilterGrad
 	if _, _, fits := f.split(p); !fits {

@@ -12,8 +12,8 @@ import (
 // windowFilterGrad is the gradient of a pooled convolution's filter, computed from the windows: the
 // gradient of the convolution's output is not zero at one pixel of each window, so a quarter of the
 // multiplications is enough. It pays for first layers, with few channels and taps. A block computes
-// 32 filters x some taps, for one slice of the images. The ordinary cores have kernels/windows.cu,
-// the tensor cores kernels/windowproduct.cuh.
+// 32 filters x some taps, for one slice of the images. The kernels are in kernels/windows.cu for
+// the ordinary cores, and in kernels/windowproduct.cuh for the tensor cores.
 type windowFilterGrad struct {
 	*product
 	shape       convShape
@@ -34,7 +34,7 @@ const (
 	mmaImageBytes  = 24 << 10 // bytes of images in shared memory, unless a single one is larger
 )
 
-// windowTaps are the numbers of taps of a block for which the ordinary cores have kernels.
+// windowTaps are the numbers of taps per block for which the ordinary cores have kernels.
 var windowTaps = []int{9, 27}
 
 // Estimates for the ordinary cores, which read 32 words of shared memory per cycle: the cycles to
@@ -53,8 +53,8 @@ var speedWindowMMA = speed{full: 0.85, single: 0.65}
 func (s convShape) windows() int { return s.P / 2 * (s.Q / 2) }
 
 // sharedStrides returns the strides, in words of shared memory, between the rows and between the
-// channels of an image, for filter rows of a number of words. They are congruent to that number,
-// and to R times it, modulo 8 banks, so that eight neighbouring taps are in different banks, and so
+// channels of an image, for filter rows of words words. Modulo 8 banks, the first is congruent to
+// words and the second to R*words, so that eight neighbouring taps are in different banks, and so
 // are windows two apart.
 func (s convShape) sharedStrides(words int) (row, channel int) {
 	const banks = 8
@@ -73,8 +73,8 @@ func (g *product) canUseWindowMMA(p *planner) bool {
 	return s.P%2+s.Q%2 == 0 && s.windows()%4 == 0
 }
 
-// imagesPerBlock returns how many of its images a block has in shared memory at once, with channels
-// channel words apart.
+// imagesPerBlock returns how many of its each images a block holds in shared memory at once, if
+// their channels are channel words apart.
 func (s convShape) imagesPerBlock(each, channel int) int {
 	return max(1, min(each, mmaImageBytes/(4*s.C*channel)))
 }
@@ -139,7 +139,7 @@ func (f *windowFilterGrad) cost(p *planner, chains int) float64 {
 }
 
 // mmaCycles returns the cycles in which a multiprocessor issues the loop of a tensor core kernel
-// for each images, together of them at a time.
+// for a block. The block has each images, and holds together of them in shared memory at a time.
 func (s convShape) mmaCycles(symbol string, each, together int) float64 {
 	roundsOf := func(images int) int { return ceilDiv(images*ceilDiv(s.windows(), mmaWindows), mmaWarps) }
 	rounds := each/together*roundsOf(together) + roundsOf(each%together)
@@ -180,8 +180,8 @@ func (g *product) asWindowFilterGrad(p *planner) (f *windowFilterGrad, least flo
 	return f, least
 }
 
-// lowerWindowFilterGrad returns the calls of a filter's gradient by windows, or nil if it is better
-// without. The choice changes the order of sums, so it is made as for one chain.
+// lowerWindowFilterGrad returns the calls of a filter's gradient by windows, or nil if it is
+// cheaper without. The choice changes the order of sums, so it is made as for one chain.
 func (g *product) lowerWindowFilterGrad(p *planner) []Call {
 	if !g.conv || !g.filterGrad {
 		return nil
@@ -216,9 +216,9 @@ func (f *windowFilterGrad) target(p *planner) tensor.Argument {
 	return tensor.Out(p.workBuffer(f.out.Buffer.DType, f.slices*f.rows*f.columns))
 }
 
-// sumSeparately lowers, on its own, the launch of a bias gradient whose sums these calls make in a
-// step. It computes the same product, of any images, so that the sums have the same order, and
-// ignores it.
+// sumSeparately returns the separate lowering of a bias gradient whose sums these calls make in a
+// step. It computes the same product, with arbitrary images, so that the sums have the same order,
+// and ignores the product.
 func (f *windowFilterGrad) sumSeparately(t *biasGradSum, s *unpoolGrad) lowering {
 	return func(p *planner, l *tensor.Launch) []Call {
 		return s.separate(p, l, func(p *planner, l *tensor.Launch) []Call {

@@ -79,9 +79,9 @@ func (f *windowForward) cost(p *planner, chains int) float64 {
 	return speedWindowMMA.limitedTo(resident).cycles(p, blocks, resident, work, float64(bytes))
 }
 
-// lowerWindowForward returns the calls of a convolution of few channels, or nil if it is better
-// otherwise. The choice changes the order of sums, so it is made as for one chain, and by the cost
-// of the kernel that pools, even if another one is needed.
+// lowerWindowForward returns the calls of a convolution of few channels, or nil if other kernels
+// are cheaper. The choice changes the order of sums, so it is made as for one chain, and by the
+// cost of the kernel that pools, even if another one is needed.
 func (g *product) lowerWindowForward(p *planner) []Call {
 	if g.epilogue&epilogueAtMost6 != 0 {
 		return nil // the kernel has no such epilogue

@@ -45,7 +45,7 @@ func main() {
 }
 
 // kernelsDir returns the directory of package kernels, which has the headers. A program that was
-// built with -trimpath does not have its path, and asks the go command where the module is.
+// built with -trimpath does not contain its path, and asks the go command where the module is.
 func kernelsDir() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(filepath.Dir(file))

@@ -103,8 +103,8 @@ func isGrey(model color.Model) bool {
 	return model == color.GrayModel || model == color.Gray16Model
 }
 
-// Inspect reads the header of an encoded image and checks, before anything of its size is
-// allocated, what makes decoding slow or large. It sets Info.Memory.
+// Inspect reads the header of an encoded image and rejects, before anything of its size is
+// allocated, images that are too slow or too large to decode. It sets Info.Memory.
 func (d *Decoder) Inspect(content []byte) (Info, error) {
 	info, err := d.Probe(bytes.NewReader(content))
 	if err != nil {
@@ -139,7 +139,7 @@ func (d *Decoder) DecodeInspected(ctx context.Context, info Info, to, content []
 	return errors.WithMessage(explained(noEOF(err)), info.format.name)
 }
 
-// decodeAs decodes an image whose header was read. It panics where a decoder does.
+// decodeAs decodes an image whose header was read. It does not recover from panics of a decoder.
 func (d *Decoder) decodeAs(info Info, to []byte, source *stoppable, channels, height, width int) error {
 	img, err := info.format.decode(source)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // valueRange is the range of the values of images with 16 bits per channel. Images whose values are
 // all below 256 become black, although their files differ: cameras write 12 or 14 bits into 16.
 type valueRange struct {
-	Images          int // how many; 0 without any such image
+	Images          int // number of such images
 	Lowest, Highest uint16
 }
 
@@ -29,7 +29,7 @@ func (r *valueRange) include(value uint16) {
 
 // deepRows returns the rows of an image with 16 bits per channel: one plane of grey values [W], or
 // channels planes of pixels [W 4], drawn over white, or with premultiplied opacity if four channels
-// are requested. It returns nil for other images. deep gets the range of the values.
+// are requested. It returns nil for other images, and adds the range of the values to deep.
 func deepRows(img image.Image, channels int, deep *valueRange) (int, func(y int) []uint16) {
 	var pixels []byte // big-endian
 	var stride, perPixel int
@@ -77,7 +77,7 @@ func deepRows(img image.Image, channels int, deep *valueRange) (int, func(y int)
 }
 
 // compose multiplies a row of pixels [W 4] by their opacity, unless that was done, and draws it
-// over white, unless the opacity is kept. deep includes the result.
+// over white, unless the opacity is kept. It adds the result to deep.
 func compose(row []uint16, premultiplied, keepOpacity bool, deep *valueRange) {
 	for at := 0; at < len(row); at += 4 {
 		pixel := row[at : at+4]

@@ -2,12 +2,12 @@
 //
 // A Decoder reads the header of an image (Probe), checks the whole content and bounds the memory
 // that decoding takes (Inspect), and decodes and scales it (Decode). A program that shares memory
-// among decoders calls Inspect and DecodeInspected, and waits in between. Decode and Inspect, the
-// functions, do so with a decoder from a pool.
+// among decoders calls Inspect and DecodeInspected, and waits in between. The functions Decode
+// and Inspect use a decoder from a pool.
 //
-// Content is untrusted: what promises more pixels than it can have, or work without end, is an
-// error before anything of that size is allocated, and a panic of a decoder is an error as well.
-// Errors do not name the file, which the caller does.
+// Content is untrusted: an image that promises more pixels than it can have, or work without end,
+// is an error before anything of that size is allocated, and a panic of a decoder is an error as
+// well. The caller adds the file's name to errors.
 //
 // # Files
 //

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/image/bmp"
 )
 
-// explained adds to an error of a decoder for a feature that it lacks what the user can do.
+// explained adds advice for the user to a decoder's error for a feature that it does not support.
 func explained(err error) error {
 	var inJPEG jpeg.UnsupportedError
 	var inPNG png.UnsupportedError

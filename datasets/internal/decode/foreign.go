@@ -48,7 +48,8 @@ var isoBrands = []struct {
 
 const convert = ": convert it to PNG or JPEG"
 
-// foreign returns the name of the format of a content by its first bytes, and what to do, or "".
+// foreign returns the name of the unsupported format that begins with start, and advice for the
+// user, or "" for others.
 func foreign(start []byte) string {
 	if len(start) >= 16 && string(start[4:8]) == "ftyp" {
 		return isoFormat(start)

@@ -21,13 +21,13 @@ const (
 	jpegAPP14 = 0xee
 )
 
-// jpegOutline is what the segments of a JPEG image show without decoding it.
+// jpegOutline has the properties of a JPEG image that its segments show without decoding it.
 type jpegOutline struct {
 	scans       int
 	frame       []byte // contents of the frame header, SOF
 	progressive bool
 	memory      int             // see jpegMemory
-	adobe       bool            // has a segment of Adobe, which tells the colours of four components
+	adobe       bool            // has Adobe's segment, which defines the colours of four components
 	ended       bool            // has EOI
 	sent        map[byte]uint64 // the coefficients that scans have completed, as bits, by component
 }
@@ -65,7 +65,7 @@ func outlineJPEG(content []byte) jpegOutline {
 	}
 }
 
-// scan notes the coefficients that a scan completes, by its header.
+// scan notes the coefficients that a scan with this header completes.
 func (o *jpegOutline) scan(header []byte) {
 	if len(header) < 1 || len(header) != 4+2*int(header[0]) {
 		return
@@ -94,9 +94,9 @@ func (o *jpegOutline) complete() bool {
 	return len(o.frame) > 6
 }
 
-// decodeJPEG decodes a JPEG image. It adds what image/jpeg requires and others do not: the end, if
-// all scans are there, and, for four components, Adobe's segment. Without it they are taken as CMYK
-// in Adobe's convention, as in Pillow.
+// decodeJPEG decodes a JPEG image. It adds two segments that image/jpeg requires and other
+// decoders do not: the end of the image, if all scans are there, and Adobe's segment for four
+// components. Without that segment they are taken as CMYK in Adobe's convention, as in Pillow.
 func decodeJPEG(source *stoppable) (image.Image, error) {
 	content := source.content
 	outline := outlineJPEG(content)

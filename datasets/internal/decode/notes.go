@@ -8,8 +8,8 @@ type Notes struct {
 	pages bool // there are more pages, see inspectTIFF
 }
 
-// fewValues is the number of values of 16 bits that cameras of 14 bits write. If images have no
-// higher ones, at most 64 of 256 bytes are left of them.
+// fewValues is the number of 16-bit values that cameras of 14 bits write. Images without higher
+// values are reduced to at most 64 of the 256 values of a byte.
 const fewValues = 1 << 14
 
 // Remarks returns remarks on the images that were decoded, by their notes.

@@ -137,8 +137,8 @@ func shifted(all []taps, by int) []taps {
 	return all
 }
 
-// active returns for each output value the first input value that it or a later one depends on, and
-// the end of those that it or an earlier one depends on. Both ascend.
+// active returns, for each output value, the first input value on which it or a later one
+// depends, and the end of the input values on which it or an earlier one depends. Both ascend.
 func active(all []taps) (starts, ends []int) {
 	starts, ends = make([]int, len(all)), make([]int, len(all))
 	for i, tap := range all {

@@ -66,10 +66,10 @@ func limitToOpacity(pixels []byte) {
 	}
 }
 
-// inspectTIFF returns an error for a TIFF image with tiles much larger than the image, since a
-// decoder inflates a tile to its size in the directory, and for one whose strips or tiles have
-// together more bytes than its file, since it would read the same bytes for each, or too few for
-// the pixels.
+// inspectTIFF returns an error for a TIFF image whose tiles are much larger than the image, since
+// a decoder inflates a tile to its size in the directory. It also returns an error if all strips
+// or tiles together have more bytes than the file, since a decoder would read the same bytes
+// several times, or too few for the pixels. It sets the memory.
 func inspectTIFF(content []byte, info *Info) error {
 	l, err := readTIFFLayout(bytes.NewReader(content))
 	if err != nil {

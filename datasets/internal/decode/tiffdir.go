@@ -90,7 +90,7 @@ func (d tiffDirectory) hasPages() bool {
 	return d.next != 0 && next.read(d.next) == nil && len(next.entries) > 0 && next.value(tiffSubfile, 0)&reduced == 0
 }
 
-// size returns the bytes of a value of the types that sizes and offsets have, or 0 for other types.
+// size returns the bytes of a value, or 0 for a type that sizes and offsets do not have.
 func (v tiffValues) size() int64 {
 	switch v.kind {
 	case 1:
@@ -156,8 +156,8 @@ func (d tiffDirectory) value(tag uint16, otherwise int64) int64 {
 	return otherwise
 }
 
-// sum returns the sum of a tag's values, of those that the source has if there are fewer than
-// counted.
+// sum returns the sum of a tag's values. If the source has fewer than it announces, those are
+// summed.
 func (d tiffDirectory) sum(tag uint16) int64 {
 	v, sum := d.values(tag), int64(0)
 	for i := range v.count {

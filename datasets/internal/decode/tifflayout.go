@@ -32,7 +32,8 @@ type tiffLayout struct {
 	tiled                   bool
 }
 
-// The names of what is not read, for errors.
+// The names of unsupported features, for errors, by the value of their tag. Supported values have
+// the name "".
 var (
 	tiffCompressions = map[int64]string{
 		0: "", 1: "", 3: "", 4: "", 5: "", 8: "", 32946: "", 32773: "",
@@ -46,7 +47,7 @@ var (
 	tiffFormats = map[int64]string{1: "", 2: "signed", 3: "floating-point", 4: "", 5: "complex whole", 6: "complex"}
 )
 
-// named returns an error unless a value is one of those with an empty name.
+// named returns an error unless names has the value with an empty name.
 func named(what, advice string, value int64, names map[int64]string) error {
 	name, known := names[value]
 	if known && name == "" {
@@ -88,7 +89,7 @@ func readTIFFLayout(source io.ReaderAt) (tiffLayout, error) {
 	return l, l.readSamples()
 }
 
-// few returns the values of a tag that has one for each sample.
+// few returns the first 16 values of a tag that has a value for each sample.
 func (l *tiffLayout) few(tag uint16) []int64 {
 	const most = 16
 	v := l.values(tag)
@@ -101,7 +102,7 @@ func (l *tiffLayout) few(tag uint16) []int64 {
 	return few
 }
 
-// readSamples reads how many samples a pixel has, and what they are.
+// readSamples reads the number of samples of a pixel, and their meaning.
 func (l *tiffLayout) readSamples() error {
 	bits := l.few(tiffBits)
 	if slices.ContainsFunc(bits, func(b int64) bool { return b != bits[0] }) {
@@ -137,7 +138,8 @@ func (l *tiffLayout) readSamples() error {
 	return nil
 }
 
-// ours reports whether golang.org/x/image/tiff does not read the layout, so that unpackTIFF must.
+// ours reports whether unpack must decode the image, since golang.org/x/image/tiff does not read
+// its layout.
 func (l *tiffLayout) ours() bool {
 	common := l.bits == 8 || l.bits == 16 || l.bits == 1 && l.samples == 1
 	grey := l.photometric == tiffWhiteIsZero || l.photometric == tiffBlackIsZero

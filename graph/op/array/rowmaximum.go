@@ -33,7 +33,7 @@ func (RowMaximum) Lower(l *graph.Lowering) {
 	l.Emit("row_maximum_fwd", tensor.Warps(rows), tensor.Rows(rows, width, run), l.Out(), l.In(0), tensor.Int(rows), tensor.Int(width))
 }
 
-// rowMaximum computes rows lo to hi. A row with NaN has the maximum NaN.
+// rowMaximum computes rows lo to hi. The maximum of a row with a NaN is NaN.
 func rowMaximum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)

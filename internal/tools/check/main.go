@@ -41,7 +41,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// analyzers are go vet's whose results may differ between platforms.
+// analyzers are the analyzers of go vet whose results may differ between platforms.
 var analyzers = []*analysis.Analyzer{
 	asmdecl.Analyzer, assign.Analyzer, atomic.Analyzer, bools.Analyzer, buildtag.Analyzer, copylock.Analyzer, errorsas.Analyzer,
 	framepointer.Analyzer, lostcancel.Analyzer, nilfunc.Analyzer, printf.Analyzer, shift.Analyzer, stdmethods.Analyzer,

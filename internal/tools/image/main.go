@@ -2,10 +2,10 @@
 //
 //	go run -C internal/tools ./image PROGRAM NAME ARCHIVE
 //
-// writes an OCI archive, compressed, of an image called NAME whose entry point is the program, run
-// by the user 65532, not root. The image has the C library of this machine if the program is linked
-// to it, an empty /tmp, and nothing else. Containerfile makes the same image with an engine. The archive has no times: the
-// same program gives the same archive.
+// writes an OCI archive, compressed, of an image called NAME whose entry point is the program,
+// run by the user 65532, not root. The image has the C library of this machine if the program is
+// linked to it, an empty /tmp, and nothing else. Containerfile makes the same image with an
+// engine. The archive has no times: the same program gives the same archive.
 package main
 
 import (

@@ -3,9 +3,10 @@
 // TestKubernetes in package internal/cluster builds it once, and runs a run's tasks on it. It is a
 // separate module, since it requires some hundred others.
 //
-// It differs from the release in one respect. A Job's pod is replaced 10 s after it is gone, then
-// 20 s, up to ten minutes, where evictions count, too; for a test that evicts a hundred times, the
-// environment variable PATIENCE, a duration, replaces these delays.
+// It differs from the release in one respect. The release replaces a Job's pod 10 s after it is
+// gone, then after 20 s, and so on up to ten minutes, and evictions count as well. For a test
+// that evicts a hundred times, the environment variable PATIENCE, a duration, replaces these
+// delays.
 package main
 
 import (

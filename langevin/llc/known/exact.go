@@ -7,11 +7,11 @@ import (
 )
 
 // Coefficient returns the learning coefficient of a deep linear network, and its multiplicity,
-// which appears in corrections of the order of log log N/log N. widths are the numbers of units
-// from the inputs to the outputs, of a network without biases that is trained with squared errors
-// on a linear map of a rank. It is the coefficient at the most singular parameters of that map,
-// those whose hidden units that the map does not need are zero on both sides. Two matrices are
-// reduced-rank regression.
+// which appears in corrections of the order of log log N/log N. The network has no biases and is
+// trained with squared errors on a linear map of the given rank; widths are the numbers of units of
+// its layers, from the inputs to the outputs. The coefficient is that at the most singular
+// parameters of the map, where all weights into and out of superfluous hidden units are zero. A
+// network of two matrices is reduced-rank regression.
 //
 // Source: Aoyagi, Consideration on the learning efficiency of multiple-layered neural networks with
 // linear units, Neural Networks 172 (2024), main theorem; for two matrices Aoyagi and Watanabe,

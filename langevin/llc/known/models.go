@@ -21,8 +21,9 @@ func halfSquares(b *graph.Builder, predictions, targets *graph.Node) *graph.Node
 	return b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.Sum{Axes: op.AxesOf(1)}, squares))
 }
 
-// orthonormal returns n rows of d numbers whose second moments are exactly the unit matrix: of each
-// block of d rows, one is sqrt(d) in each place, with a random sign. n must be a multiple of d.
+// orthonormal returns n rows of d numbers whose second moments are exactly the unit matrix: each
+// row has sqrt(d) with a random sign in one place and zeros elsewhere, and every place occurs n/d
+// times. n must be a multiple of d.
 func orthonormal(n, d int, random *rand.Rand) []float32 {
 	if n%d != 0 {
 		panic(fmt.Sprintf("known: the number of examples must be a multiple of the %d inputs, got %d", d, n))
@@ -44,11 +45,11 @@ func gaussian(n int, random *rand.Rand) []float32 {
 	return x
 }
 
-// DeepLinear returns a deep linear network at the most singular parameters of a map of a rank: the
-// first hidden units, as many as the rank, pass the first inputs on, and all others are zero. Its
-// coefficient is Coefficient(rank, widths...). Inputs have unit second moments and the data no
-// noise, so that L(w) is exactly half the squared distance of two maps, whatever n, which must be a
-// multiple of the number of inputs. It panics if it is not.
+// DeepLinear returns a deep linear network at the most singular parameters of a linear map of the
+// given rank: the first rank units of each layer pass on the first rank inputs, and all other
+// weights are zero. Its coefficient is Coefficient(rank, widths...). Inputs have unit second
+// moments and the data no noise, so that L(w) is exactly half the squared distance of two maps for
+// every n. DeepLinear panics if n is not a multiple of the number of inputs.
 func DeepLinear(n, rank int, widths ...int) llc.Model {
 	random := rand.New(rand.NewPCG(1, 2))
 	in, out := widths[0], widths[len(widths)-1]
@@ -84,8 +85,8 @@ func DeepLinear(n, rank int, widths ...int) llc.Model {
 
 // LinearRegression returns a regression on d inputs with unit noise, at the least squares solution,
 // whose coefficient is d/2. L is exactly quadratic, and its Hessian the unit matrix: under a
-// localization the coefficient is Localized of d ones. n must be a multiple of d; it panics if it
-// is not.
+// localization the coefficient is Localized with d curvatures of 1. LinearRegression panics if n is
+// not a multiple of d.
 func LinearRegression(n, d int) llc.Model {
 	random := rand.New(rand.NewPCG(3, 4))
 	x, y := orthonormal(n, d, random), gaussian(n, random)
@@ -113,9 +114,9 @@ func LinearRegression(n, d int) llc.Model {
 	return m
 }
 
-// LogisticRegression returns a regression of labels on d inputs, drawn from a model of two of them,
-// at the maximum of the likelihood, whose coefficient is d/2 in the limit of large n. It also
-// returns the Hessian of L there. d must be at least 2.
+// LogisticRegression returns a logistic regression on d inputs at the maximum of the likelihood,
+// whose coefficient is d/2 in the limit of large n. The labels are drawn from a model of the first
+// two inputs. It also returns the Hessian of L at the maximum. d must be at least 2.
 func LogisticRegression(n, d int) (m llc.Model, hessian *mat.SymDense, err error) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x, y := gaussian(n*d, random), make([]float32, n)
@@ -170,7 +171,7 @@ func LogisticRegression(n, d int) (m llc.Model, hessian *mat.SymDense, err error
 }
 
 // Localized returns the coefficient of a regular model under a localization gamma: half the sum of
-// N beta k/(N beta k + gamma) over the curvatures k of L.
+// N beta k/(N beta k + gamma) over the curvatures k of L, where scale is N beta.
 func Localized(scale, gamma float64, curvatures []float64) (lambda float64) {
 	for _, k := range curvatures {
 		lambda += scale * k / (scale*k + gamma) / 2

@@ -132,7 +132,7 @@ func (f *File) assembly() (string, error) {
 
 var encoding = regexp.MustCompile(`// encoding: \[0x(..),0x(..),0x(..),0x(..)\]`)
 
-// encode has LLVM assemble instructions.
+// encode assembles instructions with LLVM's assembler and returns a word for each, in hexadecimal.
 func encode(instructions []string) (words []string, err error) {
 	assembler := exec.Command("llvm-mc-19", "--triple=aarch64", "--show-encoding")
 	assembler.Stdin = strings.NewReader(strings.Join(instructions, "\n") + "\n")

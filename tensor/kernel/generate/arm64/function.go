@@ -49,7 +49,7 @@ func (f *Function) Arm(format string, args ...any) {
 }
 
 // Go writes an instruction in the syntax of Go's assembler, for example Go("ADD $%d, R%d", 16,
-// pointer). Labels are passed as arguments, by which loops are found.
+// pointer). Pass labels as arguments, so that loops are found.
 func (f *Function) Go(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args})
 }
@@ -87,7 +87,7 @@ func (f *Function) Keep(name string, r X) {
 	f.Go(fmt.Sprintf("MOVD R%%d, %s+%d(FP)", p.name, p.offset), r)
 }
 
-// Advance adds a number to such a parameter in memory.
+// Advance adds by to a parameter in memory that is an 8-byte number or an address.
 func (f *Function) Advance(name string, by X) {
 	r := f.Param(name)
 	f.Go("ADD R%d, R%d", by, r)
@@ -137,7 +137,7 @@ func (f *Function) parse() {
 	}
 }
 
-// text is a line with registers in place.
+// text returns the line with machine registers in place of virtual ones.
 func (l line) text(vectors, generals []int) string {
 	args := make([]any, len(l.args))
 	for i, a := range l.args {

@@ -2,8 +2,8 @@ package arm64
 
 import "fmt"
 
-// The registers that functions may use. R18 belongs to the platform, R27 and R28 to Go, followed by
-// the frame pointer and the link register.
+// The registers that functions may use. R18 belongs to the platform, R27 and R28 belong to Go, R29
+// is the frame pointer and R30 the link register.
 var (
 	vectorRegisters  = span(0, 31)
 	generalRegisters = append(span(0, 17), span(19, 26)...)
@@ -19,8 +19,8 @@ func span(first, last int) (numbers []int) {
 // interval is the range of lines in which a register holds its value.
 type interval struct{ first, last int }
 
-// allocate returns a machine register for each of count virtual registers, which of finds among the
-// arguments.
+// allocate returns a machine register for each of count virtual registers. of returns the number of
+// the virtual register that an argument is, or false if it is not one.
 func (f *Function) allocate(count int, machine []int, of func(argument any) (int, bool)) []int {
 	intervals := f.intervals(count, of)
 	given, free := make([]int, count), append([]int(nil), machine...)

@@ -7,7 +7,8 @@ func (f *Function) Zero() V {
 	return v
 }
 
-// Of returns the result of an instruction in a new vector; its arguments follow.
+// Of writes an instruction whose first operand is a new vector, the result, and returns this
+// vector. args are the other operands.
 func (f *Function) Of(format string, args ...any) V {
 	v := f.Vector()
 	f.Arm(format, append([]any{v}, args...)...)

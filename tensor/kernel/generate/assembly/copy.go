@@ -8,7 +8,7 @@ import (
 
 // linesOf writes the loops over lines and over groups of eight elements. If a line is not a
 // multiple of eight, its last eight overlap those before them, so it must have at least eight
-// elements. Each pointer advances by each bytes per group.
+// elements. pointers[i] advances by each[i] bytes per group.
 func linesOf(pointers []GPVirtual, strides []GPVirtual, each []int, eight func(at []Mem)) {
 	lines := Load(Param("lines"), GP64())
 	place := make([]GPVirtual, len(pointers))
@@ -72,8 +72,8 @@ func copyLines() {
 			VMOVUPS(v, Mem{Base: to, Index: at, Scale: 1, Disp: i * each})
 		}
 	}
-	// at counts bytes up; most and last are the positions of the last group of vectors and of the
-	// last vector.
+	// at is the position in the line, in bytes; most and last are the positions of the last group
+	// of vectors and of the last vector.
 	most, last, at := GP64(), GP64(), GP64()
 	LEAQ(Mem{Base: width, Disp: -copyAtOnce * each}, most)
 	LEAQ(Mem{Base: width, Disp: -each}, last)

@@ -6,8 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// gram writes the inner products of all pairs of a few rows. A sum has eight lanes, one register of
-// AVX-512 or two of AVX2, in which 4 x 4 and 2 x 3 sums fit.
+// gram writes the inner products of a few rows with a few other rows. A sum has eight lanes: one
+// register of AVX-512, whose registers hold 4 x 4 sums, or two registers of AVX2, whose registers
+// hold 2 x 3.
 func gram(t target) {
 	const wide = 8 // bytes
 	height, width, halves, lanes := 2, 3, 2, 4
@@ -99,7 +100,7 @@ func addLanes(sum []VecVirtual) VecVirtual {
 	} else {
 		VEXTRACTF64X4(Imm(1), sum[0], four)
 		VADDPD(four, sum[0].AsY(), four)
-		VEXTRACTF64X2(Imm(1), four, two) // which reaches all 32 registers
+		VEXTRACTF64X2(Imm(1), four, two) // reaches all 32 registers, unlike VEXTRACTF128
 	}
 	VADDPD(two, four.AsX(), two)
 	VUNPCKHPD(two, two, one)

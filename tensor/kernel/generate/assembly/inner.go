@@ -8,8 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// dotRows writes inner products of one vector with rows of a matrix. A sum has sixteen lanes, one
-// register of AVX-512 or two of AVX2, in which eight and four sums fit beside what is loaded.
+// dotRows writes inner products of one vector with rows of a matrix. A sum has sixteen lanes: one
+// register of AVX-512 or two of AVX2. Next to the operands, the registers hold eight and four sums.
 func dotRows(t target) {
 	TEXT("dotRows"+t.suffix, NOSPLIT, "func(sums, x, rows *float32, distance, depth, count int)")
 	Pragma("noescape")
@@ -96,7 +96,7 @@ func fold(sum []VecVirtual) VecVirtual {
 	} else {
 		VEXTRACTF32X8(Imm(1), sum[0], upper)
 		VADDPS(upper, sum[0].AsY(), eight)
-		VEXTRACTF32X4(Imm(1), eight, four) // which reaches all 32 registers
+		VEXTRACTF32X4(Imm(1), eight, four) // reaches all 32 registers, unlike VEXTRACTF128
 	}
 	VADDPS(four, eight.AsX(), four)
 	return four

@@ -12,9 +12,9 @@ import (
 const lineTaps = 5
 
 // accumulateLines writes the sums of products of channels' lines with lines of x shifted by each
-// tap: for one pair of channels, whose sums go to two places, or for two pairs, whose sums are each
-// elements apart. Eight pixels of a pair are one vector of AVX-512 or two of AVX2; the order of the
-// sums is the same.
+// tap: for one pair of channels, whose sums go to two places, or for two pairs, whose sums lie at a
+// distance of each elements. Eight pixels of a pair are one vector of AVX-512 or two of AVX2; the
+// order of the sums is the same.
 func accumulateLines(t target, pairs int) {
 	name, where := "accumulateLines"+t.suffix, "first, other *float32"
 	if pairs > 1 {
@@ -136,7 +136,7 @@ func accumulateLines(t target, pairs int) {
 // horizontal reduces a vector of eight to its sum, in the lowest element.
 func (t target) horizontal(v VecVirtual) {
 	high := YMM()
-	if t.lanes == panelColumns { // which reaches all registers
+	if t.lanes == panelColumns { // VEXTRACTF32X4 reaches all 32 registers
 		VEXTRACTF32X4(Imm(1), v, high.AsX())
 	} else {
 		VEXTRACTF128(Imm(1), v, high.AsX())

@@ -18,7 +18,7 @@ const (
 	ceilingBit = 32 // the ceiling's position
 )
 
-// byRowCount writes a body for each number of rows, up to most, and the jumps to them by the
+// byRowCount writes a body for each number of rows, up to most, and the jumps to the body for the
 // parameter rows.
 func byRowCount(most int, body func(rows int)) {
 	rows := Load(Param("rows"), GP64())

@@ -8,8 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
-// The methods of a pass that rules use. A value in a register is a VecVirtual, an
-// operand an Op.
+// The methods of a pass that rules use. A value in a register is a VecVirtual, an operand an Op.
 
 func (p *pass) Load(slice int) rules.Value {
 	v := p.new()

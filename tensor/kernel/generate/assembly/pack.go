@@ -154,8 +154,8 @@ func windowGather(t target) {
 }
 
 // copyRows writes the packing of whole panels of rows. Each row is prefetched some rows ahead: rows
-// may be on different pages, where the hardware prefetcher does not help. The last rows prefetch
-// what the next call, for the columns behind these, reads first.
+// may be on different pages, where the hardware prefetcher does not help. The last rows instead
+// prefetch the first rows of the next call, which packs the columns after these.
 func copyRows(t target) {
 	const ahead = 16 // rows
 	name := "copyRows" + t.suffix
@@ -165,7 +165,9 @@ func copyRows(t target) {
 	panels, size := Load(Param("panels"), GP64()), loadBytes("size")
 	source, stride := Load(Param("source"), GP64()), loadBytes("stride")
 	depth, whole := Load(Param("depth"), GP64()), Load(Param("whole"), GP64())
-	distance, last, before, none := GP64(), GP64(), GP64(), GP64() // to what is prefetched, and the same in the last rows
+	// distance is the distance in bytes to the line that is prefetched, last the same for the last
+	// rows.
+	distance, last, before, none := GP64(), GP64(), GP64(), GP64()
 	IMUL3Q(Imm(ahead), stride, distance)
 	MOVQ(whole, last)
 	SHLQ(Imm(6), last)

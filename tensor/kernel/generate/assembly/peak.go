@@ -6,8 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// peakChains is the number of independent chains of multiply-adds: more than any processor's
-// latency times the two that it starts per cycle.
+// peakChains is the number of independent chains of multiply-adds. It is larger than any
+// processor's latency, in cycles, times the two multiply-adds that it starts per cycle.
 const peakChains = 12
 
 // peak writes a loop that consists only of fused multiply-adds.

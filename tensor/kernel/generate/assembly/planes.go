@@ -8,8 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// tapPlane is a function for filters of side x side taps. It computes rows lines of outputs at a
-// time, which use each line that they read in up to side products.
+// tapPlane describes a function for filters of side x side taps. It computes rows lines of outputs
+// at a time, so that each line of the source, once read, is used in up to side products.
 type tapPlane struct {
 	side, stride, rows int
 	memory             bool // whether the weights do not fit into registers
@@ -173,7 +173,7 @@ func (p tapPlane) readLine(at Register, valid []Register, evens, odds, outside V
 	}
 }
 
-// everySecond returns the numbers of every second element of two vectors, from the given one on.
+// everySecond returns the indices of every second element of two vectors, starting with first.
 func everySecond(first uint32) Mem {
 	table, made := secondTables[first]
 	if !made {

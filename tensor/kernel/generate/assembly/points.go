@@ -10,9 +10,9 @@ import (
 
 // multiplyPoints writes the products of some tiles at all points of Winograd's algorithms, by one
 // or two panels. All tiles at a point come before the next point, so that the panels are read from
-// the second-level cache once. The next operands are prefetched: of the next point's panels each
-// tile prefetches what the step reads of the current ones, and of the next tile's left factor one
-// cache line per step, which covers all of it if its rows are contiguous.
+// the second-level cache once. Each step also prefetches: from the panels of the next point the row
+// that it reads from the current ones, and from the left factor of the next tile one cache line, so
+// that all steps cover the factor if its rows are contiguous.
 func multiplyPoints(t target, panels int) {
 	name := [...]string{1: "multiplyPoints", 2: "multiplyPointPairs"}[panels] + t.suffix
 	TEXT(name, NOSPLIT, "func(rows, tiles, points, depth int, a *float32, rowA, pointA int, b *float32, pointB, panel int, c *float32, rowC, pointC int)")

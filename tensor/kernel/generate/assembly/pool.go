@@ -6,7 +6,7 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// segment is the offsets of four outputs of a line and of their inputs.
+// segment holds the offsets of four outputs of a line and of their inputs.
 type segment struct{ input, output GPVirtual }
 
 // planes writes a loop over planes and, within each, over pairs of segments, whose offsets in x and

@@ -50,7 +50,7 @@ func maxLines() {
 	})
 }
 
-// lowest is minus infinity in all lanes.
+// lowest returns minus infinity in all lanes.
 func lowest() VecVirtual { return number512(0xff800000) }
 
 // windowsOfThree writes the loops over blocks of sixteen outputs and over the rows of their windows.

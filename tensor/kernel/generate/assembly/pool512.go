@@ -89,7 +89,7 @@ func notePlaces512() {
 	})
 }
 
-// number512 is one in all lanes.
+// number512 broadcasts an integer to all lanes.
 func number512(value uint32) VecVirtual {
 	v, word := ZMM(), GP32()
 	MOVL(U32(value), word)

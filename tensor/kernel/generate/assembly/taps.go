@@ -8,8 +8,8 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// tapBlock is the number of outputs that are computed together at least, and tapBlocks the number
-// of such blocks whose sums are in registers at a time.
+// tapBlock is the minimum number of outputs that are computed together, and tapBlocks the maximum
+// number of such blocks whose sums are in registers at a time.
 const (
 	tapBlock  = panelColumns
 	tapBlocks = 4

@@ -33,7 +33,7 @@ func wideExp(t target) {
 		VBROADCASTSD(Mem{Base: coefficients, Disp: i * wide}, v)
 		return v
 	}
-	// Constants stay in registers as far as there are enough.
+	// In AVX-512 the constants stay in registers; AVX2 has too few and broadcasts them at each use.
 	var held [wideExpOne + 1]VecVirtual
 	if t.lanes == panelColumns {
 		for i := range held {

@@ -88,9 +88,9 @@ type strides struct {
 	odd    map[int]GPVirtual
 }
 
-// newStrides computes the registers for count rows at a distance of single bytes from base:
-// addresses reach multiples of 1, 2, 4 and 8 of a register by themselves, so that those of 3, 5 and
-// 7, and a second base after eight rows, need registers of their own.
+// newStrides computes the registers for count rows at a distance of single bytes from base. An
+// address can scale a register by 1, 2, 4 or 8; multiples of 3, 5 and 7, and a second base after
+// eight rows, need additional registers.
 func newStrides(base, single GPVirtual, count int) strides {
 	s := strides{[]GPVirtual{base}, single, map[int]GPVirtual{}}
 	for _, n := range []int{3, 5, 7} {

@@ -53,8 +53,8 @@ func scaleBytes(file *File) {
 	f.Go("RET")
 }
 
-// peakChains is the number of independent chains of multiply-adds: more than any processor's
-// latency times the number that it starts per cycle.
+// peakChains is the number of independent chains of multiply-adds. It is larger than any
+// processor's latency, in cycles, times the number of multiply-adds that it starts per cycle.
 const peakChains = 24
 
 // multiplyAdds writes a loop that consists only of fused multiply-adds.

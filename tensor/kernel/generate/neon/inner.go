@@ -6,8 +6,8 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// dotRows writes inner products of one vector with rows of a matrix. A sum has sixteen lanes in four
-// registers; those of four rows fill sixteen.
+// dotRows writes inner products of one vector with rows of a matrix. A sum has sixteen lanes in
+// four registers; the sums of four rows fill sixteen registers.
 func dotRows(file *File) {
 	f := file.Function("dotRows", "func(sums, x, rows *float32, distance, depth, count int)",
 		"multiplies x by rows of the same length, a multiple of sixteen, that are distance elements apart.")

@@ -73,7 +73,8 @@ func accumulateLines(file *File) {
 	f.Go("RET")
 }
 
-// horizontal is the sum of eight numbers, at falling distances.
+// horizontal returns the sum of eight numbers: it adds those at a distance of 4, then of 2, then of
+// 1.
 func horizontal(f *Function, parts [2]V) V {
 	v, high := f.Vector(), f.Vector()
 	f.Arm("fadd v%d.4s, v%d.4s, v%d.4s", v, parts[0], parts[1])

@@ -60,7 +60,7 @@ func multiplyTile(f *Function, rows int) {
 	t.when(flags, flagAccumulate, func() { t.add(c, stride) })
 	t.when(flags, flagBiasRow, func() {
 		bias := f.Param("bias")
-		t.addToRows(bias) // moves it on
+		t.addToRows(bias) // advances bias
 		f.Keep("bias", bias)
 	})
 	t.when(flags, flagBiasColumn, func() { t.addToColumns(f.Param("bias")) })
@@ -161,14 +161,14 @@ func multiplyTable(file *File) {
 	})
 }
 
-// next takes an int32 from a table.
+// next loads an int32 from a table and advances the table.
 func next(f *Function, table X) X {
 	v := f.General()
 	f.Go("MOVW.P %d(R%d), R%d", bytes, table, v)
 	return v
 }
 
-// indexed is a pointer plus the number of float32 that comes next in a table.
+// indexed returns pointer plus the next int32 of a table, which counts float32.
 func indexed(f *Function, table, pointer X) X {
 	v := next(f, table)
 	f.Go("ADD R%d<<2, R%d, R%d", v, pointer, v)

@@ -4,8 +4,8 @@ import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
 // planes writes a loop over planes and, within each, over segments of four outputs, in pairs whose
 // offsets in x and y are in the parameter table: both inputs, then both outputs. x and y name the
-// sides' parameters, and notes, if not empty, outputs of a byte; body gets the addresses at a
-// segment.
+// parameters that point to inputs and outputs; notes, if not empty, names one that points to
+// outputs of a byte each. body gets the addresses at a segment.
 func planes(f *Function, x, y []string, notes string, body func(inputs, outputs []X, notes X)) {
 	var sides [2][]X
 	for side, names := range [][]string{x, y} {
@@ -58,7 +58,7 @@ func planes(f *Function, x, y []string, notes string, body func(inputs, outputs 
 
 func maximum(f *Function, a, b V) V { return f.Of("fmax v%d.4s, v%d.4s, v%d.4s", a, b) }
 
-// evenOdd parts eight elements by place.
+// evenOdd separates eight elements into even and odd ones.
 func evenOdd(f *Function, pair [2]V) (even, odd V) {
 	return f.Of("uzp1 v%d.4s, v%d.4s, v%d.4s", pair[0], pair[1]), f.Of("uzp2 v%d.4s, v%d.4s, v%d.4s", pair[0], pair[1])
 }
@@ -80,7 +80,7 @@ func maxPlanes(file *File) {
 func greater(f *Function, a, b V) V { return f.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", a, b) }
 func and(f *Function, a, b V) V     { return f.Of("and v%d.16b, v%d.16b, v%d.16b", a, b) }
 
-// number is one in all lanes.
+// number returns a vector with an integer in all lanes.
 func number(f *Function, value int) V { return f.Of("movi v%d.4s, #%d", value) }
 
 // notePlaces writes the index of the first maximum of each 2 x 2 window (MaxIndices).

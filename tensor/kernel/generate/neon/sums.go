@@ -43,13 +43,13 @@ func (t tile) multiplyAdd(scalars []scalar, halves [2]place) {
 	}
 }
 
-// place is an address: bytes from a register's.
+// place is an address: a register plus a number of bytes.
 type place struct {
 	base  X
 	bytes int
 }
 
-// row is the two halves of a panel's row, one behind the other.
+// row returns the two halves of a panel's row, which are contiguous.
 func (p place) row() [2]place {
 	return [2]place{p, {p.base, p.bytes + vector*bytes}}
 }
@@ -149,7 +149,7 @@ const (
 	ceilingBit = 32 // the ceiling's position
 )
 
-// when writes what is done for a flag.
+// when writes code that runs if a flag is set.
 func (t tile) when(flags X, flag int, then func()) {
 	after := fmt.Sprintf("after_flag%d_%d", flag, len(t.rows))
 	t.Go("TBZ $%d, R%d, %s", flag, flags, after)
@@ -157,7 +157,8 @@ func (t tile) when(flags X, flag int, then func()) {
 	t.Label(after)
 }
 
-// byRows writes a body for each number of rows, the parameter rows, and the branches to them.
+// byRows writes a body for each number of rows, and the branches to the body for the parameter
+// rows.
 func byRows(f *Function, body func(rows int)) {
 	rows := f.Param("rows")
 	for n := maxRows; n > 1; n-- {
@@ -173,8 +174,8 @@ func byRows(f *Function, body func(rows int)) {
 	}
 }
 
-// inSteps writes a loop over the depth: several is called for each count of steps, one for each
-// that is left.
+// inSteps writes a loop over the depth. several writes the code for count steps, one that for each
+// of the remaining steps.
 func (t tile) inSteps(name string, count int, depth X, several, one func()) {
 	name = fmt.Sprintf("%s_%d", name, len(t.rows))
 	t.Go("SUBS $%d, R%d", count, depth)

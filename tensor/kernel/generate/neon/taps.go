@@ -6,8 +6,8 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// tapBlock is the number of outputs that are computed together at least, tapBlocks the number of
-// such blocks whose sums are in registers at a time.
+// tapBlock is the minimum number of outputs that are computed together, tapBlocks the maximum
+// number of such blocks whose sums are in registers at a time.
 const (
 	tapBlock  = panelColumns
 	tapBlocks = 4

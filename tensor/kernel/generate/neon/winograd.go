@@ -45,7 +45,7 @@ func newMaps(file *File, f *Function, t rules.Transform) *maps {
 	return m
 }
 
-// factor is where a factor is: in a lane of a register.
+// factor returns the register and the lane that hold a factor.
 func (m *maps) factor(value float64) (register V, lane int) {
 	place := m.places[math.Float32bits(float32(value))]
 	return m.factors[place/lanes], place % lanes

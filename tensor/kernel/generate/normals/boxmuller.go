@@ -2,11 +2,12 @@ package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
-// pair is two vectors on which the same operations are performed, so that one waits for its
-// operands while the other works.
+// pair is two vectors on which the same operations are performed, so that the processor works on
+// one while the other waits for its operands.
 type pair [2]V
 
-// of is an instruction of both vectors and numbers, each a pair or what both share.
+// of writes an instruction for both vectors of a pair. Each of numbers is a pair, or an operand
+// that both share.
 func (d draws) of(format string, numbers ...any) (result pair) {
 	for i := range result {
 		args := make([]any, len(numbers))
@@ -28,7 +29,7 @@ func (d draws) and(a, b any) pair      { return d.of("and v%d.16b, v%d.16b, v%d.
 func (d draws) or(a, b any) pair       { return d.of("orr v%d.16b, v%d.16b, v%d.16b", a, b) }
 func (d draws) integers(a any) pair    { return d.of("scvtf v%d.4s, v%d.4s", a) }
 
-// choose puts a into those bits of b that the mask has.
+// choose replaces the bits of b that are set in mask by those of a.
 func (d draws) choose(mask, a, b pair) {
 	for i := range mask {
 		d.Arm("bit v%d.16b, v%d.16b, v%d.16b", b[i], a[i], mask[i])

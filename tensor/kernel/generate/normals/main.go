@@ -1,6 +1,6 @@
-// Command normals writes the NEON functions of package random and their Go stubs. The operations
-// and their order are those of philox and boxMuller there; a test there compares the bits. The
-// polynomials' coefficients are in normal.go and repeated here.
+// Command normals writes the NEON functions of package random and their Go stubs. They perform the
+// operations of philox and boxMuller in the same order; a test of package random compares the bits.
+// The coefficients of the polynomials in normal.go are repeated here.
 package main
 
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
@@ -82,13 +82,13 @@ func (d draws) philox(state [sets][4]V, key [2]V) [sets][4]V {
 
 func (d draws) xor(a, b V) V { return d.Of("eor v%d.16b, v%d.16b, v%d.16b", a, b) }
 
-// product is the upper and the lower words of the products.
+// product returns the upper and the lower words of the products.
 func (d draws) product(a, b V) (high, low V) {
 	first, second := d.Of("umull v%d.2d, v%d.2s, v%d.2s", a, b), d.Of("umull2 v%d.2d, v%d.4s, v%d.4s", a, b)
 	return d.Of("uzp2 v%d.4s, v%d.4s, v%d.4s", first, second), d.Of("uzp1 v%d.4s, v%d.4s, v%d.4s", first, second)
 }
 
-// uniforms are the operations of uniform.
+// uniforms writes the operations of uniform in package random.
 func uniforms(d draws, words [4]V) (results [4]V) {
 	one, scale := d.word(1), d.float(0x1p-24)
 	for i, w := range words {

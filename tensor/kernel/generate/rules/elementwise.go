@@ -1,6 +1,6 @@
 package rules
 
-// Elementwise are the passes over activations. The first slice is the result.
+// Elementwise returns the passes over activations. The first slice is the result.
 func Elementwise() (all []Rule) {
 	for _, o := range []struct {
 		name    string

@@ -21,8 +21,8 @@ const (
 	exponentialCoefficients
 )
 
-// Exponentials are the passes that need e^x - 1. Each performs the operations of the Go function
-// with the same name.
+// Exponentials returns the passes that need e^x - 1. Each performs the operations of the Go
+// function with the same name.
 func Exponentials() []Rule {
 	of := func(name string, slices int, operate func(p Pass)) Rule {
 		return Rule{Name: name, Slices: slices, Coefficients: exponentialCoefficients, Operate: operate}

@@ -2,14 +2,14 @@ package rules
 
 import "slices"
 
-// Updates are the passes of samplers and optimizers. Slices and coefficients are in the order in
-// which the functions of package kernel pass them.
+// Updates returns the passes of samplers and optimizers. Slices and coefficients are in the order
+// in which the functions of package kernel pass them.
 func Updates() []Rule {
 	dot := Rule{Name: "dot", Slices: 2, Sums: true, Operate: func(p Pass) { p.Count(p.Multiply(p.Load(0), p.Load(1))) }}
 	return slices.Concat([]Rule{dot}, gradients(), samplers(), optimizers())
 }
 
-// gradients are passes over g, w, dw.
+// gradients returns the passes over g, w, dw.
 func gradients() []Rule {
 	return []Rule{
 		{Name: "decayedGradient", Slices: 3, Coefficients: 1, Sums: true, Operate: func(p Pass) {
@@ -35,7 +35,8 @@ func gradient(p Pass, theta, slope Value) {
 	p.Store(g, 0)
 }
 
-// samplers are passes over w, velocities or second moments if there are any, g, and the noise.
+// samplers returns the passes over w, velocities or second moments if there are any, g, and the
+// noise.
 func samplers() []Rule {
 	return []Rule{
 		{Name: "sgld", Slices: 3, Coefficients: 2, Operate: func(p Pass) {
@@ -93,7 +94,8 @@ func inverseRoot(p Pass, v, floor Value) Value {
 	return p.Divide(p.Held(3), p.Add(p.Root(v), floor))
 }
 
-// optimizers are passes over w, dw and the rule's states. Coefficient 0 is the weight decay.
+// optimizers returns the passes over w, dw and the rule's states. Coefficient 0 is the weight
+// decay.
 func optimizers() []Rule {
 	return []Rule{
 		{Name: "sgd", Slices: 2, Coefficients: 2, Sums: true, Operate: func(p Pass) {

@@ -1,6 +1,6 @@
 package rules
 
-// Wide are the passes over float32 that compute in float64.
+// Wide returns the passes over float32 that compute in float64.
 func Wide() []Rule {
 	return []Rule{
 		{Name: "wideSum", Slices: 1, Sums: true, Wide: true, Operate: func(p Pass) { p.Count(p.Load(0)) }},

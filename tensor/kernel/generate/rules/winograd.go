@@ -2,7 +2,7 @@ package rules
 
 import "fmt"
 
-// Machine is what linear maps need from an instruction set.
+// Machine writes the operations of linear maps for an instruction set.
 type Machine interface {
 	Copy(x Value) Value
 	Scaled(factor float64, x Value) Value
@@ -23,8 +23,8 @@ type Transform struct {
 // Finishing is the treatment of results before they are stored.
 type Finishing int
 
-// What happens: nothing, what is there is added, or a bias is added and the result raised to a
-// floor.
+// Store stores the result. StoreAdded first adds the previous contents. StoreBiased first adds a
+// bias and clamps the result to a floor and a ceiling.
 const (
 	Store Finishing = iota
 	StoreAdded
@@ -61,7 +61,7 @@ func (r *recorder) Scaled(factor float64, _ Value) Value {
 
 func (r *recorder) AddScaled(_ Value, factor float64, _ Value) { r.factors = append(r.factors, factor) }
 
-// Transforms are the transforms of all algorithms, in the order of package kernel's numbers.
+// Transforms returns the transforms of all algorithms, in the order of package kernel's numbers.
 func Transforms() (all []Transform) {
 	for _, a := range algorithms {
 		input, filter, spread := a.matrices()
@@ -84,7 +84,8 @@ type term struct {
 	x      Value
 }
 
-// linear writes a sum of products. The first product is one by 1 where there is one.
+// linear writes a sum of products. A product by 1, if there is one, comes first, since it is only a
+// copy.
 func linear(m Machine, terms []term) Value {
 	first := 0
 	for i := range terms {
@@ -112,8 +113,8 @@ func linear(m Machine, terms []term) Value {
 	return v
 }
 
-// exact returns a factor of the terms by which all can be divided without rounding, if possible one
-// that leaves a 1.
+// exact returns the first term's factor by which all factors can be divided without rounding to
+// float32, or the last term's factor if there is none.
 func exact(terms []term) float64 {
 	for i := range terms {
 		rounds := false
@@ -128,8 +129,8 @@ func exact(terms []term) float64 {
 	return terms[len(terms)-1].factor
 }
 
-// product writes m x, whose elements x loads, and visits the results. The groups are of rows or of
-// columns.
+// product writes the product of m and a vector. x loads an element of the vector, and emit takes
+// the results. The groups are of rows or of columns of m.
 type product func(t Machine, m matrix, groups [][]int, x func(j int) Value, emit func(i int, v Value))
 
 func nonzero(row []float64, x []Value, parity int) (terms []term) {
@@ -141,8 +142,8 @@ func nonzero(row []float64, x []Value, parity int) (terms []term) {
 	return terms
 }
 
-// rows is a product whose rows within a group are sums and differences of two: one of the even
-// columns, one of the odd ones.
+// rows is a product in which the rows of a group are combinations of two sums that they share: one
+// over the even columns, one over the odd ones.
 func rows(t Machine, m matrix, groups [][]int, load func(j int) Value, emit func(i int, v Value)) {
 	x := make([]Value, len(m[0]))
 	for j := range x {

@@ -2,22 +2,22 @@ package rules
 
 import "math"
 
-// Winograd's algorithms, as package kernel's type cookToom has them.
+// algorithms are those of package kernel: cookToom43, cookToom45 and cookToom75.
 var algorithms = []algorithm{
 	{4, 3, []float64{0, 0.6875, -0.6875, 1.4375, -1.4375}, nil},
 	{4, 5, []float64{0, 0.75, -0.75, 1.3125, -1.3125}, []float64{1}},
 	{7, 5, []float64{0.5, -0.5, 0.9375, -0.9375, 1.375, -1.375}, []float64{0.8125, 1.125}},
 }
 
-// algorithm is one of Cook and Toom.
+// algorithm is an algorithm of Cook and Toom.
 type algorithm struct {
 	patch, taps int
 	points      []float64 // real points, without infinity; a point and its negative are adjacent
 	imaginary   []float64 // each stands for itself and its conjugate
 }
 
-// groups are the rows of matrices that share arithmetic: points of both signs, and the three of
-// imaginary ones, which come last.
+// groups returns the rows of matrices that share arithmetic: points of both signs, and the three
+// rows of each imaginary point, which come last.
 func (a algorithm) groups() (groups [][]int) {
 	for i := 0; i < len(a.points); i++ {
 		if i+1 < len(a.points) && a.points[i] == -a.points[i+1] {
@@ -49,7 +49,7 @@ func (m matrix) transposed() matrix {
 	return t
 }
 
-// matrices are B', G and A, as package kernel derives them.
+// matrices returns B', G and A, as package kernel derives them.
 func (a algorithm) matrices() (input, filter, spread matrix) {
 	extent := a.patch + a.taps - 1
 	for i, point := range a.points {
@@ -98,8 +98,8 @@ func combined(x, y []float64, sign float64) []float64 {
 	return z
 }
 
-// residues are the rows that give the remainder of a polynomial modulo x^2+t^2, in x/t, divided by
-// a scale.
+// residues returns the rows that give the remainder of a polynomial modulo x^2+t^2, in x/t, divided
+// by a scale.
 func residues(count int, t, scale float64) (constant, linear []float64) {
 	constant, linear = make([]float64, count), make([]float64, count)
 	power := 1.0

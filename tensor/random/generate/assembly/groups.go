@@ -1,6 +1,6 @@
-// Package assembly writes the assembly of package random. The operations and their order are those
-// of philox and boxMuller there, for eight or sixteen lanes at a time; a test there compares the
-// bits. The polynomials' coefficients are in normal.go and repeated here.
+// Package assembly writes the assembly of package random. It performs the operations of philox and
+// boxMuller in the same order, on eight or sixteen lanes at a time; a test of package random
+// compares the bits. The coefficients of the polynomials in normal.go are repeated here.
 package assembly
 
 import (

@@ -28,7 +28,7 @@ func uniforms(sets int, dst Register) {
 	ADDQ(U32(uint32(sets*bytesASet())), dst)
 }
 
-// mantissas is, in AVX-512, the mask of mantissas in all lanes.
+// mantissas holds, in AVX-512, the mask of the mantissa in all lanes.
 var mantissas VecVirtual
 
 // boxMullers prepares the constants that all sets share.
@@ -78,15 +78,16 @@ type radius struct {
 	words         Mem
 	g, g2, square VecVirtual
 
-	x     VecVirtual // in AVX-512, the word as a number
-	lower Register   // and the mask of the lower half of words
+	x     VecVirtual // in AVX-512, the words as numbers
+	lower Register   // in AVX-512, the mask of words in the lower half
 }
 
 func (r *radius) steps() []func() {
 	return []func(){r.mantissa, r.low, r.high, r.root}
 }
 
-// float is the word as a number, and, in the upper half of words, all ones.
+// float returns word|1 as a float32, and a mask of the words in the upper half: all ones in AVX2,
+// the sign bit of word|1 in AVX-512.
 func (r *radius) float() (x, upper VecVirtual) {
 	x, upper = vector(), vector()
 	loadWord(constant("one", 1), upper)
@@ -98,7 +99,8 @@ func (r *radius) float() (x, upper VecVirtual) {
 	return x, upper
 }
 
-// mantissa: g, from the mantissa in the lower half, from the whole word in the upper.
+// mantissa computes g: from the mantissa in the lower half of words, from the whole word in the
+// upper half.
 func (r *radius) mantissa() {
 	x, high := r.float()
 	r.g, r.g2 = vector(), vector()
@@ -120,7 +122,7 @@ func (r *radius) mantissa() {
 	VMULPS(r.g, r.g, r.g2)
 }
 
-// low and high: 2 g + g^2 (radius0 + ...).
+// low and high compute 2 g + g^2 (radius0 + ...).
 func (r *radius) low() {
 	r.square = cubic("radius", r.g, r.g2, 0x1.fffecp-1, 0x1.55a384p-1, 0x1.f313e6p-2, 0x1.0df6cap-1)
 }
@@ -140,7 +142,8 @@ func (r *radius) high() {
 	VADDPS(r.g, r.square, r.square)
 }
 
-// root: k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
+// root adds 2 k ln 2, where k is 158 - exponent in the lower half of words and 0 in the upper half,
+// and takes the square root. The code computes -k and multiplies it by -2 ln 2.
 func (r *radius) root() {
 	k := r.x
 	if wide { // the exponent without its bias of 127
@@ -190,7 +193,7 @@ func (c *circle) polynomials() {
 	addFloat(constantFloat("oneFloat", 1), c.cosine, c.cosine)
 }
 
-// quadrant exchanges and negates.
+// quadrant swaps and negates the cosine and the sine according to the quadrant.
 func (c *circle) quadrant() {
 	word, sign, z := vector(), vector(), vector()
 	loadWord(constant("halfQuadrant", 1<<29), word)

@@ -6,9 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// schedule is what all quads of a call share, on the stack, each broadcast to all lanes: the key
-// words of the rounds, and those parts of rounds 0, 1 and 2 that do not depend on c0, with their
-// key words already applied.
+// schedule holds on the stack the values that all quads of a call share (see store): the key words
+// of the rounds, and those parts of rounds 0, 1 and 2 that do not depend on c0, with their key
+// words already applied.
 type schedule struct {
 	k0, k1             [rounds]Mem
 	c3Round0           Mem // c3 ^ k1 of round 0
@@ -61,8 +61,8 @@ type set struct {
 	c0, c1, c2, c3 VecVirtual
 }
 
-// newSet loads c0, the only word in which quads differ before round 0: counter holds the values of
-// set 0.
+// newSet returns the state of a set before round 0, in which quads differ only in c0. counter holds
+// c0 of the quads of set 0.
 func newSet(counter Mem, number int) *set {
 	s := &set{c0: vector()}
 	load(counter, s.c0)
@@ -144,7 +144,7 @@ func (s *set) words() (w0, w1 VecVirtual) {
 	return s.c0, s.c1
 }
 
-// oddLanes is, in AVX-512, the mask of every other word.
+// oddLanes holds, in AVX-512, the mask of every other word.
 var oddLanes Register
 
 func newOddLanes() Register {

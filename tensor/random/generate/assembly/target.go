@@ -10,10 +10,10 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// wide selects AVX-512. A set is then the eight quads of a group, otherwise four.
+// wide selects AVX-512. A set is then all eight quads of a group; otherwise it is four of them.
 var wide bool
 
-// by selects by instruction set.
+// by returns the argument for the instruction set in use.
 func by[T any](avx2, avx512 T) T {
 	if wide {
 		return avx512
@@ -27,8 +27,8 @@ func bytesASet() int  { return quadsASet() * bytesAQuad }
 
 func vector() VecVirtual { return by(YMM, ZMM)() }
 
-// Instructions that have another name where registers are wider, or that read a word, which all
-// lanes share, in another way.
+// Instructions whose AVX-512 forms have another name or broadcast a word, which all lanes share,
+// from memory.
 var (
 	load       = func(ops ...Op) { by(of2(VMOVDQU), VMOVDQU32)(ops...) }
 	loadWord   = func(ops ...Op) { by(of2(VMOVDQU), VPBROADCASTD)(ops...) }
@@ -54,8 +54,8 @@ func of3(instruction func(a, b, c Op)) func(...Op) {
 	return func(ops ...Op) { instruction(ops[0], ops[1], ops[2]) }
 }
 
-// store writes what all quads share to a new place on the stack: a register, or the one word of it
-// that xorWord needs.
+// store writes a value that all quads share to a new place on the stack: the whole vector or, in
+// AVX-512, a single word, which instructions broadcast.
 func store(from VecVirtual) Mem {
 	if wide {
 		m := AllocLocal(8)
@@ -81,8 +81,8 @@ func constantFloat(name string, value float32) Mem {
 
 var constants = map[uint32]Mem{}
 
-// constant returns a vector with the value in each 32-bit lane, or two lanes, of which instructions
-// of AVX-512 make a vector. Equal values share one, with the name that came first.
+// constant returns the address of a vector with the value in each 32-bit lane or, in AVX-512, of
+// two lanes, which instructions broadcast. Equal values share one constant, named by the first use.
 func constant(name string, value uint32) Mem {
 	if m, ok := constants[value]; ok {
 		return m
@@ -95,7 +95,7 @@ func constant(name string, value uint32) Mem {
 	return m
 }
 
-// offsets is the number of each lane's quad relative to the first of a set.
+// offsets holds the number of the quad in each lane, relative to the first quad of a set.
 var offsets Mem
 
 func quadOffsets() Mem {
