@@ -44,9 +44,6 @@ func (m MatMul) joint(l *graph.Lowering, g kernel.Gemm) tensor.Joint {
 	if p.sharedA == (l.In(1).Buffer.Arena == tensor.Shared) || m.mask || m.bias && !p.sharedA || shared < minShared {
 		return tensor.Joint{}
 	}
-	if !p.sharedA && g.Inner() { // with all chains the product has too many rows for inner products, and would add in another order
-		return tensor.Joint{}
-	}
 	return tensor.Joint{
 		Chains: min(jointWidth/width, jointElements/max(own, g.M*g.N), jointChains),
 		Bytes:  shared * l.DType.Size(),

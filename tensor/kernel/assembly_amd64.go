@@ -40,9 +40,6 @@ func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets 
 func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)
 
 //go:noescape
-func dotRows(sums, x, rows *float32, distance, depth, count int)
-
-//go:noescape
 func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)
 
 //go:noescape

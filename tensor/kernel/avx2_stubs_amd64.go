@@ -19,11 +19,6 @@ func multiplyTableAVX2(rows int, depth int, data *float32, rowOffsets *int32, de
 //go:noescape
 func multiplyWindowsAVX2(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
 
-// dotRowsAVX2 multiplies x by rows of the same length, a multiple of sixteen, that are distance elements apart.
-//
-//go:noescape
-func dotRowsAVX2(sums *float32, x *float32, rows *float32, distance int, depth int, count int)
-
 // scatterAVX2 is scatterPanel for 1 to 6 channels; skip is the number of elements of a between two taps.
 //
 //go:noescape

@@ -19,11 +19,6 @@ func multiplyTableAVX512(rows int, depth int, data *float32, rowOffsets *int32, 
 //go:noescape
 func multiplyWindowsAVX512(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
 
-// dotRowsAVX512 multiplies x by rows of the same length, a multiple of sixteen, that are distance elements apart.
-//
-//go:noescape
-func dotRowsAVX512(sums *float32, x *float32, rows *float32, distance int, depth int, count int)
-
 // scatterAVX512 is scatterPanel for 1 to 14 channels; skip is the number of elements of a between two taps.
 //
 //go:noescape

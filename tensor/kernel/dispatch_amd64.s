@@ -13,14 +13,6 @@ TEXT ·multiplyTiles(SB), NOSPLIT, $0-96
 wide:
 	JMP ·multiplyTilesAVX512(SB)
 
-TEXT ·dotRows(SB), NOSPLIT, $0-48
-	CMPQ ·isa(SB), $const_avx512
-	JEQ  wide
-	JMP  ·dotRowsAVX2(SB)
-
-wide:
-	JMP ·dotRowsAVX512(SB)
-
 TEXT ·multiplyWindows(SB), NOSPLIT, $0-96
 	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide

@@ -27,12 +27,12 @@
 //
 // # Algorithms
 //
-// Products of a few rows are inner products. Others pack panels as in Goto and van de Geijn
-// ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008), the scheme of BLIS.
-// A convolution is such a product with panels packed from the image (implicit GEMM) or, where a
-// line of pixels fills vectors, read from the image in place. The gradient of the input is
-// scattered (col2im without the matrix) where that saves multiplications with padding; the gradient
-// of a filter with few output channels is summed line by line. For filters of 3 x 3 and 5 x 5 with
-// enough channels, patches of images are transformed by algorithms of Winograd, Cook and Toom,
-// which leave a third to a fifth of the multiplications.
+// Multiplication packs panels as in Goto and van de Geijn ("Anatomy of High-Performance Matrix
+// Multiplication", ACM TOMS 34(3), 2008), the scheme of BLIS. A convolution is such a product with
+// panels packed from the image (implicit GEMM) or, where a line of pixels fills vectors, read from
+// the image in place. The gradient of the input is scattered (col2im without the matrix) where that
+// saves multiplications with padding; the gradient of a filter with few output channels is summed
+// line by line. For filters of 3 x 3 and 5 x 5 with enough channels, patches of images are
+// transformed by algorithms of Winograd, Cook and Toom, which leave a third to a fifth of the
+// multiplications.
 package kernel

@@ -115,13 +115,11 @@ func (g Gemm) Plan() (Routine, error) {
 		bias = g.N
 	}
 	plan := Routine{
-		kind: kindGemm, plan: &p,
+		Scratch: each * depth * panelColumns,
+		kind:    kindGemm, plan: &p,
 		sizeA: g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
-	if !g.Inner() {
-		plan.Scratch = each * depth * panelColumns
-	}
-	if !g.Inner() && 2*g.M*g.N*g.K > gemmPackFlops {
+	if 2*g.M*g.N*g.K > gemmPackFlops {
 		// A is packed in a phase of its own if its rows, read in place, would compete for few cache
 		// sets: a transposed A, or one whose row stride is a multiple of gemmAlias.
 		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
@@ -186,10 +184,6 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 		if p.packB {
 			packMatrixB(p, tile, o.B, o.Workspace[p.packedB:])
 		}
-		return
-	}
-	if p.Inner() {
-		gemmInner(p, tile, o)
 		return
 	}
 	gemmTile(p, tile, o)

@@ -64,7 +64,6 @@ var bits = map[string]uint32{
 	"in groups":                 0x0b1bdc3d,
 	"in groups, back":           0x42136ef7,
 	"in groups, filter":         0x778f7061,
-	"inner":                     0xe89a0dc6,
 	"lines":                     0xfc7ec782,
 	"max pool backward":         0x2940fa72,
 	"max pool forward":          0x2f0419b4,
@@ -177,12 +176,6 @@ func bitPlans(t *testing.T) map[string]Routine {
 			p, err = c.Forward()
 			put(fmt.Sprintf("windows %+v", c), p, err)
 		}
-	}
-	for i := range 3 * innerRows { // every remainder of a depth, and of groups of rows
-		g := Gemm{M: 1 + i%innerRows, N: 11 + 2*i, K: 16*(1+i%3) + 5*i%16, TransposeB: true}
-		g.Accumulate, g.Bias, g.ReLU = i%2 == 0, BiasKind(i%3), i%5 == 0
-		p, err := g.Plan()
-		put(fmt.Sprintf("inner %+v", g), p, err)
 	}
 	for i := range groupedCases {
 		forward, input, filter, g := groupedRoutines(t, i)

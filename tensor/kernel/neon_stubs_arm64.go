@@ -109,11 +109,6 @@ func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *in
 //go:noescape
 func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)
 
-// dotRows multiplies x by rows of the same length, a multiple of sixteen, that are distance elements apart.
-//
-//go:noescape
-func dotRows(sums, x, rows *float32, distance, depth, count int)
-
 // scatter is scatterPanel for 1 to 6 channels; skip is how much of a lies between two taps.
 //
 //go:noescape

@@ -67,15 +67,3 @@ func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffset
 	multiplyTable(together, rows/together, depth, pd, &taps[0], &depthOffsets[0], pb, pc, stride, accumulate)
 	return true
 }
-
-// innerProductsFast is innerProducts for a multiple of panelColumns elements. The rows are distance
-// elements apart.
-func innerProductsFast[T Float](sums, x, rows []T, distance int) bool {
-	if !useAssembly[T]() {
-		return false
-	}
-	count, depth := len(sums), len(x)
-	pr := addressOf(rows, (count-1)*distance+depth)
-	dotRows(addressOf(sums, count), addressOf(x, depth), pr, distance, depth, count)
-	return true
-}

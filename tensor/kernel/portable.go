@@ -12,8 +12,6 @@ func multiplyPairFast[T Float](rows, depth int, a leftFactor[T], b []T, panel in
 	return false
 }
 
-func innerProductsFast[T Float](sums, x, rows []T, distance int) bool { return false }
-
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool { return false }
 
 func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {

@@ -48,7 +48,6 @@ func all(t target) {
 	multiply(t)
 	multiplyTable(t)
 	multiplyWindows(t)
-	dotRows(t)
 	scatter(t)
 	accumulateLines(t, 1)
 	windowRuns(t)

@@ -22,7 +22,6 @@ func main() {
 	multiplyTiles(f)
 	multiplyTable(f)
 	multiplyWindows(f)
-	dotRows(f)
 	scatter(f)
 	accumulateLines(f)
 	transpose(f)
