@@ -176,7 +176,7 @@ func TestKilledSideIsSkipped(t *testing.T) {
 	}
 }
 
-// TestPeersLastLines: the record has what a peer wrote before it ended.
+// TestPeersLastLines: the record has the last lines that a peer wrote before it ended.
 func TestPeersLastLines(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	dir := t.TempDir()

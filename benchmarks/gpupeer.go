@@ -17,7 +17,7 @@ type service struct {
 	gone                bool
 }
 
-// turns is how many turns there are.
+// turns is the number of turns.
 const turns = 5
 
 // gpuServices are the peers on a GPU, named after their modes.

@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// ticking gives one text of /proc/stat after the other.
+// ticking returns a function that returns the texts of /proc/stat one after the other.
 func ticking(texts ...string) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		if len(texts) == 0 {

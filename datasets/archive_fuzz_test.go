@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// allocating is how many bytes f allocates.
+// allocating returns the number of bytes that f allocates.
 func allocating(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -17,8 +17,8 @@ func allocating(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// maxAllocated bounds what reading may allocate: compressed data become up to a thousand times as
-// many bytes, and these are copied while they grow.
+// maxAllocated returns a bound of the bytes that reading content may allocate: compressed data
+// may expand a thousandfold, and are copied while their slice grows.
 func maxAllocated(content []byte) uint64 { return 32<<20 + 6000*uint64(len(content)) }
 
 func FuzzNPZ(f *testing.F) {
@@ -82,7 +82,7 @@ func FuzzCIFARArchive(f *testing.F) {
 	})
 }
 
-// FuzzGzip unpacks what may be a bomb: what is read is bounded by the reader's limit.
+// FuzzGzip unpacks possible gzip bombs: the reader's limit bounds the number of bytes read.
 func FuzzGzip(f *testing.F) {
 	f.Add(packed(f, []byte("hello")))
 	f.Add(packed(f, make([]byte, 1<<20)))

@@ -23,7 +23,7 @@ func ramp(t *testing.T, n, channels, height, width int) *Dataset {
 	return d
 }
 
-// added is the mean and the deviation of what images gained.
+// added returns the mean and the standard deviation of the change of the images' values.
 func added(from, to *Dataset) (mean, std float64) {
 	for i, v := range to.Images {
 		mean += (float64(v) + 0.5 - float64(from.Images[i])) / 255 / float64(len(to.Images))
@@ -35,8 +35,8 @@ func added(from, to *Dataset) (mean, std float64) {
 	return mean, math.Sqrt(std)
 }
 
-// TestShifts: every shift at every severity changes images, the same ones again, those of an image
-// whatever comes before it, and none of the data it is given.
+// TestShifts: every corruption at every severity changes images. The result is reproducible, does
+// not depend on preceding images, and leaves the given data unchanged.
 func TestShifts(t *testing.T) {
 	d := ramp(t, 3, 3, 20, 24)
 	before := bytes.Clone(d.Images)
@@ -82,7 +82,7 @@ func TestShifts(t *testing.T) {
 	}
 }
 
-// TestShiftsAreAsPublished: what the numbers mean.
+// TestShiftsAreAsPublished checks the meaning of the parameters.
 func TestShiftsAreAsPublished(t *testing.T) {
 	corrupted := func(d *Dataset, name string, severity int) *Dataset {
 		t.Helper()

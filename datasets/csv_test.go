@@ -156,7 +156,7 @@ func TestCSVErrors(t *testing.T) {
 	}
 }
 
-// A file that does not fit into the memory is a MemoryError, with what needs less.
+// A file that does not fit into the memory is a MemoryError, with settings that need less.
 func TestCSVMemory(t *testing.T) {
 	r := &csvReader{path: "some.csv", number: 8}
 	if err := r.checkRoom(500, 1000, memory.Limit{Bytes: 1000, Reason: "a test"}); err != nil {

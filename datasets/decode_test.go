@@ -36,7 +36,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// pngHeader is a PNG that has a size and the pixel of another.
+// pngHeader returns a PNG whose header has the given size, and whose data are of a smaller image.
 func pngHeader(t *testing.T, width, height uint32) []byte {
 	content := encoded(t, greyPicture(1, 1, 0))
 	binary.BigEndian.PutUint32(content[16:], width)

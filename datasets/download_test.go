@@ -96,7 +96,8 @@ func fetch(t *testing.T, left []byte, mirrors ...*mirror) (dir string, err error
 	return dir, trusting(mirrors...).fetch(t.Context(), addresses, wanted, dir)
 }
 
-// trusting is a downloader that trusts the test's servers, which all have the same certificate.
+// trusting returns a downloader that trusts the test's servers, which all have the same
+// certificate.
 func trusting(mirrors ...*mirror) downloader {
 	d := newDownloader(nil)
 	if len(mirrors) > 0 {
@@ -260,7 +261,8 @@ func TestDownloadCancelled(t *testing.T) {
 	}
 }
 
-// Load downloads what it finds nowhere into the cache, and finds it there the next time.
+// Load downloads a file that it finds in no place into the cache, and finds it there the next
+// time.
 func TestLoadDownloads(t *testing.T) {
 	s, contents := tiny(t)
 	m := newMirror(t, func(w http.ResponseWriter, r *http.Request) {

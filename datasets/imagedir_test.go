@@ -91,7 +91,7 @@ func TestSharesWithoutEffect(t *testing.T) {
 	}
 }
 
-// What lies next to the directories of the splits is not read, which is reported.
+// Files and directories next to the directories of the splits are not read, which is reported.
 func TestBesideSplits(t *testing.T) {
 	options, remarks := isolated(t), []string{}
 	options.Remark = func(text string) { remarks = append(remarks, text) }
@@ -290,8 +290,8 @@ func TestDecodedCache(t *testing.T) {
 	}
 }
 
-// Where nothing can be kept, a person is told, unless the program named the folder; no half file is
-// left.
+// If the cache cannot be written, the user gets a remark, unless the program named the cache
+// directory. No incomplete file is left.
 func TestDecodedCacheUnwritable(t *testing.T) {
 	root := flowers(t, 2, "train", "test")
 	file := filepath.Join(t.TempDir(), "file")

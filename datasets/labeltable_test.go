@@ -139,7 +139,7 @@ func TestTableSplits(t *testing.T) {
 	wantError(t, err, "train: must be either directories for the splits or a column of splits in train/a.csv, got both")
 }
 
-// Of several tables, those named as the splits count.
+// Of several tables, those named like splits are used.
 func TestTablesOfSplits(t *testing.T) {
 	root := dots(t, "images/0.png", "images/1.png", "images/2.png")
 	write(t, []byte("path,label\nimages/0.png,a\n"), root, "train.csv")
@@ -182,7 +182,7 @@ func TestTableNextToSplits(t *testing.T) {
 	}
 }
 
-// What a table may have wrong is an error or a remark that names it.
+// A mistake in a table is an error or a remark that names it.
 func TestTableMistakes(t *testing.T) {
 	_, remarks := scanned(t, tabled(t, "", "file,class", func(i int) string {
 		return fmt.Sprint(i, ".png,", []string{"rose", "Rose ", " rose", "NaN", "tulip", "tulip|rose"}[i])

@@ -115,7 +115,7 @@ func TestScanErrors(t *testing.T) {
 	wantError(t, err, file+": must be one of", "(.npz)", "notes.txt: must be one of")
 }
 
-// Remarks have what a person may not expect of a directory.
+// Remarks report the contents of a directory that a user may not expect.
 func TestScanRemarks(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -198,8 +198,9 @@ func TestScanLinks(t *testing.T) {
 	wantError(t, err, "/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up/b/up: directories must be at most 32 deep (does a link lead back up?)")
 }
 
-// A link to nothing is as an unreadable file: pictures are named, tables are missed, others are not
-// read. What may be a folder is an error: it may have been a class.
+// A dangling link with an image's name counts as an unreadable file, and one with another
+// extension is ignored. One with the name of a table, or without an extension, is an error: it
+// may have been a class directory.
 func TestScanDanglingLinks(t *testing.T) {
 	var names []string
 	for i := range 20 {

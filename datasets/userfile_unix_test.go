@@ -24,7 +24,8 @@ func pipe(t *testing.T, path ...string) string {
 	return name
 }
 
-// A named pipe instead of any file of the user is an error that names it, and nothing waits for it.
+// A named pipe instead of any of the user's files is an error that names it, and reading does not
+// wait.
 func TestNamedPipes(t *testing.T) {
 	defer time.AfterFunc(time.Minute, func() { panic("a named pipe was waited for") }).Stop()
 	root := flowers(t, 30, "train", "test")

@@ -40,7 +40,7 @@ func traces(t *testing.T, run *bayes.Run, name string, element int) [][]float64 
 	return chains
 }
 
-// TestArviZ: the groups have the samples, and ArviZ's diagnostics of them are ours.
+// TestArviZ: the groups have the samples, and ArviZ's diagnostics of them equal Pollen's.
 func TestArviZ(t *testing.T) {
 	run, data := fitted(t, "mlp-8", 1, 16)
 	dir := filepath.Join(t.TempDir(), "run.zarr")
@@ -105,7 +105,7 @@ func TestArviZ(t *testing.T) {
 	python(t, "arviz_check.py", dir, string(expected))
 }
 
-// Runs of samplers on all data have statistics of each draw, for each chain its own: the
+// Runs of samplers on all data have statistics of each draw, separately for each chain: the
 // acceptance and the step size of its proposal, its energy, and whether the trajectory diverged.
 func TestArviZDraws(t *testing.T) {
 	data := &datasets.Splits{Train: patterns(t, 30, 1, 1), Test: patterns(t, 6, 1, 3)}

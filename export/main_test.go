@@ -39,9 +39,9 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 	return d
 }
 
-// fitted is a small calibrated run with two chains, and its data. The network distilled stands for
-// a run that learns from such a run, distilled networks for one of several networks; frozen and
-// partly frozen are networks of an ONNX file.
+// fitted returns a small calibrated run with two chains, and its data. The network "distilled"
+// stands for a run that is distilled from such a run, "distilled networks" for a distilled run of
+// several networks; "frozen" and "partly frozen" are networks of an ONNX file.
 func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *datasets.Splits) {
 	t.Helper()
 	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}

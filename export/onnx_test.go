@@ -23,8 +23,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// strangers are images of noise of different contrast, of which some are out of distribution, after
-// those of a data set.
+// strangers returns the images of a data set, followed by images of noise of different contrast,
+// some of which are out of distribution.
 func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
 	t.Helper()
 	noise := make([]float32, n*d.ImageSize())
@@ -244,7 +244,8 @@ func TestONNXHasFrozenWeightsOnce(t *testing.T) {
 	}
 }
 
-// TestONNXRefuses: options that cannot be met are errors, and what a file leaves out is remarked.
+// TestONNXRefuses: options that cannot be satisfied are errors, and omitted outputs are remarked
+// on.
 func TestONNXRefuses(t *testing.T) {
 	run, data := fitted(t, "mlp-8", 1, 3)
 	path := filepath.Join(t.TempDir(), "model.onnx")

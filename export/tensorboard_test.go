@@ -81,7 +81,8 @@ func TestHistogramOfEqualValues(t *testing.T) {
 	}
 }
 
-// TestLive: what an observer sees is in the file, without what was not measured.
+// TestLive: the file has the events that the observer received, without values that were not
+// measured.
 func TestLive(t *testing.T) {
 	dir := t.TempDir()
 	live, err := NewLive(dir, func() time.Time { return time.Unix(1700000000, 0) })

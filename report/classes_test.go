@@ -48,7 +48,8 @@ func rareSubject(t *testing.T, name string) Subject {
 	return Subject{Name: name, Assessment: a, InImages: &Images{ClassNames: []string{"common", "rare", "rose", "tulip", "absent"}}}
 }
 
-// The class whose sets cover least is named, in words and at the top of the table of classes.
+// The class with the lowest coverage of sets is named, in words and at the top of the table of
+// classes.
 func TestClasses(t *testing.T) {
 	s := rareSubject(t, "a")
 	got, err := s.WorstCoverage()

@@ -288,7 +288,7 @@ func TestDetectionTable(t *testing.T) {
 	}
 }
 
-// The surest wrong answers come first, whoever gave them.
+// The wrong answers with the highest confidence come first, whichever subject gave them.
 func TestMistakes(t *testing.T) {
 	of := func(probabilities ...float64) Subject {
 		p, err := evaluate.NewPredictions("roses", probabilities, []int32{0, 0, 1, 1}, 2)
@@ -407,7 +407,8 @@ func TestTicksOfSharesAndSizes(t *testing.T) {
 	}
 }
 
-// Coverage by level against a count, and no level that the held-out examples do not support.
+// Coverage by level equals a direct count, and levels that the held-out examples do not support
+// are missing.
 func TestCoverageByLevel(t *testing.T) {
 	d := whole
 	d.examples = 30 // 60 held out: up to level 0.98

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// drawn describes subjects that are made up.
+// drawn describes made-up subjects.
 type drawn struct {
 	runs, classes, examples, channels, side int
 	labels, out, calibration, images, trace bool

@@ -78,7 +78,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestSecrets: files that are no certificate, key or token are errors that name the option.
+// TestSecrets: invalid files of a certificate, key or token are errors that name the option.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
@@ -158,7 +158,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestCORS: pages of the origins that were given can ask, send and read; others get no answer.
+// TestCORS: pages of the given origins can ask, send and read; others get no answer.
 func TestCORS(t *testing.T) {
 	const viewer, evil = "https://viewer.example.org", "https://evil.example"
 	s, closed, all := newTest(t, Options{CORSOrigins: []string{viewer}, Token: testToken}), newTest(t, Options{}), newTest(t, Options{CORSOrigins: []string{"*"}})

@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkThroughput compares requests over HTTP with Run.Predict of the same images, taking
-// turns: "x Predict" is how many times as long they take. Most of the difference is encoding,
-// sending and decoding the images; with a larger network it is small.
+// turns. "x Predict" is the ratio of their times. Most of the difference is encoding, sending and
+// decoding the images; with a larger network it is small.
 func BenchmarkThroughput(b *testing.B) {
 	const clients, perRequest = 16, 32
 	s := newTest(b, Options{})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBodyTakesWhatItHas: a body that came in parts of no promised length has taken its memory, no
-// more, also where the limit cut the last part.
+// TestBodyTakesWhatItHas: a body without an announced length reserves only the memory of the
+// bytes that arrived, even if the limit cuts its last part.
 func TestBodyTakesWhatItHas(t *testing.T) {
 	const most = 5*firstRoom + 3
 	for _, size := range []int{0, 1, firstRoom, 3 * firstRoom, most} {

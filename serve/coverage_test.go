@@ -16,9 +16,9 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// TestOpenAPIComplete gets every status, content type and field of every operation of the document
-// from the server; record compares each response with the document. What the document has and the
-// server does not give, or the other way round, fails.
+// TestOpenAPIComplete gets every status, content type and field of every operation of the
+// document from the server; record compares each response with the document. The test fails if
+// the document describes anything that the server does not return, or the other way round.
 func TestOpenAPIComplete(t *testing.T) {
 	quiet := Options{Token: testToken, MaxBody: 1 << 20, Report: func(error) {}}
 	s := newTest(t, quiet)

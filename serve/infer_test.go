@@ -346,7 +346,8 @@ func hostileInfer() map[string]struct {
 	}
 }
 
-// TestInferRefuses: each is an error of the protocol that names the cause, and nothing is kept.
+// TestInferRefuses: each request gets an error of the protocol that names the cause, and no
+// memory stays reserved.
 func TestInferRefuses(t *testing.T) {
 	s := newTest(t, Options{MaxBody: 200_000, MaxPixels: 1_000_000})
 	for name, c := range hostileInfer() {

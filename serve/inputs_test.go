@@ -63,7 +63,7 @@ func TestEncodedImages(t *testing.T) {
 	}
 }
 
-// What a query asks for and the server does not have is refused, not ignored.
+// Unknown parameters of a query are refused, not ignored.
 func TestQueryParameters(t *testing.T) {
 	s := newTest(t, Options{})
 	image := pngOf(theTest.Image(0))

@@ -75,8 +75,8 @@ func pngOf(pixels []byte) []byte {
 	return b.Bytes()
 }
 
-// expected is what Run.Predict answers for the test images, as many at a time as the server's
-// network sees.
+// expected returns the answers of Run.Predict for the test images, in batches of the size that
+// the server's network uses.
 func expected(t testing.TB, batch int) []bayes.Answer {
 	t.Helper()
 	var all []bayes.Answer
@@ -109,7 +109,7 @@ func newTest(t testing.TB, options Options) *Server {
 	return s
 }
 
-// fake is a predictor that does as it is told.
+// fake is a predictor whose answers a test determines.
 type fake struct {
 	answer func(pixels []byte) ([]bayes.Answer, error)
 	closed bool
@@ -188,7 +188,7 @@ func same(t testing.TB, what string, got, want []bayes.Answer) {
 	}
 }
 
-// refused wants an error of that status whose text has these words.
+// refused requires an error of the given status whose text contains the words.
 func refused(t testing.TB, what string, code int, body string, wantCode int, words string) {
 	t.Helper()
 	var e struct{ Error string }

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
-// The limits of a server together take at most half of what is available, or the least that a
-// server can work with.
+// The limits of a server together take at most half of the available memory, or the minimum with
+// which a server can work.
 func TestWithinMemory(t *testing.T) {
 	workers := 2 * runtime.GOMAXPROCS(0)
 	for available, reduced := range map[int64]bool{

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// openAPI is the OpenAPI document, and what the tests of this package have seen of it.
+// openAPI is the OpenAPI document, with the parts of it that the tests of this package have seen.
 var openAPI = struct {
 	document object
 	mu       sync.Mutex
@@ -41,8 +41,8 @@ func saw(what string) {
 	openAPI.seen[what] = true
 }
 
-// conforms returns an error unless a value of JSON conforms to a schema of the document. It handles
-// what openAPIDocument writes.
+// conforms returns an error unless a JSON value conforms to a schema of the document. It handles
+// the schemas that openAPIDocument writes.
 func conforms(schema any, value any) error {
 	s, _ := schema.(object)
 	if name, is := strings.CutPrefix(fmt.Sprint(s["$ref"]), "#/components/schemas/"); is {
@@ -168,7 +168,7 @@ func documented(s *Server, r *http.Request, w *httptest.ResponseRecorder) error 
 	return conforms(at(media, "schema"), parsed(content))
 }
 
-// documentedRequest panics unless a body in JSON is as the document describes it.
+// documentedRequest panics unless a JSON body conforms to the document.
 func documentedRequest(method, path string, body []byte) {
 	schema := at(openAPI.document, "paths", path, strings.ToLower(method), "requestBody", "content", jsonType, "schema")
 	if err := conforms(schema, parsed(body)); err != nil {
@@ -176,8 +176,8 @@ func documentedRequest(method, path string, body []byte) {
 	}
 }
 
-// missing lists what of the document the tests have not seen: statuses and content types of
-// operations, and fields.
+// missing lists the parts of the document that the tests have not seen: statuses and content
+// types of operations, and fields.
 func missing() (all []string) {
 	openAPI.mu.Lock()
 	defer openAPI.mu.Unlock()

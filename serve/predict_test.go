@@ -123,7 +123,7 @@ func TestPredictRefuses(t *testing.T) {
 	}
 }
 
-// bomb is a PNG that claims to have the given number of pixels, and has none.
+// bomb returns a PNG with the given size in its header and without pixels.
 func bomb(width, height uint32) []byte {
 	header := []byte("IHDR")
 	header = binary.BigEndian.AppendUint32(header, width)

@@ -28,7 +28,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// writeCertificate writes a certificate for a name, which signs itself, and its key.
+// writeCertificate writes a self-signed certificate for a name, and its key.
 func writeCertificate(t testing.TB, dir, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
@@ -117,8 +117,8 @@ func other(t *testing.T, data *datasets.Dataset) *bayes.Run {
 	return run
 }
 
-// TestReload: a server takes over another run, certificate and token without losing a request, and
-// keeps what it has if one of them is wrong.
+// TestReload: a server takes over another run, certificate and token without losing a request,
+// and keeps the old ones if one of the new ones is wrong.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := writeCertificate(t, dir, "flowers.example.org")

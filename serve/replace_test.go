@@ -126,8 +126,8 @@ func toInts(pixels []byte) []int {
 	return values
 }
 
-// TestReloadModels: what is not in the list is removed, what is new is added, and what has not
-// changed is not loaded again; a mistake changes nothing.
+// TestReloadModels: models that are not in the list are removed, new ones are added, and
+// unchanged ones are not loaded again. A mistake changes nothing.
 func TestReloadModels(t *testing.T) {
 	s := newTest(t, Options{})
 	next := other(t, patterns(90, 4))

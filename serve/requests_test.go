@@ -14,8 +14,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// exchange sends a request as it is and returns the status and the rest of the answer, whose end
-// is that of the connection: the request must ask for that, or be refused.
+// exchange sends a raw request and returns the status and the rest of the answer. The answer ends
+// with the connection: the request must ask to close it, or be refused.
 func exchange(t *testing.T, address, request string) (status int, answer string) {
 	t.Helper()
 	connection, err := net.Dial("tcp", address)

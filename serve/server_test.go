@@ -49,7 +49,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A network file is called that, in place of its text.
+// The text of a custom network is shown as "network file".
 func TestNetworkFile(t *testing.T) {
 	data := &datasets.Splits{Train: patterns(30, 1)}
 	spec := bayes.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Method: langevin.SGLD{}, Batch: 30, Epochs: 2, Samples: 1}
@@ -321,7 +321,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestMemory: a body without room is refused, and no more room is taken than bytes have arrived.
+// TestMemory: a body that does not fit is refused, and reserved memory grows only with received
+// bytes.
 func TestMemory(t *testing.T) {
 	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
 	s.memory.reserve(1 << 19)
@@ -384,7 +385,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// What costs less comes first.
+// Waiters with a lower cost come first.
 func TestTurnsByCost(t *testing.T) {
 	turns := semaphore{}
 	order := make(chan int, 4)
@@ -418,7 +419,7 @@ func TestSmallReservations(t *testing.T) {
 	}
 }
 
-// TestServe ends with requests under way, which are answered.
+// TestServe ends the server during requests, which are answered.
 func TestServe(t *testing.T) {
 	started, go_ := make(chan bool), make(chan bool)
 	s, _ := newFake(t, Options{}, func(pixels []byte) ([]bayes.Answer, error) {

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// TestFaults is the short form of the command; by default, of its flips only, and fewer of them.
+// TestFaults runs a short form of the command. By default it runs only the flips, and fewer of
+// them.
 func TestFaults(t *testing.T) {
 	sizes := short
 	if !testenv.All(t) {

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// fakeProgram stands for every program of a packed directory. It appends a line to the file calls,
-// unless it lists tests: its arguments and the switches of its environment. The file fault has a
-// pattern of arguments, and what a call that matches does: fail, hang, crash, or lose the GPU once,
-// as a benchmark or as tests.
+// fakeProgram stands for every program of a packed directory. Each call, except one that lists
+// tests, appends a line to the file calls: its arguments and the switches of its environment. The
+// file fault has a pattern of arguments, and the fault of the calls that match it: they fail,
+// hang, crash, or lose the GPU once, as a benchmark or as tests.
 const fakeProgram = `#!/bin/sh
 packed=$(dirname "$0")
 call="$(basename "$0") $*"
@@ -49,7 +49,7 @@ fi
 case "$call" in benchmarks*) ;; *) printf -- '--- PASS: TestFake (0.00s)\nPASS\n' ;; esac
 `
 
-// packFakes makes a packed directory of such programs, with a fault or none.
+// packFakes makes a packed directory of fake programs, with or without a fault.
 func packFakes(t *testing.T, fault string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,8 +77,8 @@ func packFakes(t *testing.T, fault string) string {
 	return dir
 }
 
-// callOf runs a call of the packed programs. It returns the record, the exit status, and what was
-// run, in order.
+// callOf runs a call of the packed programs. It returns the record, the exit status, and the
+// lines of the programs that were run, in order.
 func callOf(t *testing.T, name, packed string, more ...func(*options)) (record, int, []string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -166,8 +166,8 @@ func checkFailures(t *testing.T, r record, name, status, feature string) {
 	}
 }
 
-// TestRungFails: a rung whose test fails, hangs or crashes names its feature, which is off for all
-// that follows; nothing is missing.
+// TestRungFails: if a rung's test fails, hangs or crashes, the record names the rung's feature,
+// the feature is off for all later checks, and no check is missing.
 func TestRungFails(t *testing.T) {
 	for _, c := range []struct{ fault, status, failure string }{
 		{"fail", "failed: exit status 1", "TestFake: fake_test.go:7: 1 is wrong"},
@@ -268,7 +268,7 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// TestTestsAreTriedAgain: after tests have lost the GPU, each that failed runs again in its own
+// TestTestsAreTriedAgain: after tests have lost the GPU, each failed test runs again in its own
 // process.
 func TestTestsAreTriedAgain(t *testing.T) {
 	r, status, made := callOf(t, "first", packFakes(t, "TestSecond sink"))

@@ -139,8 +139,8 @@ func TestSamplesAreWeighted(t *testing.T) {
 	}
 }
 
-// A study that was stopped resumes in its directory: interrupted runs end as if they had not been
-// interrupted, and finished ones are not repeated.
+// A study that was stopped resumes in its directory: interrupted runs end with the results of
+// uninterrupted ones, and finished ones are not repeated.
 func TestGoesOn(t *testing.T) {
 	whole, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {

@@ -36,8 +36,8 @@ func naivePotential(returns []float64, logStd, logFreedom float64, walk []float6
 	return -density
 }
 
-// The potentials of chains at their starts differ as the formula's do: the formula has another
-// constant.
+// The differences of the potential between the chains' starts equal those of the formula, whose
+// constant is another.
 func TestPotential(t *testing.T) {
 	s := made(31)
 	b := graph.New(tensor.Float64)
@@ -146,7 +146,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// The real returns are read, and a short run on the first of them makes sense.
+// The real returns can be read, and a short run on the first of them gives plausible results.
 func TestIndex(t *testing.T) {
 	testenv.NeedsAll(t, "a fit of 2905 returns")
 	path := filepath.Join("..", "..", "..", "shared", "data", "sp500.csv")

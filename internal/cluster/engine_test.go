@@ -21,8 +21,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/lock"
 )
 
-// preemptions names the environment variable with the least number of evictions that the tasks of
-// a test must survive; it is few without.
+// preemptions is the environment variable with the minimum number of evictions that the tasks of
+// a test must survive. Without it the number is small.
 const (
 	preemptions = "POLLEN_PREEMPTIONS"
 	few         = 10
@@ -66,7 +66,7 @@ func unmount(t *testing.T, dir string) {
 
 func (p place) path(name string) string { return filepath.Join(p.dir, name) }
 
-// port is one that nothing listens on.
+// port returns a port on which nothing listens.
 func (p place) port() string {
 	p.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,7 +77,7 @@ func (p place) port() string {
 	return port
 }
 
-// write writes a file, in which @DIR@ is the folder, and returns its path.
+// write writes a file, in which @DIR@ stands for the directory, and returns its path.
 func (p place) write(name, content string, mode os.FileMode) string {
 	p.t.Helper()
 	path := p.path(name)
@@ -111,7 +111,7 @@ func (p place) daemon(log, name string, arguments ...string) {
 	})
 }
 
-// until waits for something.
+// until waits until done returns true, for at most the given time.
 func (p place) until(most time.Duration, what string, done func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(most); !done(); time.Sleep(100 * time.Millisecond) {
@@ -121,7 +121,7 @@ func (p place) until(most time.Duration, what string, done func() bool) {
 	}
 }
 
-// evictions counts the tasks that are taken away, by how that is done, and draws what comes next.
+// evictions counts the evicted tasks by the kind of eviction, and draws the random numbers.
 type evictions struct {
 	survived map[string]int
 	least    int
@@ -151,7 +151,7 @@ func (e *evictions) total() (sum int) {
 	return sum
 }
 
-// patience is how long the tasks may take.
+// patience returns the maximum time for the tasks.
 func (e *evictions) patience() time.Duration { return time.Duration(120+30*e.least) * time.Second }
 
 // division is a run in one process, and the same divided into 8 tasks for a cluster.
@@ -162,7 +162,7 @@ type division struct {
 	array   string // the folder of the tasks' runs
 }
 
-// divide runs the one process; the more evictions are wanted, the longer the run.
+// divide runs the one process. The more evictions are requested, the longer the run.
 func (p place) divide(e *evictions) division {
 	p.t.Helper()
 	d := division{p, p.path("pollen"), "", p.path("runs/array")}
@@ -176,7 +176,7 @@ func (p place) divide(e *evictions) division {
 	return d
 }
 
-// compare wants the tasks to have what the one process has, to the bit, after enough evictions.
+// compare requires that the tasks have the same bits as the one process, after enough evictions.
 func (d division) compare(e *evictions) {
 	t := d.t
 	t.Helper()
@@ -234,7 +234,7 @@ func output(t *testing.T, name string, arguments ...string) string {
 	return out
 }
 
-// tried runs a command; its error has all that it said.
+// tried runs a command. Its error has all of the command's output.
 func tried(command *exec.Cmd) (string, error) {
 	var complaint strings.Builder
 	command.Stderr = &complaint

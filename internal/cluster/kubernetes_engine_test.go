@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// requireKubernetes names the environment variable that asks for a Kubernetes of this machine.
+// requireKubernetes is the environment variable that requests a Kubernetes on this machine.
 const requireKubernetes = "POLLEN_REQUIRE_KUBERNETES"
 
 // kubernetes is a control plane and two nodes, on this machine.
@@ -26,7 +26,7 @@ type kubernetes struct {
 	nodes []*node
 }
 
-// startKubernetes starts a Kubernetes for a test, which is skipped where it is not asked for.
+// startKubernetes starts a Kubernetes for a test, which is skipped unless it is requested.
 func startKubernetes(t *testing.T) *kubernetes {
 	t.Helper()
 	if os.Getenv(requireKubernetes) == "" {
@@ -115,10 +115,10 @@ func (k *kubernetes) asked(arguments ...string) error {
 	return err
 }
 
-// pod is one that runs.
+// pod is a running pod.
 type pod struct{ name, node, container string }
 
-// running are the pods whose containers run, and that are not told to end.
+// running returns the pods whose containers run, and that have not been asked to end.
 func (k *kubernetes) running() (pods []pod) {
 	k.t.Helper()
 	var list struct {
@@ -152,10 +152,10 @@ func (k *kubernetes) ended() bool {
 	return strings.Contains(conditions, "Complete ")
 }
 
-// TestKubernetes gives Kubernetes an Indexed Job of 8 tasks as `pollen submit` writes it, and takes
-// the pods away at random: by deleting them with and without their grace, by the eviction API, by
-// draining a node, by killing the process, by the signal of a time limit. All finish without a
-// hand, and have the samples of one process that is not interrupted, to the bit.
+// TestKubernetes gives Kubernetes an Indexed Job of 8 tasks as `pollen submit` writes it, and
+// removes the pods at random: by deleting them with and without a grace period, by the eviction
+// API, by draining a node, by killing the process, by the signal of a time limit. All tasks
+// finish without intervention, and have the samples of one uninterrupted process, to the bit.
 func TestKubernetes(t *testing.T) {
 	k := startKubernetes(t)
 	e := newEvictions(t)

@@ -47,7 +47,7 @@ type node struct {
 	name string
 }
 
-// startNodes starts nodes, and a network for all: pods have an address, and that is all.
+// startNodes starts nodes, and a network for all of them that only gives pods an address.
 func (k *kubernetes) startNodes(count int) {
 	k.t.Helper()
 	for _, plugin := range []string{"single", "loopback"} {

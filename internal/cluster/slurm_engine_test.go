@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// requireSlurm names the environment variable that makes a missing Slurm a failure.
+// requireSlurm is the environment variable that makes a missing Slurm a failure.
 const requireSlurm = "POLLEN_REQUIRE_SLURM"
 
 // slurm is a controller and one node, on this machine.
@@ -83,24 +83,25 @@ NodeName=@NODE@ NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
 PartitionName=all Nodes=@NODE@ Default=YES MaxTime=INFINITE State=UP
 `
 
-// running are the tasks that run, as JOB_TASK.
+// running returns the running tasks, as JOB_TASK.
 func (s *slurm) running() []string {
 	return strings.Fields(output(s.t, "squeue", "-h", "-r", "-t", "RUNNING", "-o", "%F_%K"))
 }
 
-// hurry lets tasks that were put back start at once: Slurm waits two minutes.
+// hurry lets requeued tasks start at once: Slurm would wait for two minutes.
 func (s *slurm) hurry() {
 	for _, task := range strings.Fields(output(s.t, "squeue", "-h", "-r", "-t", "PENDING", "-o", "%F_%K")) {
 		_ = exec.Command("scontrol", "update", "JobId="+task, "StartTime=now").Run() // it may just have started
 	}
 }
 
-// waiting is how many tasks Slurm has not finished.
+// waiting returns the number of tasks that Slurm has not finished.
 func (s *slurm) waiting() int {
 	return len(strings.Fields(output(s.t, "squeue", "-h", "-r", "-o", "%i")))
 }
 
-// drain empties the node, gives it back, and returns how many tasks that moved.
+// drain empties the node, makes it available again, and returns the number of tasks that were
+// moved.
 func (s *slurm) drain() (moved int) {
 	output(s.t, "scontrol", "update", "NodeName="+s.node, "State=DRAIN", "Reason=test")
 	for _, task := range s.running() {
@@ -112,9 +113,9 @@ func (s *slurm) drain() (moved int) {
 	return moved
 }
 
-// TestSlurm gives Slurm an array of 8 tasks, two at a time, and takes them away at random: by
-// requeuing them, by draining their node, by killing them, by the warning before a time limit. All
-// finish without a hand, and have the samples of one process that is not interrupted, to the bit.
+// TestSlurm gives Slurm an array of 8 tasks, two at a time, and removes them at random: by
+// requeuing them, by draining their node, by killing them, by the warning before a time limit.
+// All finish without intervention, and have the samples of one uninterrupted process, to the bit.
 func TestSlurm(t *testing.T) {
 	s := startSlurm(t)
 	e := newEvictions(t)

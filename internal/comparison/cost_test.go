@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 )
 
-// TestCost: a step costs what the steps after the first two take, each of them its share.
+// TestCost: the time of a step is the mean over the steps after the first two.
 func TestCost(t *testing.T) {
 	seen, clock := 0, time.Unix(0, 0)
 	now := func() time.Time { return clock }

@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// runOf is a run's folder of a specification and what its chains did.
+// runOf returns a run with a specification and diagnostics, without training it.
 func runOf(t *testing.T, spec bayes.Spec, d *bayes.Diagnostics) *bayes.Run {
 	t.Helper()
 	dir := t.TempDir()
@@ -222,7 +222,7 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 	}
 }
 
-// Trajectories that diverged are told of.
+// Trajectories that diverged are reported.
 func TestDivergedIsSaid(t *testing.T) {
 	for want, share := range map[string]bayes.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
 		o := observed{&bayes.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", bayes.Spec{Method: bayes.NUTS{}, Temperature: new(1.0)}}

@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestNetworkFiles: a file is never the name of a network, whatever is in it, and one long line is
-// a file as any other.
+// TestNetworkFiles: a file never becomes the name of a network, whatever its content, even if
+// that is one long line.
 func TestNetworkFiles(t *testing.T) {
 	line := "[" + strings.Repeat("relu, ", 20_000) + "flatten, {linear: {outputs: classes}}]"
 	for _, c := range []struct{ content, refused string }{

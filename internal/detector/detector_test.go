@@ -288,8 +288,8 @@ func TestContrastDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestScoresDoNotDependOnParts: not on how features arrive, nor on threads or other images, bit by
-// bit, and a detector is the same after it was written and read.
+// TestScoresDoNotDependOnParts: the bits of scores do not depend on how features arrive, on
+// threads or on other images, and a detector is the same after it was written and read.
 func TestScoresDoNotDependOnParts(t *testing.T) {
 	random := rand.New(rand.NewPCG(44, 1))
 	d := fitted(t, 90)
@@ -317,8 +317,8 @@ func TestScoresDoNotDependOnParts(t *testing.T) {
 	}
 }
 
-// TestStrangeImagesScoreHigher by each score but that for near images, and about one in twenty own
-// ones scores above 1 by each of the three that are combined.
+// TestStrangeImagesScoreHigher by each score except that for near images. About one in twenty own
+// images scores above 1 by each of the three scores that are combined.
 func TestStrangeImagesScoreHigher(t *testing.T) {
 	random := rand.New(rand.NewPCG(45, 1))
 	d := fitted(t, 90)
@@ -361,8 +361,8 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// TestANewClassScoresHigher: its features lie between those of the known classes. Only the relative
-// Mahalanobis distance sees it.
+// TestANewClassScoresHigher: the features of the new class lie between those of the known
+// classes. Only the relative Mahalanobis distance detects it.
 func TestANewClassScoresHigher(t *testing.T) {
 	random := rand.New(rand.NewPCG(47, 1))
 	const features, classes = 20, 4
@@ -517,7 +517,7 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDetector reads what is not a detector, and scores with what is accepted.
+// FuzzDetector reads damaged detectors, and scores images with those that are accepted.
 func FuzzDetector(f *testing.F) {
 	text, err := json.Marshal(fitted(f, 3))
 	if err != nil {

@@ -55,8 +55,8 @@ var call = regexp.MustCompile(`^(?:go run \./cmd/pollen|(?:\./)?pollen)(?:\s+(.*
 
 var variable = regexp.MustCompile(`\$\w+`)
 
-// TestCommands: every call of pollen in any page has a subcommand that exists, with flags that
-// exist and take such values.
+// TestCommands: every call of pollen in any page has a subcommand and flags that exist, with
+// values that the flags accept.
 func TestCommands(t *testing.T) {
 	bin := pollen(t)
 	listed, err := exec.Command(filepath.Join(bin, "pollen"), "--help").Output()
@@ -278,7 +278,7 @@ func startServer(t *testing.T, server *exec.Cmd, address string) {
 	t.Fatalf("no server at %s within a minute", address)
 }
 
-// askServer does what curl --data-binary does, where curl may be missing.
+// askServer sends the request of curl --data-binary, since curl may be missing.
 func askServer(t *testing.T, address, file string) {
 	t.Helper()
 	content, err := os.ReadFile(file)

@@ -135,7 +135,7 @@ func TestCloseDropsWhatIsPending(t *testing.T) {
 	wantNames(t, dir, "a")
 }
 
-// What may take its place is asked when the content is on the disk.
+// The last argument of CommitKeeping is called when the content is on the disk.
 func TestCommitKeeping(t *testing.T) {
 	dir := t.TempDir()
 	path, older := filepath.Join(dir, "state"), filepath.Join(dir, "older")

@@ -51,7 +51,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// An index whose lines are whole can name no file outside its run.
+// An index whose lines are intact cannot name a file outside its run.
 func TestIndexStaysInItsDir(t *testing.T) {
 	for _, name := range []string{"", "..", "../a", "/etc/passwd", "samples/../../a", `samples\a`, "samples//a", "a/"} {
 		dir := t.TempDir()

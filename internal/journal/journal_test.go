@@ -92,7 +92,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A journal that is cut off has its first lines, and says whether one is torn.
+// A journal that is cut off has its first lines, and reports whether one is torn.
 func TestCutAnywhere(t *testing.T) {
 	_, content := write(t, 4)
 	for n := range content {

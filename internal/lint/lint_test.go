@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"docs":        {"*"},
 }
 
-// onlyIn says where a third-party package may be imported: the places are prefixes of folders.
+// onlyIn maps a third-party package to the prefixes of the directories that may import it.
 var onlyIn = map[string][]string{
 	"gorgonia.org/gorgonia":         {"graph", "benchmarks", "examples/gorgonia"},
 	"gorgonia.org/tensor":           {"tensor", "graph", "benchmarks", "examples/gorgonia"},
@@ -82,7 +82,7 @@ var onlyIn = map[string][]string{
 	"google.golang.org/protobuf":    {"onnx", "export", "internal/onnxtest"},
 }
 
-// forbidden is what no package may import, and what to write instead.
+// forbidden maps packages that no package may import to their replacements.
 var forbidden = map[string]string{
 	"errors":    "github.com/pkg/errors, whose errors carry a stack",
 	"math/rand": "tensor/random, whose numbers have an address",
@@ -340,16 +340,18 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	}
 }
 
-// entryLine is where a file of PTX says that a kernel begins.
+// entryLine matches the line of a PTX file that begins a kernel.
 var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-// cudaKnows are the kernels that package cuda and its plans may name: sums of a product's slices,
-// and of what the blocks of a call leave, which it makes itself, as it makes packed copies for
-// convolutions, the poolings that it puts into a convolution's epilogue, with what comes back from
-// their windows, the loss whose gradient it computes together with a classifier's last layer, the
-// gathering of images that products may do themselves, the header of the next step, the
-// convolutions of one tap, which it computes as products of matrices, and the gradients of
-// activations that it puts into the epilogue of a convolution's gradient.
+// cudaKnows are the kernels that package cuda and its plans may name:
+//   - the sums of a product's slices and of the blocks' partial results, and packed copies for
+//     convolutions, all of which the package adds itself
+//   - the poolings that it fuses into a convolution's epilogue, and the gradients of these
+//     poolings
+//   - the loss whose gradient it computes together with a classifier's last layer
+//   - the gathering of images that products may do themselves, and the header of the next step
+//   - the convolutions with a single tap, which it computes as matrix products
+//   - the gradients of activations that it fuses into the epilogue of a convolution's gradient
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_pack": true, "conv2d_windows_whole": true,
@@ -358,8 +360,8 @@ var cudaKnows = map[string]bool{
 	"conv2d": true, "conv1x1": true, "grouped_conv2d": true, "relu": true, "clip": true,
 }
 
-// TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that
-// an op or a sampler comes with its kernel and changes nothing else there.
+// TestDeviceKnowsNoOps: a launch describes how its kernel is started. Package cuda names no other
+// kernels, so that a new op or sampler brings its kernel and changes nothing else there.
 func TestDeviceKnowsNoOps(t *testing.T) {
 	all := sources(t)
 	compressed, err := os.ReadFile("cuda/kernels/kernels.ptx.gz")

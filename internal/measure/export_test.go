@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// What external tests need, which may train with package bayes.
+// Names for external tests, which may train with package bayes.
 var (
 	PriorGradients = priorGradients
 	ReadGradients  = readGradients
@@ -30,7 +30,7 @@ func (f Field) At(ctx context.Context, sample samples.Sample) (t [weightings]Ter
 	return t, err
 }
 
-// Terms are those of one weighting.
+// Terms are the terms of one weighting.
 type Terms struct{ Product, Divergence float64 }
 
 // The weightings of At.

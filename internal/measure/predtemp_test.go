@@ -34,7 +34,8 @@ func noisy(t *testing.T, n int) *datasets.Dataset {
 	return data
 }
 
-// softmaxRegression is of a method at that temperature.
+// softmaxRegression returns the specification of a softmax regression by a method at a
+// temperature.
 func softmaxRegression(t *testing.T, method string, temperature float64) bayes.Spec {
 	return bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
@@ -42,7 +43,7 @@ func softmaxRegression(t *testing.T, method string, temperature float64) bayes.S
 	}
 }
 
-// subjectOf is what a run of a specification measures.
+// subjectOf returns the subject of measurements on a run of a specification.
 func subjectOf(t *testing.T, spec bayes.Spec, data *datasets.Dataset) measure.Subject {
 	network, err := spec.Build(data.Classes)
 	must(t, err)
@@ -370,7 +371,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// methodOf is what a text says.
+// methodOf parses a method.
 func methodOf(t testing.TB, text string) bayes.Method {
 	t.Helper()
 	m, err := bayes.ParseMethod(text)

@@ -44,8 +44,8 @@ func TestResumedProgress(t *testing.T) {
 	}
 }
 
-// The end is foretold by the speed of the last minutes: work that had to share the machine is as
-// fast as it can be again soon after.
+// The remaining time is estimated from the speed of the last minutes, so that the estimate
+// recovers soon after other work has slowed the machine.
 func TestProgressFollowsSpeed(t *testing.T) {
 	o, remarks, clock := plain()
 	p := Begin(o, "sgld", 0, 10000)

@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// What stays is what dropping every other one leaves, whenever there are too many.
+// The kept samples are those that remain if every other one is dropped whenever there are too
+// many.
 func TestRetention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Retention{Plan: langevin.Plan{

@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// automatic fits by Auto, and returns the run and what was remarked.
+// automatic fits by Auto, and returns the run and the remarks.
 func automatic(t *testing.T, spec bayes.Spec, examples int, dir string, options ...bayes.Option) (run *bayes.Run, remarks string) {
 	t.Helper()
 	spec.Method, spec.Network = bayes.Auto{}, "mlp-5"
@@ -27,8 +27,8 @@ func automatic(t *testing.T, spec bayes.Spec, examples int, dir string, options 
 	return run, remarks
 }
 
-// TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for, with 4 chains, 100
-// samples and a prior by fan-in.
+// TestAutoOnFewExamples: Auto chooses MCLMC on all examples, with the same result as if it had
+// been requested, with 4 chains, 100 samples and a prior by fan-in.
 func TestAutoOnFewExamples(t *testing.T) {
 	dir, spec := t.TempDir(), bayes.Spec{Epochs: 1500, Seed: 3, Temperature: new(3e-3)}
 	run, remarks := automatic(t, spec, 40, filepath.Join(dir, "auto"), with(t, 2))
@@ -138,7 +138,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 	same(t, "samples", contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(resumed.Dir(), rundir.SamplesDir)))
 }
 
-// TestAutoIsAtMostTwiceAsFast as its pilot: where minibatches have hardly any noise, the rate is
+// TestAutoIsAtMostTwiceAsFast as its pilot: if minibatches have hardly any noise, the rate is
 // bounded by that of the pilot, 0.005 for this network.
 func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
 	remarks := ""
@@ -150,7 +150,7 @@ func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
 	}
 }
 
-// TestAutoRefuses what would have no effect, and data that no rate is small enough for.
+// TestAutoRefuses settings that would have no effect, and data for which no rate is small enough.
 func TestAutoRefuses(t *testing.T) {
 	for want, spec := range map[string]bayes.Spec{
 		"schedule does not apply to auto":     {Schedule: optimizers.Constant{Rate: 1}},
@@ -207,7 +207,7 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 	}
 }
 
-// MCLMC takes no augmentation: few examples, too, are then sampled in minibatches.
+// MCLMC does not allow augmentation: Auto then samples even few examples in minibatches.
 func TestAutoWithAugmentation(t *testing.T) {
 	spec := bayes.Spec{Epochs: 250, BurnIn: new(10), Samples: 2, Augment: &bayes.Augment{Flip: true}, Batch: 20}
 	run, remarks := automatic(t, spec, 80, filepath.Join(t.TempDir(), "run"), with(t, 1))

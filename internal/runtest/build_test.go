@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// A run that another build resumes records which steps that made, and a build whose steps are all
-// made again is forgotten.
+// A run that is resumed by another build records which build made which steps. A build is
+// forgotten once all of its steps have been made again.
 func TestContinuedByAnotherBuild(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 6, Samples: 4}

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// remarked makes a run and returns its remarks, a line each.
+// remarked makes a run and returns it with its remarks, one per line.
 func remarked(t *testing.T, spec bayes.Spec, data *datasets.Splits) (run *bayes.Run, remarks string) {
 	t.Helper()
 	run = fit(t, spec, data, bayes.WithObserver(func(e bayes.Event) {
@@ -21,8 +21,8 @@ func remarked(t *testing.T, spec bayes.Spec, data *datasets.Splits) (run *bayes.
 	return run, remarks
 }
 
-// An average over samples that predicts held-out images worse than the network that they surround
-// gets a remark, for each kind of method; one that does not gets none.
+// If the average over samples predicts held-out images worse than the network at the samples'
+// centre, there is a remark, for each kind of method; otherwise there is none.
 func TestAverageWorseThanItsCentre(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1), Validation: squares(t, 200, 4, 2)}
 	for _, c := range []struct {

@@ -12,9 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// On real digits: prediction sets hold the labels of fresh digits as often as their level says, and
-// the fraction of these classified as in distribution is the requested one, within what chance
-// allows; letters are familiar less often.
+// On real digits, prediction sets contain the labels of fresh digits as often as their level
+// promises, and the fraction of these that are classified as in distribution is the requested
+// one, up to chance. Letters are in distribution less often.
 func TestCoverageOfFreshDigits(t *testing.T) {
 	testenv.NeedsAll(t, "13 000 digits")
 	const heldOut, fresh = 3000, 10000

@@ -77,8 +77,9 @@ func TestDetectorOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestAcceptanceIsAsPromised over 20 splits, where few and where many images are held out: the mean
-// acceptance of fresh images is at least the rate, and above it only by the granularity of few.
+// TestAcceptanceIsAsPromised over 20 splits, with few and with many held-out images: the mean
+// acceptance of fresh images is at least the rate, and exceeds it only by the granularity of few
+// images.
 func TestAcceptanceIsAsPromised(t *testing.T) {
 	const splits, fresh, rate = 20, 300, 0.9
 	for _, heldOut := range []int{9, 40, 200} {
@@ -103,8 +104,8 @@ func TestAcceptanceIsAsPromised(t *testing.T) {
 	}
 }
 
-// TestRunWithoutDetector: a run of before there were detectors has prediction sets but decides
-// nothing, and scores and tables leave out what it lacks.
+// TestRunWithoutDetector: a run without a detector has prediction sets but decides nothing, and
+// scores and tables omit the decisions.
 func TestRunWithoutDetector(t *testing.T) {
 	run := uneven(t)
 	x, err := index.Read(run.Dir())
@@ -170,7 +171,7 @@ func TestDamagedDetector(t *testing.T) {
 	wantDamaged(t, err, path)
 }
 
-// TestDetectorOfGatheredRun: it is fitted to the samples of all parts.
+// TestDetectorOfGatheredRun: the detector is fitted to the samples of all parts.
 func TestDetectorOfGatheredRun(t *testing.T) {
 	place, train := t.TempDir(), squares(t, 100, 4, 1)
 	var parts []string

@@ -48,7 +48,7 @@ func TestRHatIsOfTheSamplingPhase(t *testing.T) {
 }
 
 // Chains have the requested temperature: velocities that of the noise, and with a Metropolis test
-// configurations too.
+// also configurations.
 func TestTemperatureIsTheRequestedOne(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, requested := range []float64{0.25, 4} {
@@ -115,8 +115,8 @@ func TestTemperatureZero(t *testing.T) {
 	}
 }
 
-// Samples of cycles weigh the same and come from the end of each, unless they are to weigh as their
-// steps are long; without cycles they weigh that.
+// Samples of cycles have equal weights and come from the end of each cycle, unless weights by
+// step size are requested. Without cycles, weights are by step size.
 func TestWeightsOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		cycles  int
@@ -153,7 +153,7 @@ func TestWeightsOfSamples(t *testing.T) {
 	}
 }
 
-// A run that learns nothing reports it.
+// A run that learns nothing has a remark on that.
 func TestRemarkThatNothingIsLearnt(t *testing.T) {
 	for rate, want := range map[float64]bool{1e-9: true, 0.01: false} {
 		var remarks []string

@@ -56,9 +56,9 @@ func listedDigest(t *testing.T, dir string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// TestDigest: the digest is that of the files that the index lists, survives a copy, a resumed run
-// has that of one that was not interrupted, and whatever changes a result changes the digest, also
-// where all checksums are right.
+// TestDigest: the digest is that of the files that the index lists, a copy has the same one, and
+// so has a resumed run as one that was not interrupted. Every change that affects a result
+// changes the digest, even if all checksums are right.
 func TestDigest(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
 	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, Chains: 2}
@@ -129,7 +129,7 @@ func TestDigest(t *testing.T) {
 	wantDamaged(t, err, filepath.Join(dir, rundir.CalibrationFile))
 }
 
-// A calibration that is not listed is used, so that it counts.
+// A calibration that is not listed is used, so the digest includes it.
 func TestDigestCountsWhatIsNotListed(t *testing.T) {
 	run := fit(t, bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 1}, trainOn(squares(t, 100, 3, 1)))
 	before, err := run.Digest()
@@ -176,8 +176,8 @@ func TestDigestOfParts(t *testing.T) {
 	}
 }
 
-// TestDigestOfAPredictor: a predictor has the digest of the samples that it has loaded, also while
-// the run gets more.
+// TestDigestOfAPredictor: a predictor has the digest of the samples that it has loaded, also
+// while the run writes more.
 func TestDigestOfAPredictor(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}

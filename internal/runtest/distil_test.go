@@ -127,8 +127,8 @@ func TestDistilNetworks(t *testing.T) {
 	checkSpread(t, several, data.Test)
 }
 
-// TryTeacher predicts some images, and returns how many a distillation has predicted: those of each
-// copy once, of at most one copy for each epoch.
+// TryTeacher predicts some images, and returns the number of images that a distillation predicts:
+// those of each copy once, with at most one copy for each epoch.
 func TestTryTeacher(t *testing.T) {
 	data, teacher, spec := lesson(t)
 	predicted := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/mcmc"
 )
 
-// While the step size of HMC adapts, trajectories go where the loss is not finite. These proposals
-// are rejected, and the run continues; its reports are about the draws.
+// While the step size of HMC adapts, some trajectories reach points where the loss is not finite.
+// These proposals are rejected, and the run continues; its reports are about the draws.
 func TestDivergingProposalsAreRejected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hmc")
 	const leaps = 40

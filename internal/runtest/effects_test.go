@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// Each method that has a prior obeys it: a narrow one makes weights small.
+// The prior of each method that has one takes effect: a narrow prior makes weights small.
 func TestPriorHasItsEffect(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, k := range kinds(t) {
@@ -38,7 +38,7 @@ func TestPriorHasItsEffect(t *testing.T) {
 	}
 }
 
-// A subset is what Dataset.First says, and anchors are as far apart as requested.
+// A subset is the one of Dataset.First, and anchors are as far apart as requested.
 func TestSubsetAndAnchor(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	first, err := data.First(40)
@@ -57,7 +57,7 @@ func TestSubsetAndAnchor(t *testing.T) {
 	}
 }
 
-// The symmetric order begins with an epoch as it is without, and continues with others.
+// The symmetric order has the same first epoch as the usual order, and different ones after it.
 func TestSymmetricOrder(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}

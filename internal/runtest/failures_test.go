@@ -26,8 +26,8 @@ func quick() bayes.Spec {
 	return bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 2}
 }
 
-// A run whose numbers overflow says where, keeps the samples before, and comes to the same end
-// again.
+// A run whose numbers overflow reports where, keeps the samples before, and fails in the same way
+// when it is resumed.
 func TestNotFinite(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
@@ -283,7 +283,7 @@ func TestResumeOnOtherData(t *testing.T) {
 	}
 }
 
-// What is wrong with data is found before there is a folder.
+// Problems of the data are found before a directory is made.
 func TestInvalidData(t *testing.T) {
 	changed := func(change func(d *datasets.Dataset)) *datasets.Dataset {
 		d := *squares(t, 100, 4, 1)
@@ -337,8 +337,8 @@ func TestInvalidData(t *testing.T) {
 	refused("laplace: all priors must be Gaussian", bayes.Spec{Method: bayes.LaplaceApproximation{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 }
 
-// A disk that takes no more files ends the run and spoils nothing. A file in place of a folder
-// imitates what no user may write to.
+// A full disk ends the run and damages nothing. A file instead of a directory imitates a
+// directory that the user may not write to.
 func TestFullDisk(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := quick()

@@ -21,8 +21,8 @@ func countFeatures(n *int) bayes.Option {
 	})
 }
 
-// TestFeatureCache: what kept features replace has the same bits, and features are computed again
-// if anything that they depend on changes, or if they are damaged.
+// TestFeatureCache: results with cached features have the same bits, and features are computed
+// again if anything that they depend on changes, or if they are damaged.
 func TestFeatureCache(t *testing.T) {
 	data, dir, n := splitsOf(t), filepath.Join(t.TempDir(), "features"), 0
 	device, count := with(t, 2), countFeatures(&n)
@@ -106,7 +106,7 @@ func TestFeatureCache(t *testing.T) {
 	}
 }
 
-// TestFeatureCacheThatCannotBe: a fit whose features cannot be kept says so, and continues.
+// TestFeatureCacheThatCannotBe: a fit that cannot write the cache has a remark, and continues.
 func TestFeatureCacheThatCannotBe(t *testing.T) {
 	dir, remarks := filepath.Join(t.TempDir(), "file"), ""
 	must(t, os.WriteFile(dir, nil, 0o600))

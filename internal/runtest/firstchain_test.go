@@ -56,8 +56,8 @@ func samplesOf(t *testing.T, run *bayes.Run) map[string]string {
 	return contents
 }
 
-// Chain 1 run on its own leaves the same samples, to the bit, as one of two, whether or not it is
-// interrupted.
+// Chain 1 run separately has the same samples, to the bit, as in a run of two chains, whether or
+// not it is interrupted.
 func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 	constant := optimizers.Constant{Rate: 0.01}
 	specs := map[string]bayes.Spec{
@@ -129,8 +129,8 @@ func TestFirstChainOutOfRange(t *testing.T) {
 	}
 }
 
-// A plan in steps is written and read back, and goes with neither epochs of burn-in nor a number of
-// samples.
+// A plan in steps is written and read back. It cannot be combined with epochs of burn-in or with
+// a number of samples.
 func TestPlanInSteps(t *testing.T) {
 	given := bayes.Spec{Epochs: 100, BurnInSteps: 300, Thinning: 250, FirstChain: 3}
 	resolved, err := given.Resolve()

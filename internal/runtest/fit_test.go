@@ -21,7 +21,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// kind is a small run of each way to train. All are long enough to be stopped twice.
+// kind is a small run by one way to train. All are long enough to be stopped twice.
 type kind struct {
 	name    string
 	spec    bayes.Spec
@@ -61,8 +61,8 @@ func kinds(t testing.TB) []kind {
 	}
 }
 
-// A run has its samples: the same bits whatever the number of threads, and when it was stopped,
-// twice, and resumed.
+// A run has the same bits whatever the number of threads, and also if it was stopped twice and
+// resumed.
 func TestRunsAreTheSame(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	for _, k := range kinds(t) {
@@ -131,8 +131,8 @@ func checkCounts(t *testing.T, k kind, run *bayes.Run, files map[string][]byte) 
 	}
 }
 
-// checkStopped checks a run that was stopped after at least some steps: it says how far it came,
-// and has its samples up to then.
+// checkStopped checks a run that was stopped after at least some steps: it reports its progress,
+// and has the samples up to there.
 func checkStopped(t *testing.T, whole *bayes.Run, dir string, err error, least, steps int) (made int) {
 	t.Helper()
 	var unfinished *bayes.UnfinishedError
@@ -272,7 +272,7 @@ func TestSeedsAndChains(t *testing.T) {
 	}
 }
 
-// Events come in the order of steps, cover all of them, and say what metrics.jsonl does.
+// Events come in the order of steps, cover all of them, and have the figures of metrics.jsonl.
 func TestObserver(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	var events []bayes.Event
@@ -323,7 +323,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// Try makes no folder, and some steps.
+// Try makes some steps and no directory.
 func TestTry(t *testing.T) {
 	done := 0
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 40, Anchor: 2, Chains: 2}

@@ -18,7 +18,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// relist lists a file that a test changed, with its checksum, as the author of a foreign run could.
+// relist lists a file that a test has changed, with its new checksum, as the author of a foreign
+// run could.
 func relist(t testing.TB, dir string, changed index.Line) {
 	t.Helper()
 	x, err := index.Read(dir)
@@ -139,8 +140,8 @@ func laterCheckpoint(t testing.TB, dir string) {
 	must(t, os.WriteFile(path, content, 0o644))
 }
 
-// hostile is a change of a run as a stranger could make it, with right checksums, and a part of the
-// error that each use of the run must have; "" if it must succeed.
+// hostile is a change of a run as a stranger could make it, with right checksums. Each use of the
+// run must return an error that contains the given text, or succeed if the text is "".
 type hostile struct {
 	name                                     string
 	make                                     func(t testing.TB, dir string)

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// copied is a copy of a run in which something was changed.
+// copied returns a copy of a run after a change.
 func copied(t testing.TB, run *bayes.Run, change func(dir string)) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
@@ -23,7 +23,7 @@ func copied(t testing.TB, run *bayes.Run, change func(dir string)) string {
 	return dir
 }
 
-// Missing, foreign and exchanged files are named, and left out only where that is asked for.
+// Missing, foreign and exchanged files are errors that name them, and left out only on request.
 func TestFilesThatAreNotTheRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := quick()
@@ -81,8 +81,8 @@ func TestFilesThatAreNotTheRuns(t *testing.T) {
 	}
 }
 
-// A sample that was lost is an error when the run is resumed, and the run then remembers that it
-// continued without.
+// A lost sample is an error when the run is resumed. The run then records that it continued
+// without the sample.
 func TestResumeWithoutASample(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := quick()

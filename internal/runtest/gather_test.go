@@ -22,12 +22,12 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// chainsFrom is a small run of some chains, of which Gather makes parts.
+// chainsFrom specifies a small run of some chains, of which Gather makes parts.
 func chainsFrom(first, chains int) bayes.Spec {
 	return bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
 }
 
-// Parts gathered are the whole run: its samples, in order, and its predictions, to the bit.
+// Gathered parts equal the whole run: its samples, in order, and its predictions, to the bit.
 func TestGather(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	whole := fit(t, chainsFrom(0, 3), trainOn(data))
@@ -112,7 +112,8 @@ func TestGatherSwaps(t *testing.T) {
 	}
 }
 
-// A run that is stopped takes part with what it has, and with all once it was resumed; copies stay.
+// A stopped run contributes the samples that it has, and all of them once it was resumed; copies
+// do not change.
 func TestGatherGrowing(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	spec := chainsFrom(0, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// TestLaplaceObservesEachImageOnce: the last batch of data that batches do not divide continues
-// with the first images, which must not count again. With steps of nothing, draws depend on the
+// TestLaplaceObservesEachImageOnce: if batches do not divide the data, the last batch continues
+// with the first images, which must not count again. With steps of size 0, draws depend on the
 // curvature only.
 func TestLaplaceObservesEachImageOnce(t *testing.T) {
 	data := squares(t, 50, 4, 1)
@@ -36,7 +36,7 @@ func TestLaplaceObservesEachImageOnce(t *testing.T) {
 	}
 }
 
-// TestLaplaceUnderAWidePrior: a few draws lose what the network learned, which has a remark.
+// TestLaplaceUnderAWidePrior: if draws lose what the network has learned, there is a remark.
 func TestLaplaceUnderAWidePrior(t *testing.T) {
 	data := squares(t, 200, 4, 1)
 	remarks := func(prior langevin.Prior) (all string) {

@@ -41,7 +41,7 @@ func near(t *testing.T, what string, measured float64, m *bayes.Memory) {
 	}
 }
 
-// TestMemoryOfPredictions compares what predictions and predictors take with their estimates.
+// TestMemoryOfPredictions compares the memory of predictions and predictors with the estimates.
 func TestMemoryOfPredictions(t *testing.T) {
 	testenv.NeedsAll(t, "writes samples of 150 MB")
 	data := &datasets.Splits{Train: squares(t, 200, 4, 1)}
@@ -74,7 +74,7 @@ func TestMemoryOfPredictions(t *testing.T) {
 	near(t, "predictions", peak(t)-before, m)
 }
 
-// resetPeak makes the peak of the process what it has now.
+// resetPeak sets the peak of the process to its present memory.
 func resetPeak(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {

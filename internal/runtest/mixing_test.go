@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// What a run says of the chains' predictions is what its samples say, drawn as often; validation
-// data come before test data.
+// A run's diagnostics of predictions equal those of its samples, drawn as often. Validation data
+// are preferred to test data.
 func TestMixingOfPredictions(t *testing.T) {
 	train, held, other := squares(t, 100, 4, 1), squares(t, 30, 4, 2), squares(t, 20, 4, 3)
 	spec := bayes.Spec{
@@ -185,8 +185,9 @@ func TestVerdictInWords(t *testing.T) {
 	}
 }
 
-// What is hotter than requested counts as heated by more than half of the excess: 1.12 of 1.2 is,
-// 1.08 of 1.2 is not, whose weights still shrink.
+// A layer counts as heated if its kinetic temperature has more than half of the excess of the
+// configurational one: of 1.07, 1.04 has, and 1.02 has not, so that the weights are still
+// shrinking.
 func TestHeatedOrShrinking(t *testing.T) {
 	for kinetic, want := range map[bayes.Number]string{1.04: "heated by the noise of minibatches: a", 1.02: "still shrinking: a"} {
 		layer := bayes.Temperature{Layer: "a", Weights: 1, Configurational: 1.07, StandardError: 0.001, Kinetic: kinetic}

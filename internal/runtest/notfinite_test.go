@@ -22,8 +22,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// A sample whose weights are finite, and so large that predictions are not, is not kept: the run
-// stops before it is written, and what was kept before predicts.
+// A sample whose weights are finite, but so large that predictions are not, is not kept: the run
+// stops before it is written, and the samples before it can predict.
 func TestPoisonedSampleIsNotKept(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := bayes.Spec{Network: "mlp-3-3-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 11, BurnIn: new(0), Thinning: 1}
@@ -54,8 +54,8 @@ func TestPoisonedSampleIsNotKept(t *testing.T) {
 	}
 }
 
-// poison replaces a sample of a run by one whose weights are huge, as runs kept them once: the file
-// is whole, and the index lists it.
+// poison replaces a sample of a run by one with huge weights: the file is intact, and the index
+// lists it.
 func poison(t *testing.T, run *bayes.Run, at int) (path string) {
 	t.Helper()
 	files, err := run.Samples()
@@ -84,8 +84,8 @@ func poison(t *testing.T, run *bayes.Run, at int) (path string) {
 	return files[at]
 }
 
-// Verify names such a sample; predictions, scores, gradients, mixing and servers refuse it by name,
-// or leave it out.
+// Verify names such a sample. Predictions, scores, gradients, mixing and servers return an error
+// that names it, or leave it out.
 func TestPoisonedSample(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 40, 4, 2)}
 	run := fit(t, bayes.Spec{Network: "mlp-3-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 8}, data)
@@ -156,8 +156,8 @@ func TestPoisonedSample(t *testing.T) {
 	}
 }
 
-// Whatever the rate, a method ends, or stops with an error that names it; what it kept is whole and
-// predicts.
+// Whatever the rate, a method ends, or stops with an error that names it. The samples that it
+// kept are intact and can predict.
 func TestAnyRate(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 60, 3, 1), Validation: squares(t, 60, 3, 2), Test: squares(t, 30, 3, 3)}
 	teacher := fit(t, bayes.Spec{Network: "mlp-4-4", Method: methodOf(t, "ensemble"), Epochs: 2, Chains: 2, Batch: 20}, data)

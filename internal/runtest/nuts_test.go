@@ -38,7 +38,7 @@ func dots(t testing.TB, n int) *datasets.Dataset {
 	return data
 }
 
-// weightsOf are the samples' weights: by weight and chain, one after the other.
+// weightsOf returns the weights in the samples, by weight and chain, in order.
 func weightsOf(t testing.TB, run *bayes.Run, chains int) [][][]float64 {
 	t.Helper()
 	files, err := run.Samples()
@@ -146,7 +146,7 @@ func TestNUTSStoppedInATrajectory(t *testing.T) {
 	same(t, "resumed", contents(t, whole.Dir()), contents(t, dir))
 }
 
-// asked is a context that ends after n looks at it.
+// asked is a context that ends after n calls of Err.
 type asked struct {
 	context.Context
 	most int

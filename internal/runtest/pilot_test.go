@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// piloted runs Fit and returns the epochs of the cycle, and what was remarked of a pilot.
+// piloted runs Fit and returns the run, the epochs of its cycle, and the remark on a pilot.
 func piloted(t *testing.T, spec bayes.Spec, options ...bayes.Option) (run *bayes.Run, epochs int, remark string) {
 	t.Helper()
 	spec.Network, spec.Samples = "mlp-5", 1

@@ -60,7 +60,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// A schedule that ends at 0 would make a sample that counts for nothing.
+// A schedule that ends at 0 would give a sample the weight 0.
 func TestSampleWithoutWeight(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 10, BurnIn: new(2), Samples: 5, Schedule: optimizers.Cosine{First: 0.3}}
@@ -72,7 +72,7 @@ func TestSampleWithoutWeight(t *testing.T) {
 	fit(t, spec, trainOn(data))
 }
 
-// Predictions are the samples' average, each with its weight; uncertainties are of that average.
+// Predictions are the weighted average of the samples; uncertainties are those of the average.
 func TestPredictionsAreWeighted(t *testing.T) {
 	run, data := uneven(t), squares(t, 60, 4, 3)
 	const classes = 4
@@ -127,7 +127,7 @@ func TestPredictionsAreWeighted(t *testing.T) {
 	}
 }
 
-// Answers give what the predictions and the calibration say of each image.
+// Answers agree with the predictions and the calibration of each image.
 func TestPredict(t *testing.T) {
 	run, data := uneven(t), squares(t, 60, 4, 3)
 	data.Files = make([]string, 60)
@@ -184,7 +184,7 @@ func TestPredict(t *testing.T) {
 			wantInvalid(t, what, err, "must be between 0 and 1")
 		}
 	}
-	// Each guarantee has a level of its own, which 60 examples give or do not.
+	// Each guarantee has its own level, which 60 examples may or may not support.
 	for _, levels := range [][2]float64{{0.9, 0.999}, {0.999, 0.95}, {0.999, 0.999}} {
 		has := func(level float64) bool { return level < 0.99 }
 		watched := run.With(bayes.WithLevel(levels[0]), bayes.WithInDistributionRate(levels[1]))
@@ -208,7 +208,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("empty prediction set: %s (%v)", text, err)
 	}
 
-	// A calibration with other samples says nothing of these.
+	// A calibration with other samples does not apply.
 	files, err := run.Samples()
 	must(t, err)
 	must(t, os.Remove(files[0]))

@@ -25,7 +25,8 @@ func noisy(t *testing.T, n int) *datasets.Dataset {
 	return data
 }
 
-// softmaxRegression is of a method at that temperature.
+// softmaxRegression returns the specification of a softmax regression by a method at a
+// temperature.
 func softmaxRegression(t *testing.T, method string, temperature float64) bayes.Spec {
 	return bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
@@ -33,8 +34,9 @@ func softmaxRegression(t *testing.T, method string, temperature float64) bayes.S
 	}
 }
 
-// TestTemperatureOfPredictions: steps with all data have the requested one; with minibatches it is
-// far above, also where a thermostat keeps that of the weights.
+// TestTemperatureOfPredictions: with steps on all data predictions have the requested
+// temperature; with minibatches theirs is far higher, even if a thermostat controls the
+// temperature of the weights.
 func TestTemperatureOfPredictions(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const size, temperature = 200, 0.2
@@ -78,8 +80,8 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	}
 }
 
-// TestDamagedSampleHasNoTemperature: a sample that is damaged before the run ends is left out, and
-// said to be.
+// TestDamagedSampleHasNoTemperature: a sample that is damaged before the run ends is left out,
+// with a remark.
 func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	data := noisy(t, 60)
 	spec := softmaxRegression(t, "sghmc", 0.2)

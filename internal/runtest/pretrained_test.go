@@ -33,8 +33,8 @@ func splitsOf(t *testing.T) *datasets.Splits {
 	return &datasets.Splits{Train: squares(t, 60, 4, 1), Validation: squares(t, 60, 4, 2), Test: squares(t, 20, 4, 3)}
 }
 
-// TestFrozenFeatures: a run of a frozen network has the samples of its head only, and predicts what
-// the head predicts of features that a loop in float64 computes.
+// TestFrozenFeatures: a run of a frozen network has samples of its head only, and its predictions
+// equal those of the head on features that a loop in float64 computes.
 func TestFrozenFeatures(t *testing.T) {
 	data := splitsOf(t)
 	for name, backbone := range map[string]onnxtest.Backbone{"open batch": {}, "fixed batch, external weights": {Batch: 1, External: "weights.bin"}} {

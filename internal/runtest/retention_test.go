@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// keeping has the samples 24, 28, ... 60, of which 4 stay at most: at 40, 24 and 32 go, and at 60,
-// 28 and 44.
+// keeping specifies a run with the samples 24, 28, ... 60, of which at most 4 are kept: 24 and 32
+// are dropped at 40, and 28 and 44 at 60.
 func keeping(t testing.TB) bayes.Spec {
 	return bayes.Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 6, Chains: 2, Samples: 10, Keep: 4, Seed: 7}
 }
@@ -52,8 +52,8 @@ func stoppedAt(t testing.TB, spec bayes.Spec, steps int) string {
 	return dir
 }
 
-// A run that keeps few samples has those of a run with a longer thinning, to the bit, and on its
-// way those that its plan's are thinned to by then.
+// A run that keeps few samples has those of a run with longer thinning, to the bit, and before
+// its end those to which its plan's samples are thinned at that step.
 func TestKeep(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	whole := fit(t, keeping(t), data)
@@ -162,7 +162,7 @@ func TestKilledWhileSamplesGo(t *testing.T) {
 	}
 }
 
-// Whoever reads while samples go reads all or is told.
+// A reader either reads all samples or gets an error while some are dropped.
 func TestReadWhileSamplesGo(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	dir := stoppedAt(t, keeping(t), 36)
@@ -198,7 +198,7 @@ func TestReadWhileSamplesGo(t *testing.T) {
 	}
 }
 
-// A process that drops samples while its speed is asked for is healthy.
+// Progress reports no error if a process drops samples while the speed is measured.
 func TestSpeedWhileSamplesGo(t *testing.T) {
 	run, err := bayes.Open(stoppedAt(t, keeping(t), 36))
 	must(t, err)

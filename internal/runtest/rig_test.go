@@ -44,7 +44,7 @@ func with(t testing.TB, threads int) bayes.Option {
 	return bayes.WithDevice(host)
 }
 
-// methodOf is what a text says.
+// methodOf parses a method.
 func methodOf(t testing.TB, text string) bayes.Method {
 	t.Helper()
 	m, err := bayes.ParseMethod(text)
@@ -125,7 +125,7 @@ func wantDamaged(t testing.TB, err error, path string) {
 	}
 }
 
-// resealed is a changed text with the seal that it would have.
+// resealed returns a changed text with the right checksum.
 func resealed(t testing.TB, text string) string {
 	t.Helper()
 	at := strings.LastIndex(text, `"sha256": "`) + len(`"sha256": "`)
@@ -135,7 +135,7 @@ func resealed(t testing.TB, text string) string {
 	return string(content)
 }
 
-// wantInvalid is wantError for what the caller did wrong.
+// wantInvalid is wantError for mistakes of the caller.
 func wantInvalid(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	wantError(t, what, err, texts...)

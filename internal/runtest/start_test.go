@@ -34,7 +34,8 @@ func lastOf(t *testing.T, run *bayes.Run) map[int][]float32 {
 	return last
 }
 
-// TestStartAtGathered: chains of one number in two parts, of other seeds, are two to begin at.
+// TestStartAtGathered: chains of the same number in two parts with different seeds are two chains
+// to start from.
 func TestStartAtGathered(t *testing.T) {
 	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
 	spec := bayes.Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 1}

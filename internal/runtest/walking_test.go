@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestPotentialsInFloat32: of a network that computes in float32 a potential of hundreds errs by
-// less than a thousandth, which is what its distribution's logarithm errs by.
+// TestPotentialsInFloat32: if the network computes in float32, the error of a potential of
+// hundreds is below a thousandth, and so is that of the log density.
 func TestPotentialsInFloat32(t *testing.T) {
 	const examples, chains = 300, 4
 	letters, err := datasets.Load("glyphs", datasets.Test, datasets.Options{})

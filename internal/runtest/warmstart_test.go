@@ -88,9 +88,9 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
-// TestWarmStartKeepsTheBest: a chain begins with the best of all epochs, not the last: one that an
-// optimizer only spoils stays at its initial values. There is a remark on a chain that learned
-// nothing.
+// TestWarmStartKeepsTheBest: a chain begins with the best weights of all epochs, not with the
+// last ones. If the optimizer only makes a chain worse, it stays at its initial values. There is
+// a remark on a chain that learned nothing.
 func TestWarmStartKeepsTheBest(t *testing.T) {
 	data := trainOn(squares(t, 60, 3, 1))
 	spoiling := bayes.Spec{

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// A sampler in whose steps weights are still far from equilibrium says so while it runs, once, and
-// one that is near it does not.
+// A sampler whose weights are still far from equilibrium reports this while it runs, once, and
+// one that is near equilibrium does not.
 func TestTemperatureFarOffIsRemarked(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	for rate, want := range map[float64]int{1e-4: 1, 0.1: 0} {

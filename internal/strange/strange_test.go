@@ -56,7 +56,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestImagesOfOwn are what they are called.
+// TestImagesOfOwn checks that the changed images are what their names say.
 func TestImagesOfOwn(t *testing.T) {
 	d := own(t, 3, 8, 8)
 	kinds, err := Images(d)

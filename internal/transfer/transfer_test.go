@@ -16,8 +16,8 @@ func pool(n int) Pool {
 	return Pool{Channels: 1, Height: 6, Width: 6, Len: n, Image: func(i int) []byte { return images[i*size : (i+1)*size] }}
 }
 
-// The first pass over the images has each of them once, unchanged; copies depend on nothing but the
-// seed and their number; changed images differ from all others.
+// The first pass over the images has each of them once, unchanged. Copies depend only on the seed
+// and their number, and changed images differ from all others.
 func TestCopy(t *testing.T) {
 	const all, n, size = 85, 60, 6 * 6
 	p := pool(all)

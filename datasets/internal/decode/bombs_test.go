@@ -208,8 +208,8 @@ func bombs(t testing.TB) []bomb {
 	}
 }
 
-// Every bomb is decoded, or is an error that names what is wrong, in bounded time and memory: the
-// pixels of what is read take most of it. There is a bomb for each format.
+// Every bomb is decoded, or is an error that names the problem, in bounded time and memory. Most
+// of the memory is for pixels. There is a bomb for each format.
 func TestBombs(t *testing.T) {
 	formats := map[string]int{}
 	for _, b := range bombs(t) {

@@ -36,7 +36,7 @@ func wantStart(t *testing.T, err error, start string) {
 	}
 }
 
-// allocating is how many bytes f allocates.
+// allocating returns the number of bytes that f allocates.
 func allocating(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/image/tiff"
 )
 
-// written returns what an encoder writes.
+// written returns the bytes that an encoder writes.
 func written(t testing.TB, encode func(w io.Writer) error) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
@@ -145,7 +145,7 @@ func encodedTiny() []byte {
 	return buffer.Bytes()
 }
 
-// A header may promise gigabytes; memory is allocated for what is there.
+// A header may promise gigabytes; memory is allocated only for the data that exist.
 func TestDecodeHostileTIFF(t *testing.T) {
 	content := written(t, func(w io.Writer) error { return tiff.Encode(w, noisePicture(1, 5, 4), nil) })
 	binary.LittleEndian.PutUint32(content[4:], 0xfffffff0) // where the directory is

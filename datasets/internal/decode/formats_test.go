@@ -235,7 +235,7 @@ func TestJPEGWithoutEnd(t *testing.T) {
 	}
 }
 
-// Four components without Adobe's segment are those of CMYK with it.
+// Four components without Adobe's segment are read as CMYK, as with it.
 func TestCMYKWithoutAdobe(t *testing.T) {
 	content, err := base64.StdEncoding.DecodeString(cmykJPEG)
 	if err != nil {
@@ -256,7 +256,7 @@ func TestCMYKWithoutAdobe(t *testing.T) {
 	}
 }
 
-// What image/jpeg does not read is named, with what to do.
+// Features that image/jpeg does not read are named in the error, with advice.
 func TestJPEGRefused(t *testing.T) {
 	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, noisePicture(5, 16, 16), nil) })
 	at := bytes.Index(content, []byte{0xff, jpegSOF0}) + 4

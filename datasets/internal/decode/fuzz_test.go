@@ -91,7 +91,7 @@ func interlacedPNG() []byte {
 	return slices.Concat([]byte(pngMagic), pngChunk("IHDR", header), pngChunk("IDAT", deflated(rows)), pngChunk("IEND", nil))
 }
 
-// Seeds are of the kinds that they should be, so that mutations begin at what is read.
+// Each seed is decoded as the kind that it stands for, so that mutations start from valid images.
 func TestSeedsAreRead(t *testing.T) {
 	all := seeds(t)
 	for _, format := range imageFormats {

@@ -186,8 +186,8 @@ func TestScalingStops(t *testing.T) {
 	}
 }
 
-// withPanicking adds a format for the time of a test whose decoder panics, in its header if the
-// content is long, or whose image panics when it is scaled.
+// withPanicking adds, for the time of a test, a format that panics: in its header if the content
+// is long, otherwise when its image is scaled.
 func withPanicking(t *testing.T) {
 	before := imageFormats
 	unknown := func([]byte, *Info) error { return nil }

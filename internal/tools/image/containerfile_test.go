@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestContainerfile: the image of Containerfile has the user of this command's, builds the program
-// so that it can be built again, and names its bases by a version, not by what changes every day.
+// TestContainerfile: Containerfile's image has the user of this command's image, builds the
+// program reproducibly, and names its bases by a version that does not change from day to day.
 func TestContainerfile(t *testing.T) {
 	content, err := os.ReadFile("../../../cmd/pollen/Containerfile")
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestReproducible: two copies of the sources, in different directories, are built into programs,
-// and put into images, of the same bytes. With POLLEN_TEST_ALL=1 the second is compiled in full: it
-// shares nothing with the first, which takes minutes.
+// TestReproducible: two copies of the sources, in different directories, give programs and images
+// of the same bytes. With POLLEN_TEST_ALL=1 the second is compiled in full, without the cache of
+// the first, which takes minutes.
 func TestReproducible(t *testing.T) {
 	var programs, images [2][]byte
 	for i, name := range []string{"first", "second/elsewhere"} {
