@@ -157,17 +157,17 @@ func (r *Run) detectorIfAny(present int) (*detector.Detector, error) {
 	if os.IsNotExist(errors.Cause(err)) || err == nil && d.Samples != present {
 		return nil, nil
 	}
+	if err == nil {
+		if err = d.Prepare(r.detectorShape()); err == nil {
+			return d, nil
+		}
+		err = errors.WithStack(&DamagedError{File: filepath.Join(r.dir, rundir.DetectorFile), Cause: err})
+	}
 	if r.withoutDamaged && errors.As(err, new(*DamagedError)) {
 		r.remark(fmt.Sprintf("continuing without the detector: no in-distribution decisions: %v", err))
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := d.Prepare(r.detectorShape()); err != nil {
-		return nil, errors.WithStack(&DamagedError{File: filepath.Join(r.dir, rundir.DetectorFile), Cause: err})
-	}
-	return d, nil
+	return nil, err
 }
 
 // predictors has a predictor of the samples whose features a detector needs, featured, and one of

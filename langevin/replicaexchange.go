@@ -95,10 +95,8 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		b.Fail(errors.Errorf("langevin: replica exchange: an epoch of %d examples must have %d whole minibatches of %d wherever it begins",
 			posterior.DataSize, r.Minibatches, r.BatchSize))
 	}
-	for _, s := range withRest(sampler) {
-		if _, ok := s.(momentumRule); ok {
-			b.Fail(errors.Errorf("langevin: replica exchange: the sampler must have no velocities, which belong to a temperature, got %s", s.Name()))
-		}
+	if HasMomentum(sampler) {
+		b.Fail(errors.Errorf("langevin: replica exchange: the sampler must have no velocities, which belong to a temperature, got %s", sampler.Name()))
 	}
 	if b.Err() != nil {
 		return nil, b.Err()

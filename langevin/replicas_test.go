@@ -273,6 +273,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 	}
 	for _, sampler := range []langevin.Sampler{
 		langevin.SGHMC{Friction: 0.1}, langevin.BAOAB{Friction: 0.1}, langevin.SGNHT{Friction: 0.1, Splitting: "euler", Coupling: 1e-3}, langevin.PSGLD{},
+		langevin.MatchedFriction{Friction: 1e-3, BatchSize: 1},
 		langevin.KSGLD{Alpha: 0.9, Damping: 1, FreezeAt: 10, Refresh: 1, Rest: langevin.SGHMC{Friction: 0.1}},
 	} {
 		if attach(func(*langevin.ReplicaExchange) {}, sampler) == nil {

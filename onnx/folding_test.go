@@ -218,3 +218,22 @@ func TestMargins(t *testing.T) {
 		})
 	}
 }
+
+// TestSelected: Where of known values selects them exactly, also NaN and the sign of zero.
+func TestSelected(t *testing.T) {
+	nan, minus := math.NaN(), math.Copysign(0, -1)
+	condition := &ndarray{[]int{6}, Bool, []float64{1, 1, 1, 0, 0, 0}}
+	x := &ndarray{[]int{6}, Float32, []float64{1, nan, minus, 4, nan, 6}}
+	y := &ndarray{[]int{2, 1}, Float32, []float64{nan, 0}}
+	got, err := selected(condition, x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{1, nan, minus, nan, nan, nan, 1, nan, minus, 0, 0, 0}
+	for i, v := range got.values {
+		same := v == want[i] && math.Signbit(v) == math.Signbit(want[i]) || math.IsNaN(v) && math.IsNaN(want[i])
+		if !same {
+			t.Errorf("element %d is %v, want %v", i, v, want[i])
+		}
+	}
+}

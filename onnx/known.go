@@ -128,22 +128,24 @@ func where(t *translator) ([]value, error) {
 
 // selected returns x where the condition is not 0, else y.
 func selected(condition, x, y *ndarray) (*ndarray, error) {
-	// Where the condition holds, NaN marks the place of an element of x.
-	marked, err := broadcast(y, condition, y.kind, func(y, c float64) float64 {
-		if c != 0 {
-			return math.NaN()
-		}
-		return y
-	})
+	nothing := math.Copysign(0, -1) // added to any number, also 0 and NaN, it leaves the number
+	pick := func(of *ndarray, chosen bool) (*ndarray, error) {
+		return broadcast(of, condition, of.kind, func(v, c float64) float64 {
+			if (c != 0) == chosen {
+				return v
+			}
+			return nothing
+		})
+	}
+	ofX, err := pick(x, true)
 	if err != nil {
 		return nil, err
 	}
-	return broadcast(marked, x, x.kind, func(y, x float64) float64 {
-		if math.IsNaN(y) {
-			return x
-		}
-		return y
-	})
+	ofY, err := pick(y, false)
+	if err != nil {
+		return nil, err
+	}
+	return broadcast(ofX, ofY, x.kind, func(x, y float64) float64 { return x + y })
 }
 
 // dropout translates Dropout as in inference: the identity, with a mask of ones.

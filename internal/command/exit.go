@@ -111,10 +111,10 @@ func withFlags(err error, command *cobra.Command) string {
 }
 
 // canSkip reports whether --without-damaged skips a file of a run: a sample, a state that samples
-// are drawn from, the index or the calibration.
+// are drawn from, the index, the calibration or the detector.
 func canSkip(file string) bool {
 	return slices.Contains([]string{"samples", "states"}, filepath.Base(filepath.Dir(file))) ||
-		slices.Contains([]string{"index.jsonl", "calibration.json"}, filepath.Base(file))
+		slices.Contains([]string{"index.jsonl", "calibration.json", "detector.json"}, filepath.Base(file))
 }
 
 // isCanceled reports whether the user stopped a run.

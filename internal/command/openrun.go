@@ -8,7 +8,7 @@ import (
 
 // bindWithoutDamaged binds the flag that skips damaged samples.
 func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
-	f.BoolVar(without, "without-damaged", false, "skip and list samples, or a calibration, that are damaged or missing")
+	f.BoolVar(without, "without-damaged", false, "skip and list samples that are damaged or missing, and a damaged calibration or detector")
 }
 
 // withoutDamagedIf returns the options for that flag.
