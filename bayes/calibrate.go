@@ -38,8 +38,8 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 }
 
 // calibrationOn returns the calibration by held-out data, and remarks on problems with the
-// predictions. atCentre, if not nil, predicts the data at the centre of the samples; otherwise the
-// centre is that of chainMeans, for methods with chains.
+// predictions. atCentre, if not nil, predicts the data at the centre of the samples. If it is nil,
+// methods with chains use the centre that chainMeans returns.
 func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error),
 ) (*evaluate.Calibration, error) {
 	heldOut, err := r.relabelled(heldOut)

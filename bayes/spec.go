@@ -56,10 +56,10 @@ type Spec struct {
 	// optimizers.Momentum at a high rate; Prior is langevin.Gaussian(0.6); Weights is Equal; and
 	// Augment shifts images. Fields that are given keep their values, and exclude defaults that
 	// they cannot be combined with: for example, there is no cycle with a Schedule, a BurnIn or
-	// Keep. On fewer than 2500 images, a pilot determines Epochs: the cycle has as many steps as
-	// the warm start of the first chain took to reach its lowest loss, but at least 100 and at most
-	// 250. On more images, a pilot decides whether Augment also mirrors images. For the head of a
-	// frozen ONNX network the default is Auto.
+	// Keep. On fewer than 2500 images, a pilot determines Epochs: the cycle lasts for the number of
+	// steps in which the warm start of the first chain reached its lowest loss, but at least 100
+	// and at most 250. On more images, a pilot decides whether Augment also mirrors images. For the
+	// head of a frozen ONNX network the default is Auto.
 	Method Method
 
 	// Schedule gives the learning rate of each step, for the mean loss. The step size of a sampler

@@ -17,9 +17,8 @@ type tableRow struct {
 	match  match
 }
 
-// listed lists the images in the label tables of a directory, in their order, by split. The split
-// is that of the table's column of splits or, if there are several tables, that of the table's
-// file name.
+// listed lists the images in the label tables of a directory, in their order, by split. A single
+// table has a column of splits; if there are several tables, their file names are the splits.
 func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err error) {
 	index, err := s.index(dir)
 	if err != nil {

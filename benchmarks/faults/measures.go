@@ -61,8 +61,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// cost measures the time that a sample with its checkpoint takes, in a run that keeps a hundred
-// times as many samples as usual, and the fraction that it is of a usual run's time.
+// cost measures the time of a sample with its checkpoint, in a run that keeps a hundred times the
+// usual number of samples, and this time as a fraction of a usual run's.
 func cost(h *harness) error {
 	if h.repeats == 0 {
 		return nil

@@ -70,16 +70,16 @@ func (x pixelMap) lineOf(n int) int {
 	return (image*x.rows+p*x.strideH)*x.columns + q*x.strideW
 }
 
-// linesPerTile returns the maximum and the mean number of lines that a tile reads. The tile has
-// some consecutive pixels, and the pattern repeats after as many images.
-func (x pixelMap) linesPerTile(some, reach int) (most int, mean float64) {
-	end := min(x.count(), some*x.P*x.Q)
-	for n := 0; n < end; n += some {
-		lines := x.lineOf(min(n+some, x.count())-1) - x.lineOf(n) + 1 + reach
+// linesPerTile returns the maximum and the mean number of lines that tiles of consecutive pixels
+// read. The pattern of tiles repeats when it has covered pixels images.
+func (x pixelMap) linesPerTile(pixels, reach int) (most int, mean float64) {
+	end := min(x.count(), pixels*x.P*x.Q)
+	for n := 0; n < end; n += pixels {
+		lines := x.lineOf(min(n+pixels, x.count())-1) - x.lineOf(n) + 1 + reach
 		most = max(most, lines)
 		mean += float64(lines)
 	}
-	return most, mean / float64(ceilDiv(end, some))
+	return most, mean / float64(ceilDiv(end, pixels))
 }
 
 // packedProduct is a forward convolution, or the gradient of its image, on packed copies.

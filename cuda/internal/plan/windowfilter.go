@@ -46,7 +46,7 @@ var (
 
 // speedWindowMMA is an estimate for the tensor cores' loop, relative to eight warps that issue an
 // instruction each in two cycles: 0.85 of that with two blocks; single is that of other blocks of
-// eight warps (tilesFP32).
+// eight warps (tilesFloat32).
 var speedWindowMMA = speed{full: 0.85, single: 0.65}
 
 // windows is the number of pooling windows of an image.
