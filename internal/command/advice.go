@@ -69,7 +69,7 @@ func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat floa
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
 	case pretrainedHelps(m, scores["accuracy"]):
 		j.command = "fit" + pretrainedFlags(m) + into
-		j.remark = "Photographs and drawings are recognised far better from a pretrained network, NETWORK.onnx, see " + pretrainedPage
+		j.remark = "Photographs and drawings are usually recognised far better from a pretrained network, NETWORK.onnx, see " + pretrainedPage
 	case bayes.IsOptimizer(m.Spec.Method):
 		j.command = "fit" + dataFlags(m) + into
 		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
