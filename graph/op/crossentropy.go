@@ -38,34 +38,44 @@ func checkLabels(in []tensor.Shape) error {
 	return nil
 }
 
-// Lower implements graph.Op. The first phase on the host writes the loss of each row to the
-// workspace, in float64; the second adds them up in order, so that the bits do not depend on
+// Lower implements graph.Op. The first phase on the host writes the loss of each group of rows to
+// the workspace, in float64; the second adds them up in order, so that the bits do not depend on
 // threads.
 func (CrossEntropy) Lower(l *graph.Lowering) {
 	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
 	host := sumexp.Kernel(batch, classes, graph.Pick(l, crossEntropyRows[float32], crossEntropyRows[float64]))
-	host.Workspace = 8 * batch
-	mean := tensor.Single(graph.Pick(l, meanOfRows[float32](batch), meanOfRows[float64](batch)))
+	groups := ceilDiv(batch, sumexp.Together(classes))
+	host.Workspace = 8 * groups
+	mean := tensor.Single(graph.Pick(l, meanOfSums[float32], meanOfSums[float64])(groups, batch))
 	host.Phases = append(host.Phases, mean.Phases...)
 	emitMean(l, "cross_entropy", tensor.Warps(batch), batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
+// crossEntropyRows computes the losses of rows lo to hi, summed over each group. The sum of the
+// logarithms of at most eight numbers, from 1 to the number of classes, is the logarithm of their
+// product.
 func crossEntropyRows[T float32 | float64](a *tensor.Args, lo, hi int) {
 	logits, labels, losses := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2), tensor.Workspace[float64](a)
 	classes := len(logits) / len(labels)
-	sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
-		row := lo + i
-		losses[row] = math.NaN()
-		if label := labels[row]; label >= 0 && int(label) < classes {
-			losses[row] = r.Largest + math.Log(r.Sum) - float64(logits[row*classes+int(label)])
+	for g := sumexp.Of(a, logits[lo*classes:hi*classes], classes); g.Next(); {
+		first, loss, product := lo+g.First, 0.0, 1.0
+		for i, label := range labels[first:][:g.Count] {
+			if label < 0 || int(label) >= classes {
+				loss = math.NaN()
+				continue
+			}
+			loss += g.Largest[i] - float64(logits[(first+i)*classes+int(label)])
+			product *= g.Sum[i]
 		}
-	})
+		losses[first/sumexp.Together(classes)] = loss + math.Log(product)
+	}
 }
 
-func meanOfRows[T float32 | float64](rows int) func(a *tensor.Args) {
+// meanOfSums returns the mean of some rows, given sums of them in the workspace.
+func meanOfSums[T float32 | float64](sums, rows int) func(a *tensor.Args) {
 	return func(a *tensor.Args) {
 		total := 0.0
-		for _, v := range tensor.Workspace[float64](a)[:rows] {
+		for _, v := range tensor.Workspace[float64](a)[:sums] {
 			total += v
 		}
 		tensor.Slice[T](a, 0)[0] = T(total / float64(rows))
@@ -115,20 +125,22 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
 		classes := len(logits) / len(labels)
 		scale := float64(dout[0]) / float64(len(labels))
-		sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
-			row := lo + i
-			dz := dlogits[row*classes:][:classes]
-			for k, e := range r.Exponentials {
-				p := e / r.Sum
-				if p < least {
-					p = 0
+		for g := sumexp.Of(a, logits[lo*classes:hi*classes], classes); g.Next(); {
+			for i := range g.Count {
+				row, inverse := lo+g.First+i, 1/g.Sum[i]
+				dz, label := dlogits[row*classes:][:classes], labels[row]
+				for k := range dz {
+					p := g.Exponential(i, k) * inverse
+					if p < least {
+						p = 0
+					}
+					if int32(k) == label {
+						p--
+					}
+					dz[k] = T(p * scale)
 				}
-				if int32(k) == labels[row] {
-					p--
-				}
-				dz[k] = T(p * scale)
 			}
-		})
+		}
 	}
 }
 
@@ -166,11 +178,14 @@ func lowerRows(l *graph.Lowering, stem string, run func(classes int) func(a *ten
 func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
-			for k, e := range r.Exponentials {
-				p[(lo+i)*classes+k] = T(e / r.Sum)
+		for g := sumexp.Of(a, logits[lo*classes:hi*classes], classes); g.Next(); {
+			for i := range g.Count {
+				row, inverse := p[(lo+g.First+i)*classes:][:classes], 1/g.Sum[i]
+				for k := range row {
+					row[k] = T(g.Exponential(i, k) * inverse)
+				}
 			}
-		})
+		}
 	}
 }
 
@@ -201,16 +216,18 @@ func (softmaxBackward) Lower(l *graph.Lowering) {
 func softmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		sumexp.Rows(a, logits[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
-			from := (lo + i) * classes
-			dy, mean := dout[from:][:classes], 0.0
-			for k, e := range r.Exponentials {
-				mean += e / r.Sum * float64(dy[k])
+		for g := sumexp.Of(a, logits[lo*classes:hi*classes], classes); g.Next(); {
+			for i := range g.Count {
+				from, inverse := (lo+g.First+i)*classes, 1/g.Sum[i]
+				dy, mean := dout[from:][:classes], 0.0
+				for k, d := range dy {
+					mean += g.Exponential(i, k) * inverse * float64(d)
+				}
+				for k, d := range dy {
+					dx[from+k] = T(g.Exponential(i, k) * inverse * (float64(d) - mean))
+				}
 			}
-			for k, e := range r.Exponentials {
-				dx[from+k] = T(e / r.Sum * (float64(dy[k]) - mean))
-			}
-		})
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func (k likelihood) lower(l *graph.Lowering) {
 	batch, width := l.Shapes[0][0], l.Shapes[0].Elements()/l.Shapes[0][0]
 	host := tensor.Rows(batch, width, graph.Pick(l, likelihoodRows[float32], likelihoodRows[float64])(k.value, width))
 	host.Workspace = 8 * batch
-	host.Phases = append(host.Phases, tensor.Single(graph.Pick(l, meanOfRows[float32], meanOfRows[float64])(batch)).Phases...)
+	host.Phases = append(host.Phases, tensor.Single(graph.Pick(l, meanOfSums[float32], meanOfSums[float64])(batch, batch)).Phases...)
 	emitMean(l, k.stem, tensor.Threads(batch*width), batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(width))
 }
 

@@ -57,28 +57,36 @@ func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, logits, labels := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
-		labelRows(a, logits, stride, classes, lo, hi, func(row int, r sumexp.Row) {
-			value := math.NaN()
-			if label := labels[row]; label >= 0 && int(label) < classes {
-				value = float64(logits[row*stride+int(label)]) - r.Largest - math.Log(r.Sum)
+		for g := sumexp.Of(a, logitsOf(logits, stride, lo, hi), classes); g.Next(); {
+			for i := range g.Count {
+				log := math.Log(g.Sum[i])
+				first, end := labelsOf(stride, lo, hi, g.First+i)
+				for row := first; row < end; row++ {
+					value := math.NaN()
+					if label := labels[row]; label >= 0 && int(label) < classes {
+						value = float64(logits[row*stride+int(label)]) - g.Largest[i] - log
+					}
+					y[row] = T(value)
+				}
 			}
-			y[row] = T(value)
-		})
+		}
 	}
 }
 
-// labelRows calls visit for the rows of logits of labels lo to hi. With a stride of 0 all labels
-// have the same row, which is computed once.
-func labelRows[T float32 | float64](a *tensor.Args, logits []T, stride, classes, lo, hi int, visit func(row int, r sumexp.Row)) {
-	if stride > 0 {
-		sumexp.Rows(a, logits[lo*stride:hi*stride], classes, func(i int, r sumexp.Row) { visit(lo+i, r) })
-		return
+// logitsOf returns the logits of labels [lo, hi). With a stride of 0 all labels have the same row.
+func logitsOf[T float32 | float64](logits []T, stride, lo, hi int) []T {
+	if stride == 0 {
+		return logits
 	}
-	sumexp.Rows(a, logits, classes, func(_ int, r sumexp.Row) {
-		for row := lo; row < hi; row++ {
-			visit(row, r)
-		}
-	})
+	return logits[lo*stride : hi*stride]
+}
+
+// labelsOf returns the labels [first, end) of row i of logitsOf.
+func labelsOf(stride, lo, hi, i int) (first, end int) {
+	if stride == 0 {
+		return lo, hi
+	}
+	return lo + i, lo + i + 1
 }
 
 // Gradients implements graph.Differentiable.
@@ -123,15 +131,21 @@ func logProbabilityGradient[T float32 | float64](stride, classes int) func(a *te
 	return func(a *tensor.Args, lo, hi int) {
 		dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
-		labelRows(a, logits, stride, classes, lo, hi, func(row int, r sumexp.Row) {
-			dz := dlogits[row*classes:][:classes]
-			for k, e := range r.Exponentials {
-				share := -e / r.Sum
-				if int32(k) == labels[row] {
-					share++
+		for g := sumexp.Of(a, logitsOf(logits, stride, lo, hi), classes); g.Next(); {
+			for i := range g.Count {
+				inverse := 1 / g.Sum[i]
+				first, end := labelsOf(stride, lo, hi, g.First+i)
+				for row := first; row < end; row++ {
+					dz := dlogits[row*classes:][:classes]
+					for k := range dz {
+						share := -g.Exponential(i, k) * inverse
+						if int32(k) == labels[row] {
+							share++
+						}
+						dz[k] = T(share * float64(dout[row]))
+					}
 				}
-				dz[k] = T(share * float64(dout[row]))
 			}
-		})
+		}
 	}
 }

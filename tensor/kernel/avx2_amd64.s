@@ -7430,6 +7430,204 @@ loop:
 	VZEROUPPER
 	RET
 
+// func sumExpAVX2(z *float32, rows *[8]int32, width int, e *float64, largest *float64, sums *float64, coefficients *float64)
+// Requires: AVX, AVX2
+TEXT ·sumExpAVX2(SB), NOSPLIT, $0-56
+	MOVQ     z+0(FP), AX
+	MOVQ     rows+8(FP), CX
+	MOVQ     width+16(FP), DX
+	MOVQ     e+24(FP), BX
+	MOVQ     largest+32(FP), SI
+	MOVQ     sums+40(FP), DI
+	MOVQ     coefficients+48(FP), R8
+	MOVQ     AX, R9
+	VMOVUPS  (CX), X0
+	VPCMPEQD Y2, Y2, Y2
+	MOVQ     BX, R10
+	MOVQ     DX, R11
+
+largest0:
+	VXORPS     X1, X1, X1
+	VPCMPEQD   X3, X3, X3
+	VGATHERDPS X3, (R9)(X0*4), X1
+	VCVTPS2PD  X1, Y1
+	VMOVUPD    Y1, (R10)
+	ADDQ       $0x04, R9
+	VMAXPD     Y1, Y2, Y2
+	ADDQ       $0x40, R10
+	DECQ       R11
+	JNZ        largest0
+	VMOVUPD    Y2, (SI)
+	VXORPS     Y0, Y0, Y0
+	MOVQ       BX, R9
+	MOVQ       DX, R10
+
+exponentials0:
+	VMOVUPD      (R9), Y1
+	VSUBPD       Y2, Y1, Y1
+	VBROADCASTSD 8(R8), Y3
+	VMINPD       Y1, Y3, Y3
+	VBROADCASTSD (R8), Y4
+	VMAXPD       Y3, Y4, Y3
+	VBROADCASTSD 24(R8), Y4
+	VBROADCASTSD 16(R8), Y5
+	VMULPD       Y5, Y3, Y5
+	VADDPD       Y4, Y5, Y4
+	VBROADCASTSD 32(R8), Y5
+	VPADDQ       Y5, Y4, Y5
+	VPSLLQ       $0x34, Y5, Y5
+	VBROADCASTSD 24(R8), Y6
+	VSUBPD       Y6, Y4, Y4
+	VBROADCASTSD 40(R8), Y6
+	VMULPD       Y6, Y4, Y6
+	VSUBPD       Y6, Y3, Y3
+	VBROADCASTSD 48(R8), Y6
+	VMULPD       Y6, Y4, Y4
+	VSUBPD       Y4, Y3, Y3
+	VBROADCASTSD 56(R8), Y4
+	VBROADCASTSD 64(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 72(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 80(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 88(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 96(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 104(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 112(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 120(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 128(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 136(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 144(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VMULPD       Y3, Y3, Y6
+	VMULPD       Y6, Y4, Y4
+	VADDPD       Y3, Y4, Y3
+	VBROADCASTSD 152(R8), Y4
+	VADDPD       Y4, Y3, Y3
+	VMULPD       Y5, Y3, Y3
+	VBROADCASTSD (R8), Y4
+	VCMPPD       $0x0a, Y1, Y4, Y1
+	VANDPD       Y1, Y3, Y1
+	VMOVUPD      Y1, (R9)
+	VADDPD       Y1, Y0, Y0
+	ADDQ         $0x40, R9
+	DECQ         R10
+	JNZ          exponentials0
+	VMOVUPD      Y0, (DI)
+	VMOVUPS      16(CX), X0
+	VPCMPEQD     Y2, Y2, Y2
+	MOVQ         BX, CX
+	MOVQ         DX, R9
+
+largest4:
+	VXORPS     X1, X1, X1
+	VPCMPEQD   X3, X3, X3
+	VGATHERDPS X3, (AX)(X0*4), X1
+	VCVTPS2PD  X1, Y1
+	VMOVUPD    Y1, 32(CX)
+	ADDQ       $0x04, AX
+	VMAXPD     Y1, Y2, Y2
+	ADDQ       $0x40, CX
+	DECQ       R9
+	JNZ        largest4
+	VMOVUPD    Y2, 32(SI)
+	VXORPS     Y0, Y0, Y0
+	MOVQ       BX, AX
+	MOVQ       DX, CX
+
+exponentials4:
+	VMOVUPD      32(AX), Y1
+	VSUBPD       Y2, Y1, Y1
+	VBROADCASTSD 8(R8), Y3
+	VMINPD       Y1, Y3, Y3
+	VBROADCASTSD (R8), Y4
+	VMAXPD       Y3, Y4, Y3
+	VBROADCASTSD 24(R8), Y4
+	VBROADCASTSD 16(R8), Y5
+	VMULPD       Y5, Y3, Y5
+	VADDPD       Y4, Y5, Y4
+	VBROADCASTSD 32(R8), Y5
+	VPADDQ       Y5, Y4, Y5
+	VPSLLQ       $0x34, Y5, Y5
+	VBROADCASTSD 24(R8), Y6
+	VSUBPD       Y6, Y4, Y4
+	VBROADCASTSD 40(R8), Y6
+	VMULPD       Y6, Y4, Y6
+	VSUBPD       Y6, Y3, Y3
+	VBROADCASTSD 48(R8), Y6
+	VMULPD       Y6, Y4, Y4
+	VSUBPD       Y4, Y3, Y3
+	VBROADCASTSD 56(R8), Y4
+	VBROADCASTSD 64(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 72(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 80(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 88(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 96(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 104(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 112(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 120(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 128(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 136(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VBROADCASTSD 144(R8), Y6
+	VMULPD       Y3, Y4, Y4
+	VADDPD       Y6, Y4, Y4
+	VMULPD       Y3, Y3, Y6
+	VMULPD       Y6, Y4, Y4
+	VADDPD       Y3, Y4, Y3
+	VBROADCASTSD 152(R8), Y4
+	VADDPD       Y4, Y3, Y3
+	VMULPD       Y5, Y3, Y3
+	VBROADCASTSD (R8), Y4
+	VCMPPD       $0x0a, Y1, Y4, Y1
+	VANDPD       Y1, Y3, Y1
+	VMOVUPD      Y1, 32(AX)
+	VADDPD       Y1, Y0, Y0
+	ADDQ         $0x40, AX
+	DECQ         CX
+	JNZ          exponentials4
+	VMOVUPD      Y0, 32(DI)
+	VZEROUPPER
+	RET
+
 // func gramTileAVX2(products *float64, a *float64, b *float64, stride int, columns int)
 // Requires: AVX, FMA3
 TEXT ·gramTileAVX2(SB), NOSPLIT, $0-40

@@ -282,6 +282,11 @@ func widenAVX512(to *float64, from *float32, n int)
 //go:noescape
 func wideExpAVX512(x *float64, n int, coefficients *float64)
 
+// sumExpAVX512 is SumExp; rows has the offset of each row.
+//
+//go:noescape
+func sumExpAVX512(z *float32, rows *[8]int32, width int, e *float64, largest *float64, sums *float64, coefficients *float64)
+
 // gramTileAVX512 multiplies rows that start at a by rows that start at b, of a multiple of eight columns.
 //
 //go:noescape

@@ -80,6 +80,9 @@ const (
 	gemmAllRows  = 512
 	// gemmTilePanels bounds the panels of depth maxDepth that a tile packs at a time.
 	gemmTilePanels = 8
+	// gemmRunPanels is the number of panels that a tile of a deep product packs if there are enough
+	// tiles: 256 bytes of each row of B, which is usually on a page of its own.
+	gemmRunPanels = 4
 	// gemmPackColumns is the minimum number of columns for which packing A pays: with fewer, its
 	// rows are not read often enough.
 	gemmPackColumns = 64
@@ -101,8 +104,12 @@ func (g Gemm) Plan() (Routine, error) {
 	panels := ceilDiv(g.N, panelColumns)
 	depth := min(g.K, maxDepth)
 	// each is the number of panels of a tile: enough for gemmTileFlops of work, or more if there
-	// would be more than some 2*tileCount tiles otherwise, and a multiple of the panels per call.
+	// would be more than some 2*tileCount tiles otherwise, or if longer runs of B's rows can be
+	// packed, and a multiple of the panels per call.
 	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/(2*tileCount))
+	if !g.TransposeB && g.K > maxDepth {
+		each = max(each, min(panels/tileCount, gemmRunPanels))
+	}
 	each = max(1, min(each, panels, gemmTilePanels*panelBatch(depth)))
 	p.together = panelsTogether(panels)
 	each = max(each/p.together, 1) * p.together

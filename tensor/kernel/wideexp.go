@@ -48,3 +48,34 @@ func wideExp(x float64) float64 {
 	q = float64(q*float64(r*r)) + r
 	return (1 + q) * power
 }
+
+// SumExpRows is the number of rows of SumExp.
+const SumExpRows = vector
+
+// SumExp computes the exponentials of eight rows z of the given width, and their sums:
+//
+//	largest[i] = max over k of z[i*width+k]
+//	e[8*k+i] = exp(z[i*width+k] - largest[i])
+//	sums[i] = sum over k of e[8*k+i]
+//
+// A row with a NaN, with an infinite maximum or with nothing but -Inf has the sum NaN. The bits are
+// those of WideExp and of sums from the left, on all instruction sets.
+func SumExp[T Float](z []T, width int, e []float64, largest, sums *[SumExpRows]float64) {
+	if sumExpFast(z, width, e, largest, sums) {
+		return
+	}
+	for i := range SumExpRows {
+		row, top, sum := z[i*width:][:width], math.NaN(), 0.0
+		for _, v := range row {
+			if !(float64(v) < top) {
+				top = float64(v)
+			}
+		}
+		for k, v := range row {
+			y := wideExp(float64(v) - top)
+			e[SumExpRows*k+i] = y
+			sum += y
+		}
+		largest[i], sums[i] = top, sum
+	}
+}

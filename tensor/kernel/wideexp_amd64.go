@@ -17,3 +17,21 @@ func wideExpFast(x []float64) int {
 	}
 	return n
 }
+
+// sumExpFast is SumExp for float32.
+func sumExpFast[T Float](z []T, width int, e []float64, largest, sums *[SumExpRows]float64) bool {
+	if !useAssembly[T]() || width < 1 {
+		return false
+	}
+	from, to := addressOf(z, SumExpRows*width), unsafe.SliceData(e[:SumExpRows*width])
+	var rows [SumExpRows]int32
+	for i := range rows {
+		rows[i] = int32(i * width)
+	}
+	if isa == avx512 {
+		sumExpAVX512(from, &rows, width, to, &largest[0], &sums[0], &wideExponential[0])
+	} else {
+		sumExpAVX2(from, &rows, width, to, &largest[0], &sums[0], &wideExponential[0])
+	}
+	return true
+}

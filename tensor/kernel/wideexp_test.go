@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 )
 
@@ -53,6 +54,56 @@ func TestWideExp(t *testing.T) {
 		t.Errorf("relative error of %g, want at most 2^-52", worst)
 	}
 	t.Logf("largest relative error 2^%.2f", math.Log2(worst))
+}
+
+// Exponentials of eight rows are those of WideExp, on all instruction sets, and so are their sums.
+func TestSumExp(t *testing.T) {
+	random := newRandom()
+	for _, width := range []int{1, 2, 3, 10, 33} {
+		z := make([]float32, SumExpRows*width)
+		for i := range z {
+			z[i] = float32(20 * random.NormFloat64())
+		}
+		z[width-1] = z[0]                  // a tie
+		z[width] = float32(math.Inf(-1))   // one of several, or the only one
+		z[3*width-1] = float32(math.NaN()) // the last
+		z[3*width] = float32(math.NaN())   // the first
+		z[4*width+width/2] = 1e30          // nothing next to it counts
+		z[5*width+width/2] = float32(math.Inf(1))
+		onEachInstructionSet(t, func(t *testing.T) {
+			all, e := guarded[float64](len(z))
+			var largest, sums [SumExpRows]float64
+			SumExp(z, width, e, &largest, &sums)
+			if !intact(all) {
+				t.Error("written out of bounds")
+			}
+			for i := range SumExpRows {
+				row, want, sum := z[i*width:][:width], make([]float64, width), 0.0
+				top := float64(slices.Max(row))
+				for k, v := range row {
+					want[k] = float64(v) - top
+				}
+				WideExp(want)
+				for _, v := range want {
+					sum += v
+				}
+				if math.IsNaN(sum) {
+					if !math.IsNaN(sums[i]) {
+						t.Errorf("width %d, row %v: sum %g, want NaN", width, row, sums[i])
+					}
+					continue
+				}
+				if largest[i] != top || sums[i] != sum {
+					t.Errorf("width %d, row %v: largest %g, sum %g, want %g, %g", width, row, largest[i], sums[i], top, sum)
+				}
+				for k, v := range want {
+					if got := e[SumExpRows*k+i]; got != v {
+						t.Errorf("width %d, row %v: exponential %d is %g, want %g", width, row, k, got, v)
+					}
+				}
+			}
+		})
+	}
 }
 
 // relativeError compares y with e^x, which is the 1024th power of the Taylor series of e^(x/1024),

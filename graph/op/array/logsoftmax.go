@@ -41,12 +41,14 @@ func (LogSoftmax) Lower(l *graph.Lowering) {
 func logSoftmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		sumexp.Rows(a, x[lo*classes:hi*classes], classes, func(i int, r sumexp.Row) {
-			from, log := (lo+i)*classes, math.Log(r.Sum)
-			for k, v := range x[from:][:classes] {
-				y[from+k] = T(float64(v) - r.Largest - log)
+		for g := sumexp.Of(a, x[lo*classes:hi*classes], classes); g.Next(); {
+			for i := range g.Count {
+				from, log := (lo+g.First+i)*classes, math.Log(g.Sum[i])
+				for k, v := range x[from:][:classes] {
+					y[from+k] = T(float64(v) - g.Largest[i] - log)
+				}
 			}
-		})
+		}
 	}
 }
 

@@ -5,50 +5,92 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Row is a row of numbers z: the largest of them, Exponentials[k] = exp(z[k] - Largest), and their
-// Sum. ln sum exp(z) is Largest + ln Sum.
-type Row struct {
-	Largest, Sum float64
-	Exponentials []float64
+// Groups computes the exponentials of rows of numbers z, a few rows at a time:
+//
+//	for g := sumexp.Of(a, z, width); g.Next(); {
+//		for i := range g.Count {
+//			... // row g.First + i of z
+//		}
+//	}
+//
+// ln sum exp(z) of a row is Largest + ln Sum.
+type Groups[T float32 | float64] struct {
+	First, Count int                        // rows of this group
+	Largest      [kernel.SumExpRows]float64 // the largest z of each row
+	Sum          [kernel.SumExpRows]float64 // of exp(z - Largest)
+
+	z           []T
+	width       int
+	scratch     []float64 // exp(z - Largest)
+	row, column int       // strides of scratch
 }
 
-// together is the number of exponentials that are computed at a time, unless rows are longer.
-const together = 256
+// narrow is the largest width of rows that are computed side by side: a vector has the elements of
+// column k of all rows. In wider rows a vector has several columns of one row.
+const narrow = 128
 
-// Kernel returns tensor.Rows for a run that calls Rows, with the private memory that Rows needs.
+// Together returns the number of rows of a group, except for the last one, which may have fewer.
+func Together(width int) int {
+	if width > narrow {
+		return 1
+	}
+	return kernel.SumExpRows
+}
+
+// Kernel returns a host kernel whose run calls Of. Each run gets whole groups, with some 512
+// exponentials.
 func Kernel(rows, width int, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
-	host := tensor.Rows(rows, 32*width, run) // tiles of some 256 exponentials
-	host.Private = 8 * max(width, together)
+	together := Together(width)
+	host := tensor.Rows((rows+together-1)/together, 16*together*width, func(a *tensor.Args, lo, hi int) {
+		run(a, lo*together, min(hi*together, rows))
+	})
+	host.Private = 8 * together * width
 	return host
 }
 
-// Rows calls visit for each row of z, which has rows of the given width. A Row is valid until visit
-// returns. a are the arguments of a Kernel.
-func Rows[T float32 | float64](a *tensor.Args, z []T, width int, visit func(i int, r Row)) {
-	scratch := tensor.Private[float64](a)
-	block := max(1, together/width) // rows
-	for first := 0; first < len(z)/width; first += block {
-		some := z[first*width : min((first+block)*width, len(z))]
-		e := scratch[:len(some)]
-		var largest [together]T
-		for i := range len(some) / width {
-			row, shifted := some[i*width:][:width], e[i*width:][:width]
-			top := row[0]
-			for _, v := range row {
-				top = max(top, v)
-			}
-			largest[i] = top
-			for k, v := range row {
-				shifted[k] = float64(v) - float64(top)
-			}
+// Of starts before the first group of z, which has rows of the given width. a are the arguments of
+// a Kernel.
+func Of[T float32 | float64](a *tensor.Args, z []T, width int) Groups[T] {
+	return Groups[T]{z: z, width: width, scratch: tensor.Private[float64](a)}
+}
+
+// Exponential returns exp(z[k] - Largest) of row i of the group.
+func (g *Groups[T]) Exponential(i, k int) float64 { return g.scratch[i*g.row+k*g.column] }
+
+// Next computes the next group, and reports whether there is one.
+func (g *Groups[T]) Next() bool {
+	g.First += g.Count
+	z := g.z[g.First*g.width:]
+	g.Count = min(Together(g.width), len(z)/g.width)
+	if g.Count == kernel.SumExpRows {
+		g.row, g.column = 1, kernel.SumExpRows
+		kernel.SumExp(z, g.width, g.scratch, &g.Largest, &g.Sum)
+		return true
+	}
+	g.row, g.column = g.width, 1
+	g.alongRows(z[:g.Count*g.width])
+	return g.Count > 0
+}
+
+// alongRows computes the exponentials of one row after another.
+func (g *Groups[T]) alongRows(z []T) {
+	e := g.scratch[:len(z)]
+	for i := range g.Count {
+		row, shifted := z[i*g.width:][:g.width], e[i*g.width:][:g.width]
+		top := row[0]
+		for _, v := range row {
+			top = max(top, v)
 		}
-		kernel.WideExp(e)
-		for i := range len(some) / width {
-			r := Row{Largest: float64(largest[i]), Exponentials: e[i*width:][:width]}
-			for _, v := range r.Exponentials {
-				r.Sum += v
-			}
-			visit(first+i, r)
+		g.Largest[i] = float64(top)
+		for k, v := range row {
+			shifted[k] = float64(v) - float64(top)
+		}
+	}
+	kernel.WideExp(e)
+	for i := range g.Count {
+		g.Sum[i] = 0
+		for _, v := range e[i*g.width:][:g.width] {
+			g.Sum[i] += v
 		}
 	}
 }

@@ -64,5 +64,6 @@ func all(t target) {
 	peak(t)
 	widen(t)
 	wideExp(t)
+	sumExp(t)
 	gram(t)
 }
