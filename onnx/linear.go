@@ -177,12 +177,12 @@ func reduction(combine combination, start float64, fold func(total, x float64) f
 		if err != nil {
 			return nil, err
 		}
-		axes, given, err := t.integersOf("axes", 1)
+		axes, _, err := t.integersOf("axes", 1)
 		if err != nil {
 			return nil, err
 		}
 		if len(axes) == 0 {
-			if given && t.integer("noop_with_empty_axes", 0) != 0 || !given && t.integer("noop_with_empty_axes", 0) != 0 {
+			if t.integer("noop_with_empty_axes", 0) != 0 {
 				x, err := t.operand(0)
 				return []value{x}, err
 			}

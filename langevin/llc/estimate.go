@@ -67,8 +67,8 @@ type Row struct {
 	RHat diagnostics.Number `json:"rHat"`
 	// Trend is Raw of the second half of the steps after burn-in minus Raw of the first half.
 	Trend diagnostics.Measured `json:"trend"`
-	// Localization is the derivative of Lambda by the logarithm of gamma, from the covariance of
-	// loss and distance: Lambda minus this is, to first order, the value without localization.
+	// Localization is the derivative of Raw by the logarithm of gamma, from the covariance of loss
+	// and distance: an estimate minus this is, to first order, its value without localization.
 	Localization diagnostics.Measured `json:"localization"`
 	// Trace is N beta (L(w) - L(w*)) by chain, at evenly spaced steps, burn-in included.
 	Trace [][]float64 `json:"trace,omitempty"`
