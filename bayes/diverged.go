@@ -41,7 +41,7 @@ func (t *training) checkStart(chain int, s samples.Sample) error {
 	}
 	state.Chain, state.Step = s.Chain, s.Step
 	if err := t.probe.Check(state); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	return nil
 }

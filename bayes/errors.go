@@ -13,25 +13,28 @@ import (
 
 // InvalidError is the error of a specification, data or an option that is not valid. It is a
 // mistake of the caller, found before any work is done, so that nothing needs to be cleaned up or
-// resumed. Test for it with errors.As.
-type InvalidError struct{ error }
+// resumed.
+type InvalidError struct{ cause error }
 
 // NewInvalidError returns an InvalidError with a cause.
-func NewInvalidError(cause error) error { return InvalidError{cause} }
+func NewInvalidError(cause error) error { return &InvalidError{cause} }
+
+// Error is the text of the cause, which names the field and what it must be.
+func (e *InvalidError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
-func (e InvalidError) Unwrap() error { return e.error }
+func (e *InvalidError) Unwrap() error { return e.cause }
 
 // asInvalid returns err as an InvalidError, unless it already is one, or a DamagedError.
 func asInvalid(err error) error {
-	if errors.As(err, new(InvalidError)) || errors.As(err, new(*DamagedError)) {
+	if errors.As(err, new(*InvalidError)) || errors.As(err, new(*DamagedError)) {
 		return err
 	}
-	return InvalidError{err}
+	return &InvalidError{err}
 }
 
 func invalid(format string, values ...any) error {
-	return InvalidError{errors.Errorf("pollen: "+format, values...)}
+	return &InvalidError{errors.Errorf("pollen: "+format, values...)}
 }
 
 // UnfinishedError is the error of a run that ended before its last step, because its context ended

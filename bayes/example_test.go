@@ -55,7 +55,7 @@ func ExampleSpec() {
 	texts := spec.Texts()
 	fmt.Println(texts["method"], texts["schedule"], texts["batch"], texts["burn-in"], texts["samples"])
 	_, err = bayes.Spec{Method: optimizers.SGD{}, Cycles: 2}.Resolve()
-	fmt.Println(errors.As(err, new(bayes.InvalidError))) // an optimizer has no cycles
+	fmt.Println(errors.As(err, new(*bayes.InvalidError))) // an optimizer has no cycles
 	// Output:
 	// sghmc:friction=0.2 constant:0.02 100 6 10
 	// true

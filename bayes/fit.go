@@ -34,6 +34,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 		return nil, err
 	}
 	e := environmentOf(options)
+	if err := e.checkLevels(); err != nil {
+		return nil, err
+	}
 	if data == nil || data.Train == nil {
 		return nil, invalid("fit: no data to train on")
 	}
@@ -96,7 +99,7 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	if _, err := spec.written(); err != nil {
 		return err
 	}
-	if err := checkHeldOut(spec, dir, data); err != nil {
+	if err := checkHeldOut(dir, data); err != nil {
 		return err
 	}
 	return CheckEmpty(dir)
@@ -133,7 +136,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if !m.Data.isOf(t.data) {
 		return nil, invalid("resume %s: the data %s are not those of the run", dir, data.Train.Name)
 	}
-	if err := checkHeldOut(t.spec, dir, data); err != nil {
+	if err := checkHeldOut(dir, data); err != nil {
 		return nil, err
 	}
 	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
@@ -143,28 +146,28 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	return t.finish(ctx, data, t.recoverRun)
 }
 
-// checkHeldOut refuses, before hours of training, held-out data that chains cannot be watched on,
-// and validation data that cannot calibrate the run: other image sizes, classes without a
-// counterpart, missing labels. Both kinds of data are optional.
-func checkHeldOut(spec Spec, dir string, splits *datasets.Splits) error {
-	c, err := kindOf(spec.Method)
-	if err != nil {
-		return err
-	}
+// checkHeldOut refuses, before hours of training, held-out data that the run could not be watched,
+// calibrated or assessed on: other image sizes, classes without a counterpart, missing labels. Both
+// kinds of data are optional, and so are the labels of test data.
+func checkHeldOut(dir string, splits *datasets.Splits) error {
 	d := splits.Train
 	run := Run{dir: dir, manifest: &Manifest{Data: Data{
 		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
 	}}}
-	if watched := toWatch(splits); watched != nil && c.traits().tempered {
-		if _, err := run.images(watched); err != nil {
-			return err
+	if splits.Validation != nil {
+		if _, err := run.relabelled(splits.Validation); err != nil {
+			return errors.WithMessage(err, "validation")
 		}
 	}
-	if splits.Validation == nil {
+	test := splits.Test
+	if test == nil || test.Len() == 0 {
 		return nil
 	}
-	_, err = run.relabelled(splits.Validation)
-	return errors.WithMessage(err, "validation")
+	check := func() (err error) { _, err = run.images(test); return err }
+	if test.Labels != nil {
+		check = func() (err error) { _, err = run.relabelled(test); return err }
+	}
+	return errors.WithMessage(check(), "test")
 }
 
 // finish makes the run on the environment's device, and records its outcome. open makes the run's
@@ -328,7 +331,7 @@ func (t *training) start() error {
 	}
 	from, err := Open(t.spec.Start)
 	if errors.As(err, new(*NotARunError)) {
-		return InvalidError{errors.WithMessage(err, "start")}
+		return &InvalidError{errors.WithMessage(err, "start")}
 	}
 	if err != nil {
 		return errors.WithMessage(err, "start")

@@ -59,7 +59,7 @@ func wantError(t testing.TB, what string, err error, texts ...string) {
 func wantInvalid(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	wantError(t, what, err, texts...)
-	if !errors.As(err, &InvalidError{}) {
+	if !errors.As(err, new(*InvalidError)) {
 		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
 	}
 }

@@ -103,7 +103,7 @@ func (t *training) learningModel(apply func(*graph.Builder, *graph.Node) *graph.
 func (r *Run) checkLearningModel(device tensor.Device, m llc.Model, o llc.Options) error {
 	size, err := llc.Size(device, m, o)
 	if err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	memory := &Memory{}
 	memory.add("chains", "", size, 0)

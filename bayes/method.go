@@ -13,7 +13,7 @@ import (
 // Method is a way to train: an optimizer of package optimizers; a sampler on minibatches of package
 // langevin; a sampler on all data, which is a proposal of package mcmc, mcmc.MCLMC or NUTS; an
 // approximation of this package, such as Ensemble or SWAG; Auto, which chooses a sampler; or a
-// custom type that implements optimizers.Optimizer, langevin.Sampler or mcmc.Proposal. It must be a
+// custom type that implements optimizers.Optimizer or langevin.Sampler, see Register. It must be a
 // struct, whose fields are its attributes: the text "sghmc:friction=0.2" is
 // langevin.SGHMC{Friction: 0.2}. The temperature and the length of a run are fields of a Spec.
 type Method interface {
@@ -83,7 +83,7 @@ func ParseMethod(text string) (Method, error) {
 		}
 		method, err := withAttributes(k.method, rest)
 		if err != nil {
-			return nil, InvalidError{errors.Wrapf(err, "pollen: method %q", text)}
+			return nil, &InvalidError{errors.Wrapf(err, "pollen: method %q", text)}
 		}
 		return method, nil
 	}

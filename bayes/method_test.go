@@ -2,11 +2,14 @@ package bayes
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -68,10 +71,10 @@ func TestRegister(t *testing.T) {
 	wantInvalid(t, "a known type", Register("new", langevin.SGLD{}, nil), `"sgld" is registered already`)
 	wantInvalid(t, "no name", Register("", brisk{}, nil), "a word for a name")
 
-	wantInvalid(t, "a pointer", Register("new", &briskly{Pace: 1}, optimizers.Constant{Rate: 0.1}), "is a ptr, must be a struct")
+	wantInvalid(t, "a pointer", Register("new", &briskly{Pace: 1}, optimizers.Constant{Rate: 0.1}), "is a pointer, must be a struct")
 	spec.Method = (*briskly)(nil)
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
-	wantInvalid(t, "a nil pointer", err, "is a ptr, must be a struct")
+	wantInvalid(t, "a nil pointer", err, "is a pointer, must be a struct")
 	wantInvalid(t, "no struct", Register("new", scalar(1), optimizers.Constant{Rate: 0.1}), "is a float64, must be a struct")
 
 	must(t, Register("briskly", briskly{Pace: 1}, nil))
@@ -177,12 +180,12 @@ func TestNil(t *testing.T) {
 		"prior":          {fit(func(s *Spec) { s.Prior = &langevin.Prior{} }), "prior: no family: make a prior by Gaussian"},
 		"priors":         {fit(func(s *Spec) { s.Priors = map[string]langevin.Prior{"linear1": {}} }), "layer linear1: langevin: prior: no family"},
 		"schedule":       {fit(func(s *Spec) { s.Schedule = (*optimizers.Constant)(nil) }), "schedule must not be a nil *optimizers.Constant"},
-		"method":         {fit(func(s *Spec) { s.Method = (*langevin.SGLD)(nil) }), "method *langevin.SGLD is a ptr, must be a struct"},
+		"method":         {fit(func(s *Spec) { s.Method = (*langevin.SGLD)(nil) }), "method *langevin.SGLD is a pointer, must be a struct"},
 		"layers":         {fit(func(s *Spec) { s.Network, s.Layers = "", layers.Sequential{} }), "Layers must be at least 1"},
 		"a layer":        {fit(func(s *Spec) { s.Network, s.Layers = "", layers.Sequential{nil} }), "layer 1: <nil>"},
 		"another sample": {func() error { _, err := (&Run{}).Predict(ctx, data.Train); return err }, "level must be between 0 and 1, got 0"},
 	} {
-		if err := c.call(); !errors.As(err, new(InvalidError)) || !strings.Contains(err.Error(), c.want) {
+		if err := c.call(); !errors.As(err, new(*InvalidError)) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want that %s", name, err, c.want)
 		}
 	}
@@ -202,5 +205,98 @@ func TestZeroMethods(t *testing.T) {
 	}
 	if err := (langevin.KSGLD{Alpha: 0.99, Damping: 0.1, Refresh: 20}).Validate(); err == nil {
 		t.Error("ksgld without Rest: no error")
+	}
+}
+
+// decaying is a custom schedule, rate/(1+t/50). wrong replaces its rates.
+type decaying struct {
+	Rate  float64
+	wrong []float64
+}
+
+func (d decaying) Validate() error { return nil }
+func (d decaying) String() string  { return "decaying:" + strconv.FormatFloat(d.Rate, 'g', -1, 64) }
+
+func (d decaying) Rates(steps int) ([]float64, error) {
+	if d.wrong != nil {
+		return d.wrong, nil
+	}
+	rates := make([]float64, steps)
+	for t := range rates {
+		rates[t] = d.Rate / (1 + float64(t)/50)
+	}
+	return rates, nil
+}
+
+// pretending is a schedule whose text is that of another one.
+type pretending struct{ decaying }
+
+func (pretending) String() string { return "constant:0.1" }
+
+// A custom schedule trains if it is registered, and its run opens again and continues. Schedules
+// whose text is not theirs, or whose rates are wrong, are refused before any work.
+func TestCustomSchedule(t *testing.T) {
+	data := squares(t, 100, 3, 1)
+	fit := func(method Method, schedule optimizers.Schedule, dir string) error {
+		spec := Spec{Network: "mlp-4", Method: method, Schedule: schedule, Batch: 20, Epochs: 4}
+		_, err := Fit(context.Background(), spec, trainOn(data), dir)
+		return err
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	wantInvalid(t, "not registered", fit(langevin.SGLD{}, decaying{Rate: 0.1}, dir), "RegisterSchedule")
+	wantInvalid(t, "another's text", fit(langevin.SGLD{}, pretending{decaying{Rate: 0.1}}, dir), `its text "constant:0.1"`)
+	registerDecaying(t)
+	must(t, fit(langevin.SGLD{}, optimizers.WarmUp{Steps: 3, Then: decaying{Rate: 0.1}}, dir))
+	run, err := Open(dir)
+	must(t, err)
+	if got := run.Manifest().Spec.Schedule; !reflect.DeepEqual(got, optimizers.WarmUp{Steps: 3, Then: decaying{Rate: 0.1}}) {
+		t.Errorf("opened with schedule %v", got)
+	}
+	for _, method := range []Method{langevin.SGLD{}, optimizers.SGD{}} {
+		for want, wrong := range map[string][]float64{
+			"has 0 rates for 20 steps":                 {},
+			"has 2 rates for 20 steps":                 {0.1, 0.1},
+			"finite in float32, got NaN at step 3":     append([]float64{0.1, 0.1, 0.1, math.NaN()}, make([]float64, 16)...),
+			"must be at least 0 and finite in float32": append([]float64{-0.1}, make([]float64, 19)...),
+		} {
+			_, err := ratesOf(decaying{wrong: wrong}, 20)
+			wantInvalid(t, MethodText(method), err, want)
+		}
+	}
+}
+
+var decayingRegistered sync.Once
+
+func registerDecaying(t *testing.T) {
+	decayingRegistered.Do(func() {
+		must(t, optimizers.RegisterSchedule("decaying", func(text string) (optimizers.Schedule, error) {
+			rate, err := strconv.ParseFloat(text, 64)
+			return decaying{Rate: rate}, err
+		}))
+	})
+}
+
+// Held-out data that a run could not be assessed on are refused before it trains, with and without
+// noise.
+func TestHeldOutDataAreChecked(t *testing.T) {
+	train, validation, test := squares(t, 60, 3, 1), squares(t, 20, 3, 2), squares(t, 20, 3, 3)
+	large, err := datasets.New("large", make([]byte, 4*20*20), []int32{0, 1, 2, 0}, 1, 20, 20, train.ClassNames)
+	must(t, err)
+	other := *test
+	other.ClassNames = []string{"0", "1", "x"}
+	unlabelled, err := datasets.New("unlabelled", test.Images, nil, test.Channels, test.Height, test.Width, nil)
+	must(t, err)
+	for _, method := range []Method{langevin.SGLD{}, optimizers.SGD{}} {
+		fit := func(data datasets.Splits, options ...Option) error {
+			spec := Spec{Network: "mlp-4", Method: method, Schedule: optimizers.Constant{Rate: 0.1}, Batch: 20, Epochs: 9}
+			_, err := Fit(context.Background(), spec, &data, filepath.Join(t.TempDir(), "run"), options...)
+			return err
+		}
+		const shape = "large has images of 1x20x20, must have the 1x12x12 of squares"
+		wantInvalid(t, "test shape", fit(datasets.Splits{Train: train, Test: large}), shape)
+		wantInvalid(t, "both", fit(datasets.Splits{Train: train, Validation: validation, Test: large}), shape)
+		wantInvalid(t, "test class", fit(datasets.Splits{Train: train, Test: &other}), `has a class "x"`)
+		wantInvalid(t, "level", fit(datasets.Splits{Train: train}, WithLevel(2)), "level must be between 0 and 1, got 2")
+		must(t, fit(datasets.Splits{Train: train, Validation: validation, Test: unlabelled}, WithClock(nil)))
 	}
 }

@@ -41,7 +41,7 @@ func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential
 		return nil, err
 	}
 	if network, err = c.network(network); err != nil {
-		return nil, InvalidError{errors.WithMessage(err, "pollen: network")}
+		return nil, &InvalidError{errors.WithMessage(err, "pollen: network")}
 	}
 	return network, nil
 }
@@ -98,7 +98,7 @@ func (s Spec) headParameters(images samples.Images, classes int) (names []string
 		names = append(names, name)
 	}
 	if b.Err() != nil {
-		return nil, InvalidError{errors.WithMessagef(b.Err(), "pollen: head %s", s.Head)}
+		return nil, &InvalidError{errors.WithMessagef(b.Err(), "pollen: head %s", s.Head)}
 	}
 	return names, nil
 }
@@ -111,7 +111,7 @@ func (s Spec) ImageShape() (channels, height, width int, err error) {
 	}
 	model, err := s.file.load()
 	if err != nil {
-		return 0, 0, 0, InvalidError{err}
+		return 0, 0, 0, &InvalidError{err}
 	}
 	channels, height, width, _ = inputShape(model)
 	return channels, height, width, nil

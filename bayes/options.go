@@ -73,8 +73,8 @@ type environment struct {
 	featureDir           string
 }
 
-// WithDevice makes a call compute on a device, which the caller closes. The default is the host
-// with all its threads.
+// WithDevice makes a call compute on a device, which the caller closes. The default, or nil, is the
+// host with all its threads.
 func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
 
 // WithObserver makes a call report its progress to an observer; nil is none.
@@ -133,8 +133,14 @@ func WithInDistributionRate(rate float64) Option {
 }
 
 // WithClock sets the clock by which Auto measures the device's speed, and by which the cache of
-// WithFeatureCache dates its entries. The default is the system's clock.
-func WithClock(now func() time.Time) Option { return func(e *environment) { e.now = now } }
+// WithFeatureCache dates its entries. The default, or nil, is the system's clock.
+func WithClock(now func() time.Time) Option {
+	return func(e *environment) {
+		if e.now = now; now == nil {
+			e.now = time.Now
+		}
+	}
+}
 
 // checkLevels refuses a level or a rate that is not a probability.
 func (e environment) checkLevels() error {
@@ -149,7 +155,7 @@ func (e environment) checkLevels() error {
 		return invalid("confidence of the risk must be between 0 and 1, got %v", e.riskConfidence)
 	}
 	if err := e.setRule.Validate(); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (s Spec) withModel() (Spec, error) {
 	}
 	model, err := s.file.load()
 	if err != nil {
-		return s, InvalidError{err}
+		return s, &InvalidError{err}
 	}
 	if s.Cut == "" {
 		s.Cut, err = model.LastLinear()
@@ -161,7 +161,7 @@ func (s Spec) stem() (*stem, error) {
 	}
 	network, err := model.Network(onnx.Options{Output: s.Cut})
 	if err != nil {
-		return nil, InvalidError{errors.WithMessagef(err, "pollen: model %s", s.Network)}
+		return nil, &InvalidError{errors.WithMessagef(err, "pollen: model %s", s.Network)}
 	}
 	frozen, err := s.frozenWeights(network.Weights())
 	if err != nil {

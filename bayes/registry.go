@@ -59,14 +59,18 @@ func init() {
 // Register adds a custom method, with its customary attributes and schedule, to those that
 // ParseMethod reads. A run keeps its method as text, so a program that trains or opens such a run
 // must register the method at its start. The schedule is nil for a method that finds its own step
-// size. It is an error if the name or the type is taken, or m is not a method of a known kind.
-// Register is not safe for concurrent use.
+// size. It is an error if the name or the type is taken, or m is neither an optimizer nor a sampler
+// on minibatches. Register is not safe for concurrent use.
 func Register(name string, m Method, schedule optimizers.Schedule) error {
 	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
 		return invalid("register: must have a word for a name and a method, got %q and %T", name, m)
 	}
-	if _, err := kindOf(m); err != nil {
+	switch kind, err := kindOf(m); kind.(type) {
+	case nil:
 		return err
+	case optimizerKind, minibatchKind:
+	default:
+		return invalid("register: %q of %T: a custom method must be an optimizer or a sampler on minibatches", name, m)
 	}
 	for _, k := range registry {
 		if k.name == name || sameType(k.method, m) {
@@ -81,7 +85,7 @@ func Register(name string, m Method, schedule optimizers.Schedule) error {
 // kind, whatever else it implements.
 func kindOf(m Method) (methodKind, error) {
 	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
-		return nil, invalid("method %T is a %s, must be a struct, whose fields are its attributes", m, kind)
+		return nil, invalid("method %T is a %s, must be a struct, whose fields are its attributes", m, kindName(kind))
 	}
 	switch m := m.(type) {
 	case methodKind:
@@ -100,6 +104,14 @@ func kindOf(m Method) (methodKind, error) {
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }
 
+// kindName returns a word for a kind of type.
+func kindName(k reflect.Kind) string {
+	if k == reflect.Pointer {
+		return "pointer"
+	}
+	return k.String()
+}
+
 // notApplicable returns the error that a setting does not apply to a method, with the methods that
 // it applies to.
 func notApplicable(setting string, m Method, c methodKind) error {
@@ -113,5 +125,5 @@ func notApplicable(setting string, m Method, c methodKind) error {
 	if _, ok := c.(optimizerKind); ok {
 		err = errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
 	}
-	return InvalidError{err}
+	return &InvalidError{err}
 }

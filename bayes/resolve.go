@@ -39,7 +39,7 @@ func (s Spec) resolve(examples int) (Spec, error) {
 	}
 	if _, ok := c.(autoKind); ok {
 		if err := c.check(&s); err != nil {
-			return s, InvalidError{err}
+			return s, &InvalidError{err}
 		}
 		return s, nil // the method that is chosen fills in the rest
 	}
@@ -207,12 +207,12 @@ func (s Spec) validate(c methodKind) error {
 	}
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {
-			return InvalidError{err}
+			return &InvalidError{err}
 		}
 	}
 	for name, prior := range s.Priors {
 		if err := prior.Validate(); err != nil {
-			return InvalidError{errors.Wrapf(err, "layer %s", name)}
+			return &InvalidError{errors.Wrapf(err, "layer %s", name)}
 		}
 	}
 	if err := s.checkLadder(); err != nil {
@@ -225,7 +225,7 @@ func (s Spec) validate(c methodKind) error {
 		return err
 	}
 	if err := c.check(&s); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	return nil
 }
@@ -260,9 +260,9 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	if err := checkTables(plan.Steps); err != nil {
 		return plan, nil, err
 	}
-	rates, err := s.Schedule.Rates(plan.Steps)
+	rates, err := ratesOf(s.Schedule, plan.Steps)
 	if err != nil {
-		return plan, nil, InvalidError{err}
+		return plan, nil, err
 	}
 	// Weights are proportional to the step size, so a sample at rate 0 would not count.
 	for step, rate := range rates {
@@ -332,7 +332,7 @@ func (s Spec) checkLadder() error {
 		return nil
 	}
 	if err := s.exchange(math.MaxInt32).Validate(); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	switch {
 	case s.Temperature != nil && *s.Temperature != s.Temperatures[0]:

@@ -136,8 +136,8 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 		return samples.Images{}, invalid("%s: no images to predict", r.dir)
 	}
 	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
-		return samples.Images{}, invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, which was trained on %s", data.Name,
-			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.dir, d.Name)
+		return samples.Images{}, invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, the training images of %s", data.Name,
+			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, d.Name, r.dir)
 	}
 	images := r.shape()
 	images.Pixels = data.Images
@@ -361,7 +361,7 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	for i, name := range data.ClassNames {
 		at := slices.Index(known, name)
 		if at < 0 {
-			return nil, invalid("%s has a class %q, which %s was not trained on; its classes are %s", data.Name, name, r.dir, strings.Join(known, ", "))
+			return nil, invalid("%s has a class %q, but the classes of %s are %s", data.Name, name, r.dir, strings.Join(known, ", "))
 		}
 		numbers[i] = int32(at)
 	}
@@ -376,7 +376,7 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 // checkLabelled refuses data that are not valid, or whose labels are unknown.
 func checkLabelled(data *datasets.Dataset) error {
 	if err := data.Validate(); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	if data.Labels == nil {
 		return invalid("%s has no labels: each image must have one", data.Name)

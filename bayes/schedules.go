@@ -2,6 +2,7 @@ package bayes
 
 import (
 	"math"
+	"reflect"
 
 	"github.com/pkg/errors"
 
@@ -49,13 +50,34 @@ func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
 	return constant
 }
 
-// checkSchedule refuses a schedule that is a nil pointer or not valid.
+// checkSchedule refuses a schedule that is a nil pointer, is not valid, or cannot be restored from
+// its text, as it must be when a run is opened.
 func checkSchedule(what string, schedule optimizers.Schedule) error {
 	if err := checkNil(what, schedule); err != nil {
 		return err
 	}
 	if err := schedule.Validate(); err != nil {
-		return InvalidError{errors.WithMessage(err, what)}
+		return &InvalidError{errors.WithMessage(err, what)}
+	}
+	if again, err := optimizers.ParseSchedule(schedule.String()); err != nil || !reflect.DeepEqual(again, schedule) {
+		return invalid("%s: %T is not what its text %q describes: a run could not be opened again; see optimizers.RegisterSchedule", what, schedule, schedule)
 	}
 	return nil
+}
+
+// ratesOf returns the rates of a run's steps, which a custom schedule may compute wrongly.
+func ratesOf(schedule optimizers.Schedule, steps int) ([]float64, error) {
+	rates, err := schedule.Rates(steps)
+	if err != nil {
+		return nil, &InvalidError{err}
+	}
+	if len(rates) != steps {
+		return nil, invalid("schedule %s has %d rates for %d steps", schedule, len(rates), steps)
+	}
+	for step, rate := range rates {
+		if !(rate >= 0 && rate <= math.MaxFloat32) {
+			return nil, invalid("schedule %s: rates must be at least 0 and finite in float32, got %v at step %d", schedule, rate, step)
+		}
+	}
+	return rates, nil
 }

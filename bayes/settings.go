@@ -289,13 +289,13 @@ func (t Setting) parse(s *Spec, text string) error {
 	err := t.set(s, text)
 	var number *strconv.NumError
 	switch {
-	case err == nil, errors.As(err, new(InvalidError)):
+	case err == nil, errors.As(err, new(*InvalidError)):
 		return err
 	case errors.As(err, &number):
 		kinds := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
 		return invalid("%s must be %s, got %q", t.Name, kinds[t.Kind], text)
 	}
-	return InvalidError{errors.WithMessage(err, t.Name)}
+	return &InvalidError{errors.WithMessage(err, t.Name)}
 }
 
 // MarshalJSON returns an object with a member for each setting that was not left out. It is written

@@ -286,7 +286,7 @@ func (s Spec) written() (Spec, error) {
 	}
 	text, err := layers.Format(s.Layers)
 	if err != nil {
-		return s, InvalidError{errors.WithMessage(err, "pollen: a run keeps its network as text, or by the name that RegisterNetwork gives it")}
+		return s, &InvalidError{errors.WithMessage(err, "pollen: a run keeps its network as text, or by the name that RegisterNetwork gives it")}
 	}
 	s.Network, s.Layers = string(text), nil
 	return s, nil

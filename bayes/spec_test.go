@@ -594,7 +594,7 @@ func TestEmptySettings(t *testing.T) {
 	for _, setting := range Settings() {
 		var s Spec
 		err := s.Set(setting.Name, "")
-		if !errors.As(err, new(InvalidError)) || !strings.Contains(err.Error(), setting.Name+" must not be empty") {
+		if !errors.As(err, new(*InvalidError)) || !strings.Contains(err.Error(), setting.Name+" must not be empty") {
 			t.Errorf("%s: %v", setting.Name, err)
 		}
 	}

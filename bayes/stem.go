@@ -78,7 +78,7 @@ func (f *networkFile) width(s *stem, image tensor.Shape) (int, error) {
 	b := graph.New(tensor.Float32)
 	y := s.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, image...)...))
 	if err := b.Err(); err != nil {
-		return 0, InvalidError{errors.WithMessagef(err, "pollen: model %s, for images of %v", s.name, image)}
+		return 0, &InvalidError{errors.WithMessagef(err, "pollen: model %s, for images of %v", s.name, image)}
 	}
 	f.widths[key] = graph.ShapeOf(y)[1]
 	return f.widths[key], nil

@@ -51,7 +51,7 @@ func (g *teaching) open(before *Teacher) error {
 	dir := g.spec.Teacher
 	teacher, err := Open(dir, WithObserver(g.observe), WithDevice(g.device))
 	if errors.As(err, new(*NotARunError)) {
-		return InvalidError{errors.WithMessage(err, "teacher")}
+		return &InvalidError{errors.WithMessage(err, "teacher")}
 	}
 	if err == nil {
 		_, err = teacher.images(g.data)

@@ -280,7 +280,7 @@ func (t *training) graph() (*graph.Builder, error) {
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)
 	if err != nil {
-		return nil, InvalidError{err} // for example a prior of a layer that the network does not have
+		return nil, &InvalidError{err} // for example a prior of a layer that the network does not have
 	}
 	// Samplers on all data record these as quantities of their draws instead, see lossMetric.
 	if t.walk == nil {
@@ -330,7 +330,7 @@ func (t *training) images(p langevin.Window) int {
 // checkNetwork refuses a network that does not map the images to one logit for each class.
 func checkNetwork(network layers.Sequential, images samples.Images, classes int) error {
 	if err := layers.Check(network, images.Shape(), classes); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (s Spec) checkWarmStart() error {
 		return err
 	}
 	if err := s.WarmStart.Validate(); err != nil {
-		return InvalidError{err}
+		return &InvalidError{err}
 	}
 	switch {
 	case s.WarmSchedule == nil:
@@ -110,7 +110,7 @@ func (s Spec) warmSpec(examples int) Spec {
 func (s Spec) divided(d *datasets.Dataset) (used, heldOut *datasets.Dataset, err error) {
 	used, heldOut, err = d.Stratified(min(warmShare, maxWarmHeldOut/float64(d.Len())), s.Seed)
 	if err != nil {
-		return nil, nil, InvalidError{errors.WithMessage(err, "pollen: warm-start: holding out training images")}
+		return nil, nil, &InvalidError{errors.WithMessage(err, "pollen: warm-start: holding out training images")}
 	}
 	return used, heldOut, nil
 }

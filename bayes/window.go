@@ -313,21 +313,21 @@ func (t *training) predictionTemperature(ctx context.Context, device tensor.Devi
 	})
 }
 
-// A chain has diverged if, in the sampling phase, its loss is no better than guessing's for
-// divergedWindows windows in a row. The temperature is far off if, after warmWindows windows, it
+// A chain gets a remark if, in the sampling phase, its loss is no better than guessing's for
+// guessingWindows windows in a row. The temperature is far off if, after warmWindows windows, it
 // differs from the requested one by more than the fraction farOff and by more than manyErrors
 // standard errors.
 const (
-	divergedWindows = 5
+	guessingWindows = 5
 	farOff          = 0.5
 	manyErrors      = 5
 	warmWindows     = 20
 )
 
-// watch remarks on chains that diverged and temperatures that are far off, while there is time to
-// stop the run. A chain counts as diverged only if others are better than guessing: if all are
-// worse, the network or the rate is wrong, which warn reports. Runs with cycles are not watched:
-// their temperature alternates with 0.
+// watch remarks on chains that are no better than guessing and on temperatures that are far off,
+// while there is time to stop the run. If all chains are no better than guessing, the network or the
+// rate is wrong, which warn reports. Runs with cycles are not watched: their temperature alternates
+// with 0.
 func (t *training) watch(p langevin.Window, losses []float64) {
 	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return
@@ -348,10 +348,10 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 			g.bad[i] = 0
 			continue
 		}
-		if g.bad[i]++; g.bad[i] == divergedWindows && well > 0 {
-			t.remark(fmt.Sprintf("chain %d diverged: its loss of %.3g has been worse than guessing for %d windows, while that of %d others is better; "+
+		if g.bad[i]++; g.bad[i] == guessingWindows && well > 0 {
+			t.remark(fmt.Sprintf("chain %d has been no better than guessing for %d windows, with a loss of %.3g now, while %d others are better; "+
 				"its samples spoil the average",
-				t.spec.FirstChain+i, loss, divergedWindows, well))
+				t.spec.FirstChain+i, guessingWindows, loss, well))
 		}
 	}
 	requested := t.spec.temperature()

@@ -342,7 +342,7 @@ func TestOptionsErrors(t *testing.T) {
 	} {
 		_, err := Open(path, test.options)
 		wantError(t, err, "datasets: options: "+test.option+": ", test.want)
-		var invalid OptionError
+		var invalid *OptionError
 		if !errors.As(err, &invalid) || invalid.Option != test.option || strings.Contains(invalid.Problem, "datasets: ") {
 			t.Errorf("%+v: %#v", test.options, invalid)
 		}

@@ -75,7 +75,7 @@ func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, t
 		if inside := strings.TrimLeft(strings.TrimPrefix(without[0], path), `/\: `); inside != "" {
 			problem += " of " + inside
 		}
-		return parts, nil, errors.WithStack(NoClassesError{path, problem})
+		return parts, nil, errors.WithStack(&NoClassesError{path, problem})
 	}
 	for _, name := range without {
 		options.remark("%s: left out, since it has no labels", filepath.Base(name))

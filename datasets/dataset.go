@@ -130,25 +130,14 @@ func numberNames(classes int) []string {
 }
 
 // Validate returns an error unless the data set has at least one image, the numbers of images,
-// labels and class names agree, every label is below Classes, Mean is finite and Std is finite and
-// positive.
+// labels and class names agree, class names are distinct, every label is below Classes, Mean is
+// finite and Std is finite and positive.
 func (d *Dataset) Validate() error {
-	if d.Channels < 1 || d.Height < 1 || d.Width < 1 {
-		return errors.Errorf("datasets: %s: images must have at least 1x1x1 values, got %dx%dx%d",
-			d.Name, d.Channels, d.Height, d.Width)
+	if err := d.checkSizes(); err != nil {
+		return err
 	}
-	if (d.Classes < 1 && d.Labels != nil) || d.Classes > maxClasses {
-		return errors.Errorf("datasets: %s: must have 1 to %[3]d classes, got %[2]d", d.Name, d.Classes, maxClasses)
-	}
-	if len(d.ClassNames) != d.Classes {
-		return errors.Errorf("datasets: %s: must have %[3]d class names, got %[2]d", d.Name, len(d.ClassNames), d.Classes)
-	}
-	if d.Len() == 0 {
-		return errors.Errorf("datasets: %s: must have at least 1 image, got none", d.Name)
-	}
-	if len(d.Images) != d.Len()*d.ImageSize() {
-		return errors.Errorf("datasets: %s: images must have %[3]d bytes (%[4]d images of %[5]d bytes), got %[2]d",
-			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
+	if err := d.checkClasses(); err != nil {
+		return err
 	}
 	if d.Files != nil && len(d.Files) != d.Len() {
 		return errors.Errorf("datasets: %s: must have a file name for each of %[3]d images, got %[2]d", d.Name, len(d.Files), d.Len())
@@ -158,11 +147,6 @@ func (d *Dataset) Validate() error {
 	}
 	if d.Groups != nil && len(d.Groups) != d.Len() {
 		return errors.Errorf("datasets: %s: must have a group for each of %[3]d images, got %[2]d", d.Name, len(d.Groups), d.Len())
-	}
-	for i, label := range d.Labels {
-		if label < 0 || int(label) >= d.Classes {
-			return errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", d.Name, i, label, d.Classes)
-		}
 	}
 	if len(d.Mean) != d.Channels || len(d.Std) != d.Channels {
 		return errors.Errorf("datasets: %s: must have a mean and a standard deviation for each of %[4]d channels, got %[2]d and %[3]d",
@@ -174,6 +158,53 @@ func (d *Dataset) Validate() error {
 		}
 		if std := d.Std[c]; !(std > 0) || math.IsInf(std, 0) {
 			return errors.Errorf("datasets: %s: standard deviation in channel %[3]d must be finite and positive, got %[2]v", d.Name, std, c)
+		}
+	}
+	return nil
+}
+
+// checkSizes returns an error unless there are images, and a label for each if there are labels.
+func (d *Dataset) checkSizes() error {
+	if d.Channels < 1 || d.Height < 1 || d.Width < 1 {
+		return errors.Errorf("datasets: %s: images must have at least 1x1x1 values, got %dx%dx%d",
+			d.Name, d.Channels, d.Height, d.Width)
+	}
+	if len(d.Images) == 0 {
+		return errors.Errorf("datasets: %s: must have at least 1 image, got none", d.Name)
+	}
+	if d.Height > len(d.Images)/d.Channels || d.Width > len(d.Images)/d.Channels/d.Height { // whose product may overflow
+		return errors.Errorf("datasets: %s: must have at least 1 image of %dx%dx%d bytes, got %d bytes", d.Name, d.Channels, d.Height, d.Width, len(d.Images))
+	}
+	images, rest := len(d.Images)/d.ImageSize(), len(d.Images)%d.ImageSize()
+	if rest != 0 {
+		return errors.Errorf("datasets: %s: images must have %d bytes each, got %d bytes", d.Name, d.ImageSize(), len(d.Images))
+	}
+	if d.Labels != nil && len(d.Labels) != images {
+		return errors.Errorf("datasets: %s: must have a label for each of %[3]d images of %dx%dx%d, got %[2]d",
+			d.Name, len(d.Labels), images, d.Channels, d.Height, d.Width)
+	}
+	return nil
+}
+
+// checkClasses returns an error unless there are distinct names for all classes, and labels are
+// numbers of classes.
+func (d *Dataset) checkClasses() error {
+	if (d.Classes < 1 && d.Labels != nil) || d.Classes > maxClasses {
+		return errors.Errorf("datasets: %s: must have 1 to %[3]d classes, got %[2]d", d.Name, d.Classes, maxClasses)
+	}
+	if len(d.ClassNames) != d.Classes {
+		return errors.Errorf("datasets: %s: must have %[3]d class names, got %[2]d", d.Name, len(d.ClassNames), d.Classes)
+	}
+	numbers := make(map[string]int, d.Classes)
+	for i, name := range d.ClassNames {
+		if first, twice := numbers[name]; twice {
+			return errors.Errorf("datasets: %s: class names must be distinct, got %q for classes %d and %d", d.Name, name, first, i)
+		}
+		numbers[name] = i
+	}
+	for i, label := range d.Labels {
+		if label < 0 || int(label) >= d.Classes {
+			return errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", d.Name, i, label, d.Classes)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "small: must have 1 to 65536 classes, got 65537"},
 		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "small: must have 4 class names, got 3"},
 		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "small: must have at least 1 image, got none"},
-		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "small: images must have 30 bytes (5 images of 6 bytes), got 29"},
+		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "small: images must have 6 bytes each, got 29 bytes"},
 		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "small: label 3 must be 0 or more and below 4, got 4"},
 		"mean":             {func(d *Dataset) { d.Mean = []float64{0, math.NaN()} }, "small: mean in channel 1 must be finite, got NaN"},
 		"no deviation":     {func(d *Dataset) { d.Std = []float64{1, 0} }, "small: standard deviation in channel 1 must be finite and positive, got 0"},

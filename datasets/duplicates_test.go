@@ -99,7 +99,7 @@ func TestDuplicates(t *testing.T) {
 		}
 		options := isolated(t)
 		options.Duplicates = RejectDuplicates
-		if _, err := Open(root, options); !errors.As(err, new(OptionError)) || !strings.Contains(err.Error(), strings.Join(texts, "\n")) {
+		if _, err := Open(root, options); !errors.As(err, new(*OptionError)) || !strings.Contains(err.Error(), strings.Join(texts, "\n")) {
 			t.Errorf("error %v, want an OptionError with %q", err, texts)
 		}
 		options.Duplicates = DropDuplicates

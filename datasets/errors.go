@@ -14,7 +14,7 @@ type OptionError struct {
 }
 
 // Error names the option.
-func (e OptionError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
+func (e *OptionError) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
 // ImageError is the reason why an image file could not be read.
 type ImageError struct {
@@ -35,7 +35,7 @@ type NoClassesError struct {
 }
 
 // Error names the path, the accepted layouts and what was found.
-func (e NoClassesError) Error() string { return "datasets: " + e.Path + ": " + e.Problem }
+func (e *NoClassesError) Error() string { return "datasets: " + e.Path + ": " + e.Problem }
 
 // SkippedError is the error for more skipped files than Options.MaxSkipped allows.
 type SkippedError struct {
@@ -57,5 +57,5 @@ func (e *SkippedError) Error() string {
 }
 
 func invalid(option, format string, values ...any) error {
-	return errors.WithStack(OptionError{option, strings.TrimPrefix(fmt.Sprintf(format, values...), "datasets: ")})
+	return errors.WithStack(&OptionError{option, strings.TrimPrefix(fmt.Sprintf(format, values...), "datasets: ")})
 }

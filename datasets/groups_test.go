@@ -146,7 +146,7 @@ func TestGroupErrors(t *testing.T) {
 		options := isolated(t)
 		options.Group = test.group
 		_, err := Open(test.root, options)
-		if err == nil || !strings.Contains(err.Error(), test.want) || !errors.As(err, new(OptionError)) {
+		if err == nil || !strings.Contains(err.Error(), test.want) || !errors.As(err, new(*OptionError)) {
 			t.Errorf("%s: error %v, want an OptionError with %q", test.group, err, test.want)
 		}
 	}

@@ -27,6 +27,9 @@ func New(name string, pixels []byte, labels []int32, channels, height, width int
 		d.Remarks = unusedLabels(name, labels, len(classNames))
 	}
 	d.Classes, d.ClassNames = len(classNames), classNames
+	if err := d.checkSizes(); err != nil {
+		return nil, err
+	}
 	// Placeholders that pass Validate, which checks that there are images to compute them from.
 	d.Mean, d.Std = make([]float64, max(channels, 0)), make([]float64, max(channels, 0))
 	for c := range d.Std {

@@ -75,11 +75,11 @@ func open(name string, options Options) (*Splits, error) {
 	case isDir(path):
 		splits, err = openImageDir(path, options)
 	case IsImage(path):
-		err = errors.WithStack(NoClassesError{path, "must be a data set, got an image: give the directory that has a directory of images for each class"})
+		err = errors.WithStack(&NoClassesError{path, "must be a data set, got an image: give the directory that has a directory of images for each class"})
 	default:
 		return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(readable(), "\n  "))
 	}
-	if without := new(NoClassesError); options.Unlabelled && !options.selects() && errors.As(err, without) {
+	if without := (*NoClassesError)(nil); options.Unlabelled && !options.selects() && errors.As(err, &without) {
 		return options.unlabelled(without.Path)
 	}
 	if err != nil {

@@ -166,7 +166,7 @@ func TestUnlabelledArrays(t *testing.T) {
 	for _, name := range append(paths, "dir") {
 		path := filepath.Join(root, name)
 		_, err := Open(path, isolated(t))
-		if without := new(NoClassesError); name != "other.npz" && (!errors.As(err, without) || without.Path != path) {
+		if without := (*NoClassesError)(nil); name != "other.npz" && (!errors.As(err, &without) || without.Path != path) {
 			t.Errorf("%s: %v, want a NoClassesError", name, err)
 		}
 		options := isolated(t)

@@ -39,8 +39,8 @@ func TestNew(t *testing.T) {
 	}{
 		{nil, []int32{}, [3]int{1, 1, 1}, "own: must have at least 1 image, got none"},
 		{nil, nil, [3]int{1, 1, 1}, "own: must have at least 1 image, got none"},
-		{[]byte{1, 2, 3}, nil, [3]int{1, 2, 1}, "own: images must have 2 bytes (1 images of 2 bytes), got 3"},
-		{[]byte{1, 2}, []int32{0}, [3]int{1, 1, 1}, "own: images must have 1 bytes (1 images of 1 bytes), got 2"},
+		{[]byte{1, 2, 3}, nil, [3]int{1, 2, 1}, "own: images must have 2 bytes each, got 3 bytes"},
+		{[]byte{1, 2}, []int32{0}, [3]int{1, 1, 1}, "own: must have a label for each of 2 images of 1x1x1, got 1"},
 		{[]byte{1}, []int32{-1}, [3]int{1, 1, 1}, "own: label 0 must be 0 or more and below 1, got -1"},
 		{[]byte{1}, []int32{1 << 30}, [3]int{1, 1, 1}, "own: labels must be below 65536, got 1073741824"},
 		{[]byte{1}, []int32{0}, [3]int{0, 1, 1}, "own: images must have at least 1x1x1 values, got 0x1x1"},
@@ -53,6 +53,10 @@ func TestNew(t *testing.T) {
 	wantError(t, err, "own: label 1 must be 0 or more and below 2, got 2")
 	_, err = New("own", []byte{1, 2}, nil, 1, 1, 1, []string{"a", "b"})
 	wantError(t, err, "own: must have labels if it has class names")
+	_, err = New("own", []byte{1, 2}, []int32{0, 2}, 1, 1, 1, []string{"a", "b", "a"})
+	wantError(t, err, `own: class names must be distinct, got "a" for classes 0 and 2`)
+	_, err = New("own", []byte{1, 2}, []int32{0, 1}, 1<<20, 1<<20, 1<<20, nil)
+	wantError(t, err, "own: must have at least 1 image of 1048576x1048576x1048576 bytes, got 2 bytes")
 	unlabelled, err := New("own", []byte{0, 255, 0, 255}, nil, 1, 2, 1, nil)
 	if err != nil || unlabelled.Len() != 2 || unlabelled.Labels != nil || unlabelled.Classes != 0 || unlabelled.Mean[0] != 0.5 {
 		t.Errorf("images without labels: %+v, %v", unlabelled, err)

@@ -70,7 +70,7 @@ func (s *scanner) splits(at string, entries []dirEntry, dirs [3]string) (splits 
 			continue
 		}
 		lists, err := s.labelled(join(at, name))
-		var flat NoClassesError
+		var flat *NoClassesError
 		if errors.As(err, &flat) {
 			tables, err := s.labelTables(at, entries, true)
 			if err != nil {
@@ -265,7 +265,7 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	if len(names) > 0 {
 		found = abbreviated(names)
 	}
-	return errors.WithStack(NoClassesError{s.path(dir),
+	return errors.WithStack(&NoClassesError{s.path(dir),
 		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})
 }
 

@@ -100,7 +100,7 @@ func TestScanErrors(t *testing.T) {
 	}
 	options := isolated(t)
 	_, err := Open(dots(t, "1.png"), options)
-	if flat := (NoClassesError{}); !errors.As(err, &flat) || filepath.Base(flat.Path) != "dots" {
+	if flat := (*NoClassesError)(nil); !errors.As(err, &flat) || filepath.Base(flat.Path) != "dots" {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
 	_, err = Open("no-such-folder", options)

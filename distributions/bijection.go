@@ -3,6 +3,8 @@ package distributions
 import (
 	"math"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -21,6 +23,10 @@ type Bijection interface {
 // one: the constrained value y = f(x), for priors and likelihoods, and ln |dy/dx|, which must be
 // added to the log posterior to make it a density of x.
 func Constrained(b *graph.Builder, parameter *graph.Node, bijection Bijection) (value, logJacobian *graph.Node) {
+	if bijection == nil {
+		b.Fail(errors.New("distributions: constrained: the bijection must not be nil"))
+		return parameter, parameter
+	}
 	return bijection.Forward(b, parameter), bijection.LogDeterminant(b, parameter)
 }
 

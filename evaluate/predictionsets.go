@@ -168,8 +168,14 @@ type Sets struct {
 }
 
 // NeededExamples returns the minimum number of held-out examples for a level: the smallest n with
-// ceil((n+1) level) <= n, which is level / (1 - level), rounded up: 19 for 95 % and 99 for 99 %.
-func NeededExamples(level float64) int { return int(math.Ceil(level/(1-level) - 1e-9)) }
+// ceil((n+1) level) <= n, which is level / (1 - level), rounded up: 19 for 95 % and 99 for 99 %. It
+// is math.MaxInt for a level that is not between 0 and 1, which no number of examples supports.
+func NeededExamples(level float64) int {
+	if !(level > 0 && level < 1) {
+		return math.MaxInt
+	}
+	return int(math.Ceil(level/(1-level) - 1e-9))
+}
 
 // Sets returns the prediction sets of a rule at a level. It returns an error if level is not
 // between 0 and 1, if the rule is not valid, and if there are too few held-out examples (see

@@ -137,6 +137,15 @@ func TestClassesAreCovered(t *testing.T) {
 	}
 }
 
+// No number of examples supports a level that is not between 0 and 1.
+func TestNeededExamplesOfNoLevel(t *testing.T) {
+	for _, level := range []float64{0, 1, 2, -1, math.NaN(), math.Inf(1)} {
+		if n := NeededExamples(level); n != math.MaxInt {
+			t.Errorf("NeededExamples(%v) = %d", level, n)
+		}
+	}
+}
+
 // A class has a threshold of its own exactly from ceil((n+1) level) <= n examples on.
 func TestFewExamplesOfAClass(t *testing.T) {
 	for _, level := range []float64{0.5, 0.8, 0.9, 0.95, 0.99} {

@@ -255,7 +255,7 @@ func TestONNXRefuses(t *testing.T) {
 		"randomized prediction sets depend on a hash": {Sets: evaluate.SetRule{Score: evaluate.AdaptiveSets, Randomized: true}},
 		"Lambda and KReg apply to raps, not to ":      {Sets: evaluate.SetRule{KReg: 3}},
 	} {
-		if _, err := ONNX(t.Context(), run, path, o); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(bayes.InvalidError)) {
+		if _, err := ONNX(t.Context(), run, path, o); err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(*bayes.InvalidError)) {
 			t.Errorf("%+v: error %v, want %s", o, err, want)
 		}
 	}

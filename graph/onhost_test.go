@@ -23,6 +23,7 @@ func TestOnHost(t *testing.T) {
 		if err := s.Run(1); err != nil {
 			return err
 		}
+		wantError(t, "an output", graph.Write(s, "y", 0, 0, y), "graph: y: an output cannot be written, only an input")
 		return graph.Read(s, "y", 0, 0, y)
 	})
 	if err != nil || y[0] != 0 || y[1] != 0 || y[2] != 2 {
@@ -41,6 +42,7 @@ func TestOnHostReturnsTheFirstError(t *testing.T) {
 	}
 	b := graph.New(tensor.Float32)
 	b.Output("y", b.Apply(op.ReLU{}, b.State("x", nil, 3)))
+	wantError(t, "no use", b.OnHost(graph.LoadOptions{}, nil), "use must not be nil")
 	if err := b.OnHost(graph.LoadOptions{}, func(*graph.Session) error { return errors.New("use") }); err == nil || err.Error() != "use" {
 		t.Errorf("got %v, want the use's error", err)
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -121,6 +122,14 @@ func (p *Program) find(name string) (Tensor, error) {
 		have = append(have, out.Name)
 	}
 	return Tensor{}, unknownName("input or output", name, have)
+}
+
+func (p *Program) isInput(name string) bool {
+	return slices.ContainsFunc(p.inputs, func(in *programInput) bool { return in.Name == name })
+}
+
+func (p *Program) isOutput(name string) bool {
+	return slices.ContainsFunc(p.outputs, func(out Tensor) bool { return out.Name == name })
 }
 
 // Dump returns the program as text: the sizes of the arenas, inputs and outputs with their offsets,

@@ -58,6 +58,9 @@ func (e *NotFinite) Error() string {
 // Load allocates memory for the program on a device and initialises all chains at step 0. The
 // caller must Close the session before the device.
 func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
+	if device == nil {
+		return nil, errors.New("graph: load: the device must not be nil")
+	}
 	if o.Chains == 0 {
 		o.Chains = 1
 	}
@@ -91,6 +94,9 @@ func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) 
 	program, err := b.Compile()
 	if err != nil {
 		return err
+	}
+	if use == nil {
+		return errors.New("graph: on host: use must not be nil")
 	}
 	host := tensor.NewHost(0)
 	defer host.Close()

@@ -12,6 +12,9 @@ import (
 // written in parts. Inputs made by Builder.Data are shared by all chains: their chain is 0. T must
 // be the input's type.
 func Write[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
+	if !s.program.isInput(name) && s.program.isOutput(name) {
+		return errors.Errorf("graph: %s: an output cannot be written, only an input", name)
+	}
 	return transfer(s, name, chain, first, values, s.runner.Write)
 }
 
@@ -34,7 +37,8 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }
 
-// ReadFloats fills values with a whole input or output, converted from either float type.
+// ReadFloats fills values with the first elements of an input or output, converted from either
+// float type.
 func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Read(s, name, chain, 0, values)
@@ -45,7 +49,7 @@ func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	return err
 }
 
-// WriteFloats sets all values of an input, converted to either float type.
+// WriteFloats sets the first elements of an input to values, converted to either float type.
 func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Write(s, name, chain, 0, values)

@@ -131,24 +131,25 @@ type Hook interface {
 	OnStep(ctx context.Context, s *graph.Session) error
 }
 
-// Run makes the plan's steps, beginning with the session's present step, in windows of at most most
-// steps, and calls observe after each window. When the context is done it returns the context's
-// error at the end of a window. Hooks run at the steps where they are due, after observe.
-func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Window) error, hooks ...Hook) error {
+// Run makes the plan's steps, beginning with the session's present step, and calls observe after
+// each window. A window has at most the given number of steps, from 1 to graph.MetricRows, the
+// number of steps whose metrics a session keeps. When the context is done, Run returns the
+// context's error at the end of a window. Hooks run at the steps where they are due, after observe.
+func (p Plan) Run(ctx context.Context, s *graph.Session, window int, observe func(Window) error, hooks ...Hook) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	if ctx == nil || s == nil || observe == nil {
 		return errors.New("langevin: run: the context, the session and observe must not be nil")
 	}
-	if most < 1 || most > graph.MetricRows {
-		return errors.Errorf("langevin: a window must have 1 to %d steps, got %d", graph.MetricRows, most)
+	if window < 1 || window > graph.MetricRows {
+		return errors.Errorf("langevin: a window must have 1 to %d steps, got %d", graph.MetricRows, window)
 	}
 	for step := int(s.Steps()); step < p.Steps; step = int(s.Steps()) {
 		if err := ctx.Err(); err != nil {
 			return errors.Wrapf(err, "langevin: run stopped after %d of %d steps", step, p.Steps)
 		}
-		steps := p.window(step, most)
+		steps := p.window(step, window)
 		for _, hook := range hooks {
 			if hook.Due(step) {
 				if err := hook.OnStep(ctx, s); err != nil {

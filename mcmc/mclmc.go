@@ -71,7 +71,7 @@ func (m MCLMC) Validate() error {
 // all data.
 type Unadjusted struct {
 	Dynamics MCLMC
-	StepSize float64 // s of the first step, a distance in the space of all parameters
+	StepSize float64 // s of the first step, above 0: a distance in the space of all parameters
 	Warmup   int     // in steps
 }
 

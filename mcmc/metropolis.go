@@ -28,7 +28,7 @@ import (
 // size of 1.
 type Metropolis struct {
 	Proposal         Proposal
-	StepSize         float64 // of the first proposal; its meaning depends on the Proposal
+	StepSize         float64 // of the first proposal, above 0; its meaning depends on the Proposal
 	Warmup           int     // in proposals
 	TargetAcceptance float64 // the acceptance rate to which the step size adapts; 0 for the proposal's optimum, and without a warm-up
 }

@@ -26,7 +26,30 @@ var schedules = []struct {
 
 const warmUp = "warmup"
 
-// ScheduleForms returns the forms that ParseSchedule reads, with words in capitals for numbers.
+// custom has the functions that parse registered schedules, by name.
+var custom = map[string]func(text string) (Schedule, error){}
+
+// RegisterSchedule lets ParseSchedule read a schedule of your own. Its String returns "name:text",
+// and parse makes the same schedule from text. A run keeps its schedule as text, so a program that
+// trains or opens such a run must register the schedule at its start. It is an error if parse is
+// nil, or the name is taken or not a word. RegisterSchedule is not safe for concurrent use.
+func RegisterSchedule(name string, parse func(text string) (Schedule, error)) error {
+	if parse == nil || name == "" || strings.ContainsAny(name, ":, ") {
+		return errors.Errorf("optimizers: register schedule: must have a word for a name and a function, got %q", name)
+	}
+	taken := name == warmUp || custom[name] != nil
+	for _, s := range schedules {
+		taken = taken || s.name == name
+	}
+	if taken {
+		return errors.Errorf("optimizers: register schedule: %q is registered already", name)
+	}
+	custom[name] = parse
+	return nil
+}
+
+// ScheduleForms returns the forms that ParseSchedule reads, with words in capitals for numbers,
+// except for those of registered schedules.
 func ScheduleForms() []string {
 	var forms []string
 	for _, s := range schedules {
@@ -76,6 +99,13 @@ func parseSchedule(text string) (Schedule, error) {
 			return nil, errors.Errorf("optimizers: schedule %q: must be %s:%s with an integer count, got %v", text, kind.name, kind.fields, numbers[kind.whole])
 		}
 		return kind.build(numbers), nil
+	}
+	if parse := custom[name]; parse != nil {
+		s, err := parse(rest)
+		if err == nil && s == nil {
+			err = errors.New("its parser returned no schedule")
+		}
+		return s, errors.Wrapf(err, "optimizers: schedule %q", text)
 	}
 	return nil, errors.Errorf("optimizers: no schedule %q; there are %s", text, strings.Join(ScheduleForms(), ", "))
 }

@@ -7,14 +7,15 @@ import (
 )
 
 // Schedule is a learning rate that changes from step to step. In the formulae t is the step, from
-// 0, and K the number of steps of the run.
+// 0, and K the number of steps of the run. A custom schedule needs RegisterSchedule.
 type Schedule interface {
 	// Rates returns a run's rates by step, for graph.Builder's Table: finite in float32, at least
 	// 0.
 	Rates(steps int) ([]float64, error)
 	// Validate reports the first number that no run can use.
 	Validate() error
-	// String returns the text that ParseSchedule reads as this schedule.
+	// String returns the text that ParseSchedule reads as this schedule. The two must be equal by
+	// reflect.DeepEqual.
 	String() string
 }
 

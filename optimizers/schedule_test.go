@@ -1,7 +1,9 @@
 package optimizers
 
 import (
+	"maps"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -178,4 +180,42 @@ func FuzzParseSchedule(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A registered schedule is read, on its own and after a warm-up.
+func TestRegisterSchedule(t *testing.T) {
+	defer func(before map[string]func(string) (Schedule, error)) { custom = before }(maps.Clone(custom))
+	parse := func(text string) (Schedule, error) {
+		rate, err := strconv.ParseFloat(text, 64)
+		return Constant{2 * rate}, err
+	}
+	if err := RegisterSchedule("doubled", parse); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]Schedule{"doubled:3": Constant{6}, "warmup:5,doubled:3": WarmUp{5, Constant{6}}} {
+		if got, err := ParseSchedule(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	if err := RegisterSchedule("nothing", func(string) (Schedule, error) { return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for want, err := range map[string]error{
+		"doubled\" is registered already":  RegisterSchedule("doubled", parse),
+		"constant\" is registered already": RegisterSchedule("constant", parse),
+		"warmup\" is registered already":   RegisterSchedule("warmup", parse),
+		"a word for a name":                RegisterSchedule("two words", parse),
+		"and a function":                   RegisterSchedule("none", nil),
+		`schedule "doubled:x"`:             parsed("doubled:x"),
+		"returned no schedule":             parsed("nothing:1"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+}
+
+func parsed(text string) error {
+	_, err := ParseSchedule(text)
+	return err
 }

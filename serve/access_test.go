@@ -106,7 +106,7 @@ func TestSecrets(t *testing.T) {
 		`must be an origin such as https://viewer.example.org`: {CORSOrigins: []string{"null"}},
 	} {
 		_, err := New([]Model{{Run: theRun}}, o)
-		if !errors.As(err, new(OptionError)) || !strings.Contains(err.Error(), words) {
+		if !errors.As(err, new(*OptionError)) || !strings.Contains(err.Error(), words) {
 			t.Errorf("error %v, want an OptionError with %q", err, words)
 		}
 	}

@@ -73,10 +73,10 @@ type OptionError struct {
 }
 
 // Error names the option.
-func (e OptionError) Error() string { return "serve: options: " + e.Option + ": " + e.Problem }
+func (e *OptionError) Error() string { return "serve: options: " + e.Option + ": " + e.Problem }
 
 func invalid(option, format string, values ...any) error {
-	return errors.WithStack(OptionError{option, fmt.Sprintf(format, values...)})
+	return errors.WithStack(&OptionError{option, fmt.Sprintf(format, values...)})
 }
 
 // resolve returns the options with defaults filled in, or an error for invalid ones.

@@ -118,7 +118,7 @@ func TestOptions(t *testing.T) {
 		"Batch": {Batch: -1}, "Queue": {Queue: -1}, "MaxImages": {MaxImages: 513}, "MaxBody": {MaxBody: 1 << 29},
 		"MaxPixels": {MaxPixels: 100_000_001}, "Memory": {Memory: -1}, "Timeout": {Timeout: -1}, "DecodeTimeout": {DecodeTimeout: -1},
 	} {
-		var invalid OptionError
+		var invalid *OptionError
 		_, err := New([]Model{{Run: theRun}}, o)
 		if !errors.As(err, &invalid) || invalid.Option != name || !strings.HasPrefix(err.Error(), "serve: options: "+name+": ") {
 			t.Errorf("%s: %v", name, err)

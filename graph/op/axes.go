@@ -35,6 +35,9 @@ func (s Axes) remaining(shape tensor.Shape) (tensor.Shape, error) {
 	if err := checkAxisCount(shape); err != nil {
 		return nil, err
 	}
+	if s.has(invalidAxis) && s != 0 {
+		return nil, errors.Errorf("axes of an input of shape %v must be from 0 to %d", shape, len(shape)-1)
+	}
 	if last := bits.Len16(uint16(s)) - 1; last >= len(shape) {
 		return nil, errors.Errorf("axes of an input of shape %v must be below %d, got %d", shape, len(shape), last)
 	}

@@ -45,13 +45,13 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		}
 		return stop.ExitCode()
 	}
-	if server := (serve.OptionError{}); errors.As(err, &server) {
-		err = datasets.OptionError(server)
+	if server := (*serve.OptionError)(nil); errors.As(err, &server) {
+		err = (*datasets.OptionError)(server)
 	}
 	err = config.NameFlag(err)
 	var (
 		mistake config.UsageError
-		invalid bayes.InvalidError
+		invalid *bayes.InvalidError
 		damaged *bayes.DamagedError
 		busy    *bayes.LockedError
 		full    *bayes.DiskFullError

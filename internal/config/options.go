@@ -36,7 +36,7 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 // NameFlag turns a datasets.OptionError into a UsageError that names the flag. Other errors are
 // returned unchanged.
 func NameFlag(err error) error {
-	var option datasets.OptionError
+	var option *datasets.OptionError
 	if !errors.As(err, &option) {
 		return err
 	}

@@ -304,7 +304,7 @@ func TestInvalidData(t *testing.T) {
 		"below 4, got 4":                      changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
 		"below 4, got -1":                     changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
 		"must have 4 class names, got 3":      changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
-		"images must have 14400 bytes":        changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
+		"images must have 144 bytes each":     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
 		"must be finite and positive, got 0":  changed(func(d *datasets.Dataset) { d.Std = []float64{0} }),
 		"must be finite, got NaN":             changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
 		"must have at least 2 classes, got 1": squares(t, 100, 1, 1),
@@ -317,7 +317,7 @@ func TestInvalidData(t *testing.T) {
 	good := trainOn(squares(t, 100, 4, 1))
 	refused("squares has images of 1x6x24, must have the 1x12x12", quick(), &datasets.Splits{
 		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
-	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
+	refused(`validation: pollen: squares has a class "4", but the classes of `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
 	refused("subset must be at most 100, the number of examples of squares, got 101", bayes.Spec{Subset: 101}, good)
 	refused("batch must be at most 100, the number of examples, got 101", bayes.Spec{Batch: 101}, good)
 	refused("100 samples in the 5 steps after burn-in", bayes.Spec{Method: langevin.SGLD{}, Batch: 20, Epochs: 2, Samples: 100}, good)

@@ -122,7 +122,7 @@ func TestFirstChainOutOfRange(t *testing.T) {
 		"first-chain must be 0 to 32766, got 32767": {Chains: 1, FirstChain: 32767, Temperatures: []float64{1, 2}},
 	} {
 		_, err := spec.Resolve()
-		var wrong bayes.InvalidError
+		var wrong *bayes.InvalidError
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want a refusal with %q", err, text)
 		}

@@ -169,7 +169,7 @@ var hostileRuns = []hostile{
 		verify: "more parameters than the", resumes: "more parameters than the",
 	},
 	{
-		name: "too many classes", make: classNames(numbered(60000)...), predict: "more parameters than the", assess: "which",
+		name: "too many classes", make: classNames(numbered(60000)...), predict: "more parameters than the", assess: "but the classes of",
 		verify: "more parameters than the", resumes: "more parameters than the",
 	},
 	all("more classes than data can have", classNames(numbered(100000)...), "must be at least 2 and at most 65536, got 100000"),

@@ -139,7 +139,7 @@ func resealed(t testing.TB, text string) string {
 func wantInvalid(t testing.TB, what string, err error, texts ...string) {
 	t.Helper()
 	wantError(t, what, err, texts...)
-	if !errors.As(err, &bayes.InvalidError{}) {
+	if !errors.As(err, new(*bayes.InvalidError)) {
 		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
 	}
 }
