@@ -325,9 +325,9 @@ const (
 )
 
 // watch remarks on chains that are no better than guessing and on temperatures that are far off,
-// while there is time to stop the run. If all chains are no better than guessing, the network or the
-// rate is wrong, which warn reports. Runs with cycles are not watched: their temperature alternates
-// with 0.
+// while there is time to stop the run. If no chain is better than guessing, the network or the rate
+// is wrong, which warn reports. Runs with cycles are not watched: their temperature alternates with
+// 0.
 func (t *training) watch(p langevin.Window, losses []float64) {
 	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
 		return
