@@ -35,6 +35,24 @@ func ExampleSplitRHat() {
 	// one chain elsewhere: R-hat 1.4
 }
 
+// The mean, spread and reliability of four chains of independent draws.
+func ExampleSummarize() {
+	r := rand.New(rand.NewPCG(1, 2))
+	chains := make([][]float64, 4)
+	for i := range chains {
+		for range 250 {
+			chains[i] = append(chains[i], 3+2*r.NormFloat64())
+		}
+	}
+	s, err := diagnostics.Summarize(chains)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s)
+	// Output: mean 3.04 +- 0.06, std 1.99, 90 % in -0.212 ... 6.25, R-hat 1.003, 1042 effective draws, 970 in the tails
+}
+
 // The settings of a public program, which adds noise of variance 2 rate to a step along the gradient
 // of the mean loss: it forgets that the step size is rate/N.
 func ExampleAudit() {

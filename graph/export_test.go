@@ -26,7 +26,7 @@ func (p *Program) Inputs() []Tensor {
 
 // Buffer returns the buffer of a named input or output.
 func (p *Program) Buffer(name string) *tensor.Buffer {
-	t, err := p.find(name)
+	t, err := p.Tensor(name)
 	if err != nil {
 		panic(err)
 	}

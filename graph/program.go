@@ -98,12 +98,12 @@ func (p *Program) Size(device tensor.Device, chains int) (size tensor.Footprint,
 
 // holdsFloat32 reports whether the input or output called name is of float32.
 func (p *Program) holdsFloat32(name string) bool {
-	t, err := p.find(name)
+	t, err := p.Tensor(name)
 	return err == nil && t.DType == tensor.Float32
 }
 
-// find returns the input or output called name.
-func (p *Program) find(name string) (Tensor, error) {
+// Tensor returns the input or output called name. An unknown name is an error that lists all.
+func (p *Program) Tensor(name string) (Tensor, error) {
 	for _, in := range p.inputs {
 		if in.Name == name {
 			return in.Tensor, nil

@@ -27,7 +27,7 @@ func Read[T tensor.Element](s *Session, name string, chain, first int, values []
 func transfer[T tensor.Element](s *Session, name string, chain, first int, values []T,
 	move func(b *tensor.Buffer, chain, first int, bytes []byte) error,
 ) error {
-	t, err := s.program.find(name)
+	t, err := s.program.Tensor(name)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@
 // follows its estimate from a minibatch. A Sampler attaches to every parameter an update whose
 // stationary distribution is close to exp(-U/T), where T is the temperature of the whole posterior,
 // prior included. A Plan sets how long chains run and which of their states are samples. Plan.Run
-// makes the steps and calls Hooks between them.
+// makes the steps and calls Hooks between them. Plan.Collect also returns Traces of the samples,
+// which diagnostics.Summarize describes.
 //
 // # Step sizes
 //

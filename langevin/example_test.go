@@ -3,12 +3,13 @@ package langevin_test
 import (
 	"context"
 	"fmt"
-	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -51,18 +52,12 @@ func sampleSlope() (mean, sigma float64, err error) {
 		}
 	}
 
-	var sum, squares, n float64
 	plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
-	err = plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
-		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
-			sample, err := samples.FromSession(session, chain, 1)
-			if err != nil {
-				return err
-			}
-			slope := float64(sample.Parameters[0].Values[0])
-			sum, squares, n = sum+slope, squares+slope*slope, n+1
-		}
-		return nil
-	})
-	return sum / n, math.Sqrt(squares/n - sum*sum/n/n), err
+	traces, err := plan.Collect(context.Background(), session, []string{"slope"})
+	if err != nil {
+		return 0, 0, err
+	}
+	chains, err := traces.Of("slope", 0)
+	mean, sigma = stat.MeanStdDev(slices.Concat(chains...), nil)
+	return mean, sigma, err
 }

@@ -5,8 +5,8 @@
 // A Target is a potential U, a node of the graph, and a temperature. A Sampler attaches to it:
 // Metropolis with the proposals RandomWalk, MALA or HMC, and Unadjusted with the dynamics MCLMC,
 // are update ops of the graph; NUTS builds its trajectories on the host between two steps.
-// Attaching returns Chains, whose Sample runs warm-up and draws, and returns Traces of the target's
-// quantities. Everything that chains adapt is kept in the states of their session.
+// Attaching returns Chains, whose Sample runs warm-up and draws, and returns langevin.Traces of the
+// target's quantities. Everything that chains adapt is kept in the states of their session.
 //
 // Energies are compared in float64. A sampler that is not exact has a name that shows it:
 // Unadjusted.

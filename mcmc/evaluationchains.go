@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -48,7 +49,7 @@ func (*evaluationChains) Due(int) bool { return false }
 func (*evaluationChains) OnStep(context.Context, *graph.Session) error { return nil }
 
 // Sample implements Chains.
-func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
+func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*langevin.Traces, error) {
 	if ctx == nil || s == nil {
 		return nil, errors.Errorf("mcmc: %s: the context and the session must not be nil", w.sampler)
 	}
@@ -63,7 +64,7 @@ func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, 
 	for draw := range draws {
 		for end := w.end(from, thinning, draw); s.Steps() < end; {
 			if err := ctx.Err(); err != nil {
-				return nil, errors.Wrapf(err, "mcmc: %s: stopped after %d draws of %d", w.sampler, traces.draws, draws)
+				return nil, errors.Wrapf(err, "mcmc: %s: stopped after %d draws of %d", w.sampler, traces.Draws(), draws)
 			}
 			if err := s.Run(int(min(end-s.Steps(), graph.MetricRows))); err != nil {
 				return nil, err
@@ -74,22 +75,21 @@ func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, 
 				return nil, err
 			}
 		}
-		traces.draws++
 	}
 	return traces, nil
 }
 
 // read appends a chain's present draw to the traces.
-func (w *evaluationChains) read(s *graph.Session, chain int, traces *Traces) error {
+func (w *evaluationChains) read(s *graph.Session, chain int, traces *langevin.Traces) error {
 	words := make([]float64, w.words)
 	if err := graph.Read(s, w.state, chain, 0, words); err != nil {
 		return errors.Wrap(err, "mcmc")
 	}
 	for _, t := range w.traced {
-		traces.extend(t.name, chain)[0] = words[t.word]
+		traces.Extend(t.name, chain)[0] = words[t.word]
 	}
 	if w.unadjusted {
-		traces.extend(TraceAcceptance, chain)[0] = 1
+		traces.Extend(TraceAcceptance, chain)[0] = 1
 	}
 	return w.target.read(s, chain, traces)
 }

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
@@ -51,13 +52,13 @@ func (e exactRun) load(t testing.TB, o graph.LoadOptions, threads int) (*graph.S
 	return trial.Load(t, b, o, threads), chains
 }
 
-func (e exactRun) draw(t testing.TB, draws, thinning int) *mcmc.Traces {
+func (e exactRun) draw(t testing.TB, draws, thinning int) *langevin.Traces {
 	t.Helper()
 	session, chains := e.load(t, graph.LoadOptions{Seed: trial.RunSeed}, 0)
 	return drawn(t, session, chains, draws, thinning)
 }
 
-func drawn(t testing.TB, s *graph.Session, chains mcmc.Chains, draws, thinning int) *mcmc.Traces {
+func drawn(t testing.TB, s *graph.Session, chains mcmc.Chains, draws, thinning int) *langevin.Traces {
 	t.Helper()
 	traces, err := chains.Sample(context.Background(), s, draws, thinning)
 	if err != nil {
@@ -66,7 +67,7 @@ func drawn(t testing.TB, s *graph.Session, chains mcmc.Chains, draws, thinning i
 	return traces
 }
 
-func traceOf(t testing.TB, traces *mcmc.Traces, name string, element int) [][]float64 {
+func traceOf(t testing.TB, traces *langevin.Traces, name string, element int) [][]float64 {
 	t.Helper()
 	chains, err := traces.Of(name, element)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
@@ -110,7 +111,7 @@ func energy(t *testing.T, s *graph.Session, f trial.Field, position string, chai
 // TestHMCOfOneLeapIsMALA: with e^2 = 2 h, the same noise and the same tests.
 func TestHMCOfOneLeapIsMALA(t *testing.T) {
 	const h, draws = 0.4, 50
-	run := func(p mcmc.Proposal, step float64) *mcmc.Traces {
+	run := func(p mcmc.Proposal, step float64) *langevin.Traces {
 		return exactRun{
 			field: trial.LogGamma{Shape: 1.5}, dimensions: 5, chains: 4, temperature: 0.7, start: trial.StartAt(0),
 			sampler: mcmc.Metropolis{Proposal: p, StepSize: step},
@@ -132,7 +133,7 @@ func TestHMCOfOneLeapIsMALA(t *testing.T) {
 // TestHMCMassesAreScales: masses k times as large, with a step size sqrt(k) times as large, change
 // nothing.
 func TestHMCMassesAreScales(t *testing.T) {
-	run := func(mass, step float64) *mcmc.Traces {
+	run := func(mass, step float64) *langevin.Traces {
 		hmc := mcmc.HMC{LeapfrogSteps: 4, Jitter: 0.2}
 		if mass != 1 {
 			hmc.Masses = map[string][]float64{trial.ParameterName: {mass, mass, mass}}

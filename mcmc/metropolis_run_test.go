@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
@@ -53,7 +54,7 @@ func bowlRun(sampler mcmc.Sampler, dimensions int) exactRun {
 
 // sameTraces reports whether chains of two runs have the same values, bit for bit: all of want's
 // chains, which are got's from first on.
-func sameTraces(t *testing.T, name string, got, want *mcmc.Traces, first, dimensions int) {
+func sameTraces(t *testing.T, name string, got, want *langevin.Traces, first, dimensions int) {
 	t.Helper()
 	for _, quantity := range want.Names() {
 		size := 1

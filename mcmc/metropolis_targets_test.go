@@ -11,6 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
@@ -30,7 +31,7 @@ func checkExpected(t *testing.T, name string, chains [][]float64, want float64) 
 }
 
 // functionTrace is a trace of a function of the elements of a quantity.
-func functionTrace(t *testing.T, traces *mcmc.Traces, name string, f func(x []float64) float64, elements ...int) [][]float64 {
+func functionTrace(t *testing.T, traces *langevin.Traces, name string, f func(x []float64) float64, elements ...int) [][]float64 {
 	t.Helper()
 	var all [][][]float64
 	for _, element := range elements {

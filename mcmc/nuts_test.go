@@ -72,7 +72,7 @@ func TestNUTSPlane(t *testing.T) {
 // the rate of acceptance.
 func TestNUTSAdapts(t *testing.T) {
 	f := trial.DiagonalGaussian{Smallest: 1, Largest: 2500}
-	run := func(n mcmc.NUTS, draws int) (leapfrogSteps float64, traces *mcmc.Traces) {
+	run := func(n mcmc.NUTS, draws int) (leapfrogSteps float64, traces *langevin.Traces) {
 		traces = exactRun{field: f, dimensions: trial.Classes, chains: 4, temperature: 1, start: trial.StartAt(0.1), sampler: n}.draw(t, draws, 1)
 		return meanOf(traceOf(t, traces, mcmc.TraceLeapfrogSteps, 0)), traces
 	}

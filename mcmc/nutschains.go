@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -26,7 +27,7 @@ type nutsChains struct {
 }
 
 // Sample implements Chains.
-func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
+func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*langevin.Traces, error) {
 	if ctx == nil || s == nil {
 		return nil, errors.New("mcmc: nuts: the context and the session must not be nil")
 	}
@@ -48,13 +49,12 @@ func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinni
 		}
 		for chain := range s.Chains() {
 			for _, name := range append([]string{TracePotential}, nutsTraced...) {
-				traces.extend(name, chain)[0] = s.Metric(chain, name, uint64(made-1))
+				traces.Extend(name, chain)[0] = s.Metric(chain, name, uint64(made-1))
 			}
 			if err := w.target.read(s, chain, traces); err != nil {
 				return nil, err
 			}
 		}
-		traces.draws++
 	}
 	return traces, nil
 }

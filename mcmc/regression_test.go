@@ -162,7 +162,7 @@ func TestMALAOnMinibatch(t *testing.T) {
 
 // checkMinibatchProposals computes the probabilities of acceptance of the first chain from its
 // draws, where proposals were accepted: the rejected ones are not known.
-func checkMinibatchProposals(t *testing.T, x []float64, traces *mcmc.Traces, size int, step float64) {
+func checkMinibatchProposals(t *testing.T, x []float64, traces *langevin.Traces, size int, step float64) {
 	t.Helper()
 	means, probabilities := traceOf(t, traces, "mean", 0)[0], traceOf(t, traces, mcmc.TraceAcceptance, 0)[0]
 	n, moved := float64(len(x)), 0

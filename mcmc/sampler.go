@@ -40,7 +40,7 @@ type Chains interface {
 	// Sample lets every chain finish its warm-up, makes the given number of draws, and returns
 	// their traces. Consecutive draws are thinning proposals apart. When the context is done it
 	// returns the context's error; the session can then continue.
-	Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error)
+	Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*langevin.Traces, error)
 	// Current returns the last draw of a chain as a sample of weight 1.
 	Current(s *graph.Session, chain int) (samples.Sample, error)
 }
@@ -120,15 +120,13 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 
 // traces returns empty traces of the quantities that all samplers have, of those named in more, and
 // of the target's quantities.
-func (t Target) traces(chains int, more ...string) *Traces {
-	traces := &Traces{chains: chains, values: map[string]*trace{}}
+func (t Target) traces(chains int, more ...string) *langevin.Traces {
+	traces := langevin.NewTraces(chains)
 	for _, name := range append([]string{TracePotential, TraceAcceptance, TraceStepSize}, more...) {
-		if traces.values[name] == nil {
-			traces.add(name, 1)
-		}
+		traces.Add(name, 1)
 	}
 	for _, q := range t.Quantities {
-		traces.add(q.Name, graph.ShapeOf(q.Node).Elements())
+		traces.Add(q.Name, graph.ShapeOf(q.Node).Elements())
 	}
 	return traces
 }
@@ -145,61 +143,11 @@ func (t Target) output(b *graph.Builder) {
 func copied(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Scale{Factor: 1}, n) }
 
 // read appends a chain's last draw to the traces of the target's quantities.
-func (t Target) read(s *graph.Session, chain int, traces *Traces) error {
+func (t Target) read(s *graph.Session, chain int, traces *langevin.Traces) error {
 	for _, q := range t.Quantities {
-		if err := ReadDraw(s, chain, q.Name, traces.extend(q.Name, chain)); err != nil {
+		if err := ReadDraw(s, chain, q.Name, traces.Extend(q.Name, chain)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Traces are the values of quantities at the draws of all chains.
-type Traces struct {
-	chains, draws int
-	names         []string
-	values        map[string]*trace
-}
-
-// trace holds one quantity's values: for each chain, draw after draw.
-type trace struct {
-	size   int
-	chains [][]float64
-}
-
-func (t *Traces) add(name string, size int) {
-	t.names = append(t.names, name)
-	t.values[name] = &trace{size, make([][]float64, t.chains)}
-}
-
-// extend appends room for one more draw of a quantity, and returns it.
-func (t *Traces) extend(name string, chain int) []float64 {
-	trace := t.values[name]
-	n := len(trace.chains[chain])
-	trace.chains[chain] = append(trace.chains[chain], make([]float64, trace.size)...)
-	return trace.chains[chain][n:]
-}
-
-// Names returns the names of the quantities. Those that all samplers have come first.
-func (t *Traces) Names() []string { return t.names }
-
-// Draws returns the number of draws of each chain.
-func (t *Traces) Draws() int { return t.draws }
-
-// Of returns the trace of one element of a quantity, with one slice for each chain, as
-// diagnostics.SplitRHat and EffectiveSampleSize take them. element is the index in row-major order.
-// An unknown quantity or element is an error.
-func (t *Traces) Of(name string, element int) ([][]float64, error) {
-	trace, ok := t.values[name]
-	if !ok || element < 0 || element >= trace.size {
-		return nil, errors.Errorf("mcmc: traces: no element %d of %q; there are %q", element, name, t.names)
-	}
-	chains := make([][]float64, t.chains)
-	for i, values := range trace.chains {
-		chains[i] = make([]float64, t.draws)
-		for j := range chains[i] {
-			chains[i][j] = values[j*trace.size+element]
-		}
-	}
-	return chains, nil
 }

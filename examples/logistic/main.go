@@ -57,18 +57,32 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 	}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
-		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
-			for chain := 0; p.Sample && chain < chains; chain++ {
-				var theta [3]float64
-				if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
-					return err
-				}
-				kept = append(kept, theta)
-			}
-			return nil
-		})
+		traces, err := plan.Collect(context.Background(), session, []string{"theta"})
+		if err != nil {
+			return err
+		}
+		kept, err = vectors(traces)
+		return err
 	})
 	return kept, err
+}
+
+// vectors returns the draws of theta of all chains.
+func vectors(traces *langevin.Traces) (kept [][3]float64, err error) {
+	for i := range 3 {
+		values, err := traces.Of("theta", i)
+		if err != nil {
+			return nil, err
+		}
+		all := slices.Concat(values...)
+		if kept == nil {
+			kept = make([][3]float64, len(all))
+		}
+		for j, v := range all {
+			kept[j][i] = v
+		}
+	}
+	return kept, nil
 }
 
 // nuts samples with NUTS, which has no discretisation bias.
@@ -85,17 +99,8 @@ func nuts(chains, draws int) (kept [][3]float64, err error) {
 		if err != nil {
 			return err
 		}
-		kept = make([][3]float64, chains*draws)
-		for i := range 3 {
-			values, err := traces.Of("theta", i)
-			if err != nil {
-				return err
-			}
-			for j, v := range slices.Concat(values...) {
-				kept[j][i] = v
-			}
-		}
-		return nil
+		kept, err = vectors(traces)
+		return err
 	})
 	return kept, err
 }

@@ -50,6 +50,15 @@ func model(b *graph.Builder) (theta, loss *graph.Node) {
 // traces has the draws of theta_0 and theta_1, each [chains draws].
 type traces [2][][]float64
 
+func tracesOf(drawn *langevin.Traces) (t traces, err error) {
+	for i := range t {
+		if t[i], err = drawn.Of("theta", i); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
 // sgld samples with SGLD, one draw of each chain every 20 steps. In a direction of curvature k the
 // variance is too large by a fraction of about h k/2.
 func sgld(chains, draws int) (kept traces, err error) {
@@ -61,21 +70,14 @@ func sgld(chains, draws int) (kept traces, err error) {
 	if err != nil {
 		return kept, err
 	}
-	kept = traces{make([][]float64, chains), make([][]float64, chains)}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
-		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Window) error {
-			for chain := 0; p.Sample && chain < chains; chain++ {
-				var theta [2]float64
-				if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
-					return err
-				}
-				for i := range kept {
-					kept[i][chain] = append(kept[i][chain], theta[i])
-				}
-			}
-			return nil
-		})
+		drawn, err := plan.Collect(context.Background(), session, []string{"theta"})
+		if err != nil {
+			return err
+		}
+		kept, err = tracesOf(drawn)
+		return err
 	})
 	return kept, err
 }
@@ -95,12 +97,8 @@ func unbiased(sampler mcmc.Sampler, chains, draws, thinning int) (kept traces, e
 		if err != nil {
 			return err
 		}
-		for i := range kept {
-			if kept[i], err = drawn.Of("theta", i); err != nil {
-				return err
-			}
-		}
-		return nil
+		kept, err = tracesOf(drawn)
+		return err
 	})
 	return kept, err
 }

@@ -71,29 +71,31 @@ func preconditioned(returns []float64, steps int) (r result, err error) {
 	if err := langevin.Attach(b, sampler, posterior, share(b, potential, len(returns)), []float64{posterior.StepSize(rate)}, []float64{1}); err != nil {
 		return r, err
 	}
-	var std, freedom [chains][]float64
-	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
-		return plan.Run(context.Background(), session, thinning, func(p langevin.Window) error {
-			for chain := 0; p.Sample && chain < chains; chain++ {
-				var logStd, logFreedom [1]float64
-				if err := graph.Read(session, "log deviation", chain, 0, logStd[:]); err != nil {
-					return err
-				}
-				if err := graph.Read(session, "log freedom", chain, 0, logFreedom[:]); err != nil {
-					return err
-				}
-				std[chain] = append(std[chain], math.Exp(logStd[0]))
-				freedom[chain] = append(freedom[chain], math.Exp(logFreedom[0]))
-			}
-			return nil
-		})
+	var traces *langevin.Traces
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) (err error) {
+		traces, err = plan.Collect(context.Background(), session, []string{"log deviation", "log freedom"})
+		return err
 	})
 	if err != nil {
 		return r, err
 	}
-	if r.std, err = mixed(std[:]); err != nil {
+	if r.std, err = exponential(traces, "log deviation"); err != nil {
 		return r, err
 	}
-	r.freedom, err = mixed(freedom[:])
+	r.freedom, err = exponential(traces, "log freedom")
 	return r, err
+}
+
+// exponential returns the estimate of the exponential of a scalar.
+func exponential(traces *langevin.Traces, name string) (estimate, error) {
+	chains, err := traces.Of(name, 0)
+	if err != nil {
+		return estimate{}, err
+	}
+	for _, values := range chains {
+		for i, v := range values {
+			values[i] = math.Exp(v)
+		}
+	}
+	return mixed(chains)
 }

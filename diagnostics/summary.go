@@ -1,0 +1,42 @@
+package diagnostics
+
+import (
+	"fmt"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// Summary describes a quantity's draws, of all chains together.
+type Summary struct {
+	Mean, Std         float64
+	StandardError     float64 // of Mean, see MeanStandardError
+	Low, Median, High float64 // the quantiles 5 %, 50 % and 95 %
+	RHat              float64 // see SplitRHat
+	Bulk, Tail        float64 // effective sample sizes, see EffectiveSampleSize
+}
+
+// Summarize summarizes the traces of a quantity, one for each chain. Its errors are those of
+// SplitRHat and EffectiveSampleSize.
+func Summarize(chains [][]float64) (s Summary, err error) {
+	if s.RHat, err = SplitRHat(chains); err != nil {
+		return s, err
+	}
+	if s.Bulk, s.Tail, err = EffectiveSampleSize(chains); err != nil {
+		return s, err
+	}
+	if s.StandardError, err = MeanStandardError(chains); err != nil {
+		return s, err
+	}
+	sorted := sortedValues(chains)
+	s.Mean, s.Std = stat.MeanStdDev(sorted, nil)
+	s.Low = stat.Quantile(0.05, stat.LinInterp, sorted, nil)
+	s.Median = stat.Quantile(0.5, stat.LinInterp, sorted, nil)
+	s.High = stat.Quantile(0.95, stat.LinInterp, sorted, nil)
+	return s, nil
+}
+
+// String returns the summary in one line.
+func (s Summary) String() string {
+	return fmt.Sprintf("mean %.3g +- %.1g, std %.3g, 90 %% in %.3g ... %.3g, R-hat %.3f, %.0f effective draws, %.0f in the tails",
+		s.Mean, s.StandardError, s.Std, s.Low, s.High, s.RHat, s.Bulk, s.Tail)
+}

@@ -1,0 +1,44 @@
+package diagnostics
+
+import (
+	"math"
+	"testing"
+)
+
+// A Summary has the values of the functions that it combines, and quantiles of all draws.
+func TestSummarize(t *testing.T) {
+	var chains [][]float64
+	for chain := range 3 {
+		values := make([]float64, 100)
+		for i := range values {
+			values[i] = float64((i*37 + chain*11) % 101) // nearly uniform on 0 ... 100
+		}
+		chains = append(chains, values)
+	}
+	s, err := Summarize(chains)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rHat, _ := SplitRHat(chains)
+	bulk, tail, _ := EffectiveSampleSize(chains)
+	standardError, _ := MeanStandardError(chains)
+	if s.RHat != rHat || s.Bulk != bulk || s.Tail != tail || s.StandardError != standardError {
+		t.Errorf("%+v, want R-hat %v, sizes %v, %v, standard error %v", s, rHat, bulk, tail, standardError)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{{"mean", s.Mean, 50}, {"std", s.Std, 101 / math.Sqrt(12)}, {"low", s.Low, 5}, {"median", s.Median, 50}, {"high", s.High, 95}} {
+		if math.Abs(c.got-c.want) > 1 {
+			t.Errorf("%s %v, want about %v", c.name, c.got, c.want)
+		}
+	}
+	for name, bad := range map[string][][]float64{
+		"no chains": nil, "short": {{1, 2, 3}}, "lengths": {make([]float64, 20), make([]float64, 21)}, "equal": {make([]float64, 20)},
+		"not finite": {append(make([]float64, 20), math.NaN())},
+	} {
+		if _, err := Summarize(bad); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package langevin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Traces are the values of named quantities at the draws of all chains. Collect returns those of a
+// Plan's samples, and the samplers of package mcmc return those of their draws.
+type Traces struct {
+	chains int
+	names  []string
+	values map[string]*trace
+}
+
+// trace holds one quantity's values: for each chain, draw after draw.
+type trace struct {
+	size   int
+	chains [][]float64
+}
+
+// NewTraces returns traces of a number of chains, without quantities.
+func NewTraces(chains int) *Traces { return &Traces{chains: chains, values: map[string]*trace{}} }
+
+// Add adds a quantity with a number of elements, without draws. One that is there already stays.
+func (t *Traces) Add(name string, elements int) {
+	if t.values[name] != nil {
+		return
+	}
+	t.names = append(t.names, name)
+	t.values[name] = &trace{elements, make([][]float64, t.chains)}
+}
+
+// Extend appends a draw to a chain's values of a quantity that was added, and returns its elements,
+// which the caller sets. They are valid until the next call.
+func (t *Traces) Extend(name string, chain int) []float64 {
+	trace := t.values[name]
+	n := len(trace.chains[chain])
+	trace.chains[chain] = append(trace.chains[chain], make([]float64, trace.size)...)
+	return trace.chains[chain][n:]
+}
+
+// Names returns the names of the quantities, in the order in which they were added.
+func (t *Traces) Names() []string { return slices.Clone(t.names) }
+
+// Draws returns the number of draws of each chain.
+func (t *Traces) Draws() int {
+	if len(t.names) == 0 || t.chains == 0 {
+		return 0
+	}
+	last := t.values[t.names[len(t.names)-1]]
+	return len(last.chains[t.chains-1]) / last.size
+}
+
+// Of returns the trace of one element of a quantity, with one slice for each chain, as the
+// functions of package diagnostics take them. element is the index in row-major order. An unknown
+// quantity or element is an error.
+func (t *Traces) Of(name string, element int) ([][]float64, error) {
+	trace, ok := t.values[name]
+	if !ok || element < 0 || element >= trace.size {
+		return nil, errors.Errorf("langevin: traces: no element %d of %q; there are %q", element, name, t.names)
+	}
+	chains := make([][]float64, t.chains)
+	for i, values := range trace.chains {
+		chains[i] = make([]float64, t.Draws())
+		for j := range chains[i] {
+			chains[i][j] = values[j*trace.size+element]
+		}
+	}
+	return chains, nil
+}
+
+// Collect runs the plan, see Run, and returns the values of some parameters, other inputs of chains
+// and outputs at the plan's samples. Outputs have the values of the step that ended at the sample,
+// computed before its update.
+func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hooks ...Hook) (*Traces, error) {
+	if s == nil {
+		return nil, errors.New("langevin: collect: the session must not be nil")
+	}
+	if compact := slices.Compact(slices.Sorted(slices.Values(names))); len(compact) != len(names) {
+		return nil, errors.Errorf("langevin: collect: names must be distinct, got %q", names)
+	}
+	traces, tensors := NewTraces(s.Chains()), make([]graph.Tensor, len(names))
+	for i, name := range names {
+		t, err := s.Program().Tensor(name)
+		if err != nil {
+			return nil, err
+		}
+		if t.DType != tensor.Float32 && t.DType != tensor.Float64 {
+			return nil, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
+		}
+		tensors[i] = t
+		traces.Add(name, t.Shape.Elements())
+	}
+	err := p.Run(ctx, s, graph.MetricRows, func(w Window) error {
+		for chain := 0; w.Sample && chain < s.Chains(); chain++ {
+			for _, t := range tensors {
+				if err := readFloats(s, t, chain, traces.Extend(t.Name, chain)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, hooks...)
+	return traces, err
+}
+
+// readFloats reads a chain's tensor of either float type.
+func readFloats(s *graph.Session, t graph.Tensor, chain int, values []float64) error {
+	if t.DType == tensor.Float64 {
+		return graph.Read(s, t.Name, chain, 0, values)
+	}
+	narrow := make([]float32, len(values))
+	err := graph.Read(s, t.Name, chain, 0, narrow)
+	for i, v := range narrow {
+		values[i] = float64(v)
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package langevin_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Collect returns what an observer of Run reads at the samples, of parameters and outputs of either
+// float type.
+func TestCollect(t *testing.T) {
+	const chains = 3
+	build := func() *graph.Session {
+		b := graph.New(tensor.Float64)
+		w := b.Parameter("w", nil, 2)
+		narrow := b.Within(tensor.Float32)
+		b.Output("narrow", b.Apply(op.Scale{Factor: 2}, b.State("s", nil, 3)))
+		narrow()
+		loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, w))
+		if err := langevin.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 10, Prior: langevin.Flat()}, loss, []float64{0.01}, []float64{1}); err != nil {
+			t.Fatal(err)
+		}
+		program, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := tensor.NewHost(2)
+		t.Cleanup(func() { host.Close() })
+		s, err := program.Load(host, graph.LoadOptions{Seed: 4, Chains: chains})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		for chain := range chains {
+			if err := graph.Write(s, "s", chain, 0, []float32{1, 2, float32(chain)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s
+	}
+	plan := langevin.Plan{Steps: 300, BurnIn: 50, Thinning: 7}
+	s := build()
+	var want [chains][][]float64
+	if err := plan.Run(t.Context(), s, 20, func(w langevin.Window) error {
+		for chain := 0; w.Sample && chain < chains; chain++ {
+			values := make([]float64, 2)
+			if err := graph.Read(s, "w", chain, 0, values); err != nil {
+				return err
+			}
+			want[chain] = append(want[chain], values)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	traces, err := plan.Collect(t.Context(), build(), []string{"w", "narrow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(traces.Names(), " "); got != "w narrow" || traces.Draws() != len(want[0]) {
+		t.Errorf("%d draws of %s, want %d of w narrow", traces.Draws(), got, len(want[0]))
+	}
+	for element := range 2 {
+		got, err := traces.Of("w", element)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for chain, values := range got {
+			for draw, v := range values {
+				if v != want[chain][draw][element] {
+					t.Fatalf("w[%d], chain %d, draw %d: %v, want %v", element, chain, draw, v, want[chain][draw][element])
+				}
+			}
+		}
+	}
+	if got, err := traces.Of("narrow", 2); err != nil || got[2][3] != 4 {
+		t.Errorf("narrow[2] of chain 2: %v, %v, want 4", got, err)
+	}
+	if _, err := traces.Of("w", 2); err == nil {
+		t.Error("no error for an element that does not exist")
+	}
+	for want, names := range map[string][]string{
+		`"weight"`: {"weight"}, "names must be distinct": {"w", "narrow", "w"}, "header must be of a float type": {"header"},
+	} {
+		if _, err := plan.Collect(t.Context(), build(), names); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", names, err, want)
+		}
+	}
+	if _, err := plan.Collect(t.Context(), nil, nil); err == nil {
+		t.Error("no session: no error")
+	}
+}
