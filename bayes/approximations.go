@@ -32,7 +32,12 @@ func (descending) attach(t *job, b *graph.Builder, in inputs) (logits, loss *gra
 	return logits, loss, langevin.Attach(b, langevin.SGLD{}, in.posterior, loss, in.posterior.StepSizes(t.rates), t.temperatures)
 }
 
-// Ensemble is a deep ensemble: the last state of each chain, from different initial values. Source:
+// ensembleChains is the default number of an ensemble's chains. Lakshminarayanan et al. find little
+// gain from more.
+const ensembleChains = 5
+
+// Ensemble is a deep ensemble: the last state of each chain, 5 by default, from different initial
+// values. It has Spec.Prior, like a sampler, and no noise. Source:
 // Lakshminarayanan, Pritzel and Blundell, Simple and scalable predictive uncertainty estimation
 // using deep ensembles (2017).
 type Ensemble struct{ descending }
@@ -43,7 +48,7 @@ func (Ensemble) Name() string { return "ensemble" }
 func (Ensemble) applies(setting string) bool { return setting == "prior" || setting == "priors" }
 
 func (Ensemble) check(s *Spec) error {
-	if s.Chains < 2 {
+	if s.Chains < 2 { // 1 was given: the default is ensembleChains
 		return errors.Errorf("pollen: ensemble: chains must be at least 2, got %d", s.Chains)
 	}
 	return nil

@@ -40,9 +40,15 @@ func (h afterExploring) Due(steps int) bool {
 // explodedLoss is the ratio to the loss of guessing above which a loss shows that a chain exploded.
 const explodedLoss = 100
 
-// OnStep resets chains that exploded to the weights that they began with, and also chains that
-// predict worse than the frequencies of the classes although they predicted better after the warm
-// start.
+// mustReset reports whether a chain exploded while it explored, or forgot more than half of what
+// it had learned: whether its loss on training images is closer to that of guessing than to before,
+// its loss after the warm start on the images held out of it. A network whose ReLUs die has a loss
+// close to that of guessing, on either side.
+func mustReset(loss, before, guessing float64) bool {
+	return before < guessing && loss > (before+guessing)/2 || loss > explodedLoss*guessing
+}
+
+// OnStep resets the chains for which mustReset is true to the weights that they began with.
 func (h afterExploring) OnStep(_ context.Context, s *graph.Session) error {
 	const last = 10
 	t, steps, guessing := h.t, int(s.Steps()), h.t.warmUp.guessing()
@@ -52,7 +58,7 @@ func (h afterExploring) OnStep(_ context.Context, s *graph.Session) error {
 			loss += s.Metric(i, lossMetric, uint64(step))
 			n++
 		}
-		if loss /= n; !(loss > guessing && c.loss < guessing || loss > explodedLoss*guessing) {
+		if loss /= n; !mustReset(loss, c.loss, guessing) {
 			continue
 		}
 		happened := fmt.Sprintf("has a loss of %.3g after exploring", loss)

@@ -3,6 +3,7 @@ package bayes
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
@@ -139,6 +140,20 @@ func (s *Spec) recommendedRate() float64 {
 	return recommendedRate
 }
 
+// cycleRate returns the learning rate at which a cycle begins: the highest one of a warm start by
+// momentum, which is SGHMC at T = 0.
+func (s *Spec) cycleRate(examples int) float64 {
+	if _, ok := s.WarmStart.(optimizers.Momentum); ok && s.WarmSchedule != nil {
+		const most = 1 << 16 // steps: schedules have risen by then
+		epochs := min(s.WarmEpochs, most/max(1, examples/s.warmBatch(examples)))
+		steps := epochs * examples / s.warmBatch(examples)
+		if rates, err := s.WarmSchedule.Rates(max(2, steps)); err == nil && len(rates) > 0 { // errors are found later
+			return slices.Max(rates)
+		}
+	}
+	return s.recommendedRate()
+}
+
 // fillShortChains sets the defaults of many short chains. side is the shorter side of the images.
 // The more epochs a chain needs to make enough steps, the more chains there are.
 func (s *Spec) fillShortChains(examples, side int) {
@@ -156,7 +171,7 @@ func (s *Spec) fillShortChains(examples, side int) {
 	s.Epochs = cmp.Or(s.Epochs, max(recommendedEpochs, epochsOf(longestCycle, batch, examples)))
 	s.Cycles = cmp.Or(s.Cycles, 1)
 	if _, ok := s.Method.(langevin.SGHMC); ok && s.Schedule == nil && s.Cycles == 1 {
-		s.Schedule = optimizers.Cyclical{Initial: s.recommendedRate(), Cycles: 1}
+		s.Schedule = optimizers.Cyclical{Initial: s.cycleRate(examples), Cycles: 1}
 	}
 	if length := s.cycleEpochs(); s.BurnIn == nil && s.BurnInSteps == 0 && length > 0 {
 		s.BurnIn = new(min(int(recommendedBurnIn*float64(length)), length-1))

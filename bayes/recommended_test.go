@@ -30,6 +30,10 @@ func TestRecommended(t *testing.T) {
 		// A step has at most one sample.
 		{Spec{Chains: 2, Epochs: 4}, 100, 2, 4, 100, 3, 10, 1, "cyclical:0.06,1"},
 		{Spec{WarmEpochs: 3}, 1000, 12, 25, 3, 22, 4, 1, "cyclical:0.06,1"},
+		// A cycle begins at the highest rate of the warm start, if that is by momentum.
+		{Spec{WarmSchedule: optimizers.Constant{Rate: 0.01}}, 1000, 12, 25, 100, 22, 4, 1, "cyclical:0.01,1"},
+		{Spec{WarmSchedule: optimizers.WarmUp{Steps: 50, Then: optimizers.Cosine{First: 0.02}}}, 1000, 12, 25, 100, 22, 4, 1, "cyclical:0.02,1"},
+		{Spec{WarmStart: optimizers.SGD{}, WarmSchedule: optimizers.Constant{Rate: 0.5}}, 1000, 12, 25, 100, 22, 4, 1, "cyclical:0.06,1"},
 		// With a burn-in or a schedule, chains have no cycles.
 		{Spec{BurnIn: new(10)}, 1000, 4, 100, 100, 10, 10, 0, "constant:0.0063"},
 		{Spec{Schedule: optimizers.Constant{Rate: 0.01}}, 1000, 4, 100, 100, 38, 10, 0, "constant:0.01"},

@@ -120,6 +120,9 @@ func (s *Spec) fill(c methodKind, examples int) {
 			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // so that burn-in is the usual 3/8 of them
 		}
 	}
+	if _, ok := s.Method.(Ensemble); ok {
+		s.Chains = cmp.Or(s.Chains, ensembleChains)
+	}
 	s.Chains = cmp.Or(s.Chains, 1)
 	if s.Schedule == nil && c.traits().rated {
 		s.Schedule = s.customarySchedule(c, examples)

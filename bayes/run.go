@@ -75,6 +75,9 @@ func (r *Run) With(options ...Option) *Run {
 // Dir returns the run's directory.
 func (r *Run) Dir() string { return r.dir }
 
+// Level returns the probability with which prediction sets contain the true class, see WithLevel.
+func (r *Run) Level() float64 { return r.level }
+
 // Manifest returns the description of the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 

@@ -369,7 +369,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"thinning applies to ":                                           {Method: m("nuts"), Thinning: 2},
 		"mala: temperature must be positive, got 0":                      {Method: m("mala"), Temperature: new(0.0)},
 		"burn-in is 19 epochs of one step each, must be at least the 20": {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
-		"ensemble: chains must be at least 2, got 1":                     {Method: m("ensemble")},
+		"ensemble: chains must be at least 2, got 1":                     {Method: m("ensemble"), Chains: 1},
 		`weights must be equal or step-size, got "even"`:                 {Weights: "even"},
 		"RATE must":                     {Schedule: optimizers.Constant{Rate: -1}},
 		"scale must be":                 {Prior: new(langevin.Gaussian(-1))},

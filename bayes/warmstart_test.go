@@ -29,3 +29,52 @@ func TestWarmNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A chain forgets if its loss and its accuracy are those of guessing although it had learned. One
+// that memorizes, and one that never learned, do not.
+func TestForgot(t *testing.T) {
+	data := squares(t, 60, 3, 1)
+	w := warmUp{heldOut: data}
+	guessing := w.guessing()
+	for _, c := range []struct {
+		name           string
+		best, before   float64 // loss and accuracy
+		loss, accuracy float64
+		want           bool
+	}{
+		{"dead", 0.3, 1, guessing, 0.33, true},
+		{"dying", 0.3, 1, 0.95 * guessing, 0.5, true},
+		{"worse than guessing", 0.3, 1, 5, 0.33, true},
+		{"a little worse", 0.3, 1, 0.6, 0.8, false},
+		{"memorizes", 0.3, 0.9, 2 * guessing, 0.85, false},
+		{"never learned", 0.8 * guessing, 0.5, 2 * guessing, 0.33, false},
+	} {
+		if got := w.forgot(&warmChain{loss: c.best, accuracy: c.before}, c.loss, c.accuracy); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// After exploring, chains are reset whose loss exploded or is close to that of guessing, unless
+// they had not learned before.
+func TestMustReset(t *testing.T) {
+	const guessing = 1.0986 // ln 3
+	for _, c := range []struct {
+		name         string
+		loss, before float64
+		want         bool
+	}{
+		{"better", 0.1, 0.3, false},
+		{"a little worse", 0.6, 0.3, false},
+		{"dead, below guessing", 1.058, 0.3, true},
+		{"dead, above guessing", 1.12, 0.3, true},
+		{"a hard task", 0.85, 0.9, false},
+		{"had not learned", 1.2, 1.1, false},
+		{"had not learned, and exploded", 1e6, 1.1, true},
+		{"exploded", 1e11, 0.3, true},
+	} {
+		if got := mustReset(c.loss, c.before, guessing); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

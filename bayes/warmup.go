@@ -200,7 +200,8 @@ func (w *warmUp) patient(c warmChain) bool {
 
 // score scores the chains after an epoch, and keeps their parameters if these are the best so far.
 // Chains that ran out of patience before are left as they were. A chain whose predictions are not
-// finite has diverged: it returns to its best weights, and gets their score again.
+// finite has diverged: it returns to its best weights, and gets their score again. So does a chain
+// that forgot what it had learned, but its score is kept.
 func (w *warmUp) score(t *training, epoch int) error {
 	s := w.training.session
 	for i := range w.chains {
@@ -214,12 +215,17 @@ func (w *warmUp) score(t *training, epoch int) error {
 		}
 		loss, accuracy, err := w.scores(i, state)
 		if isNotFinite(err) && epoch > 0 {
-			loss, accuracy, err = c.loss, c.accuracy, w.halve(t, i, state.Step, err)
+			loss, accuracy, err = c.loss, c.accuracy, w.halve(t, i, fmt.Sprintf("diverged in step %d", state.Step), err)
 		}
 		if err != nil {
 			return err
 		}
 		c.losses = append(c.losses, loss)
+		if epoch > 0 && w.forgot(c, loss, accuracy) {
+			if err := w.halve(t, i, fmt.Sprintf("predicts no better than guessing after epoch %d", epoch), nil); err != nil {
+				return err
+			}
+		}
 		if epoch > 0 && !(loss < c.loss) { // NaN is not better
 			continue
 		}
@@ -227,6 +233,18 @@ func (w *warmUp) score(t *training, epoch int) error {
 	}
 	return nil
 }
+
+// forgot reports whether a chain whose loss was at most half that of guessing now guesses, as a
+// network does whose ReLUs have died. A network that memorizes the training images may also have
+// such a loss, but it keeps its accuracy.
+func (w *warmUp) forgot(c *warmChain, loss, accuracy float64) bool {
+	guessing, most := w.guessing(), float64(slices.Max(w.heldOut.Counts()))/float64(w.heldOut.Len())
+	return c.loss < guessing/2 && loss > almostGuessing*guessing && accuracy-most < (c.accuracy-most)/2
+}
+
+// almostGuessing is the fraction of the loss of guessing above which a loss shows that a chain
+// guesses: a network that is about to die, or has died and adjusts its biases, is not quite at 1.
+const almostGuessing = 0.9
 
 // weightsOf returns the values of a sample's parameters.
 func weightsOf(s samples.Sample) (weights [][]float32) {
@@ -256,12 +274,12 @@ func (w *warmUp) recover(t *training, err error) error {
 	if !ok {
 		return err
 	}
-	return w.halve(t, i, step, err)
+	return w.halve(t, i, fmt.Sprintf("diverged in step %d", step), err)
 }
 
-// halve resets a chain that diverged in a step to its best weights so far, and halves its learning
-// rate. It returns err if there were too many halvings.
-func (w *warmUp) halve(t *training, i, step int, err error) error {
+// halve resets a chain to its best weights so far, halves its learning rate, and remarks on what
+// happened to it. It returns err if there were too many halvings.
+func (w *warmUp) halve(t *training, i int, happened string, err error) error {
 	u, c := w.training, &w.chains[i]
 	if !u.halves {
 		return err
@@ -273,8 +291,8 @@ func (w *warmUp) halve(t *training, i, step int, err error) error {
 		}
 		c.halvings++
 		number = c.halvings
-		t.remark(fmt.Sprintf("warm start: chain %d diverged in step %d, and continues from its weights after epoch %d at 1/%d of the learning rate",
-			u.spec.FirstChain+i, step, c.epoch, 1<<c.halvings))
+		t.remark(fmt.Sprintf("warm start: chain %d %s, and continues from its weights after epoch %d at 1/%d of the learning rate",
+			u.spec.FirstChain+i, happened, c.epoch, 1<<c.halvings))
 	}
 	return putBack(u.session, i, c.best, number)
 }

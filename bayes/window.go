@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -326,10 +327,11 @@ const (
 
 // watch remarks on chains that are no better than guessing and on temperatures that are far off,
 // while there is time to stop the run. If no chain is better than guessing, the network or the rate
-// is wrong, which warn reports. Runs with cycles are not watched: their temperature alternates with
-// 0.
+// is wrong, which warn reports. In runs with cycles, only the steps at the requested temperature
+// count, and the temperature is not watched: it alternates with 0.
 func (t *training) watch(p langevin.Window, losses []float64) {
-	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
+	requested := t.spec.temperature()
+	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || requested == 0 || t.temperatures[p.From] != requested {
 		return
 	}
 	g := &t.watchdog
@@ -338,6 +340,9 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 		g.bad = make([]int, len(losses))
 	}
 	guessing, well := math.Log(float64(t.data.Classes)), 0
+	if slices.Min(losses) < guessing/2 { // there is something to learn
+		guessing *= almostGuessing
+	}
 	for _, loss := range losses {
 		if loss < guessing {
 			well++
@@ -354,7 +359,9 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 				t.spec.FirstChain+i, guessingWindows, loss, well))
 		}
 	}
-	requested := t.spec.temperature()
+	if t.plan.Cycles > 0 {
+		return
+	}
 	measured, std := t.measured.Thermometer.Temperature(), t.measured.Thermometer.TemperatureError()
 	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*std {
 		g.warned = true

@@ -349,7 +349,7 @@ func (r *csvReader) float(field []byte) (byte, error) {
 // unitAdvice returns what to do about a field that is a fraction between 0 and 1.
 func unitAdvice(field []byte) string {
 	if value, err := strconv.ParseFloat(string(unquoted(field)), 64); err == nil && value > 0 && value < 1 {
-		return ": multiply pixels from 0 to 1 by 255 and round them, or state the largest value (FloatMax)"
+		return ": multiply pixels from 0 to 1 by 255 and round them, or state the largest value as float-max"
 	}
 	return ""
 }

@@ -66,7 +66,7 @@ func (o Options) draw(splits *Splits, undivided bool) error {
 		{&splits.Test, o.Test, testShare, "Test"},
 		{&splits.Validation, o.Validation, validationShare, "Validation"},
 	} {
-		if *split.part != nil && split.share != 0 {
+		if *split.part != nil && split.share > 0 {
 			o.remark("%s has its own %s images: the requested fraction is ignored",
 				(*split.part).Name, strings.ToLower(split.name))
 		}

@@ -50,7 +50,7 @@ func TestFloatMax(t *testing.T) {
 		{"unit.npy", 255, small, ""}, {"unit.csv", 255, small, ""},
 		{"bytes.npy", 1, make([]byte, 16), ""}, // bytes are bytes
 		{"unit.npy", 0, nil, "images must be unsigned bytes (uint8) or bool, got float32"},
-		{"unit.npz", 0, nil, "or state the largest value, 1 or 255 (FloatMax)"},
+		{"unit.npz", 0, nil, "or state the largest value, 1 or 255, as float-max"},
 		{"unit.csv", 0, nil, `line 2: column 4: must be an integer from 0 to 255, got "0.5": multiply pixels from 0 to 1 by 255`},
 		{"unit.npy", 2, nil, "FloatMax: must be 1 or 255, got 2"},
 		{"nan.npy", 1, nil, "value 15: must be from 0 to 1, got NaN"},

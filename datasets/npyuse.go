@@ -88,7 +88,7 @@ func (u npyUse) check(kind string) error {
 		advice = "save images.view(numpy.uint8) if they were bytes from 0 to 255"
 	case kind[0] == 'f':
 		advice = "save (255 * images).round().astype(numpy.uint8) if values are from 0 to 1, images.round().astype(numpy.uint8) if from 0 to 255; " +
-			"or state the largest value, 1 or 255 (FloatMax)"
+			"or state the largest value, 1 or 255, as float-max"
 	case kind == "O":
 		advice = "save numpy.stack(list(images)).astype(numpy.uint8), of images of one size"
 	}

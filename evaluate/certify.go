@@ -48,10 +48,28 @@ func (c Certificate) Answers(confidence float64) bool {
 	return c.Certified && confidence >= c.Threshold
 }
 
+// From returns the threshold for a table: "any" if all images are answered, and "none" if none are,
+// with the number of held-out images that are needed if there are fewer.
+func (c Certificate) From() string {
+	switch {
+	case c.Certified && c.Threshold == 0:
+		return "any"
+	case c.Certified:
+		return fmt.Sprintf("%.4f", c.Threshold)
+	case c.Images < c.Needed:
+		return fmt.Sprintf("none: needs %d images", c.Needed)
+	}
+	return "none"
+}
+
 // String returns the certificate in words, as in "answers 84 % of images with at most 2 % errors".
 func (c Certificate) String() string {
 	if !c.Certified {
-		return fmt.Sprintf("no answers with at most %.4g %% errors can be certified", 100*c.Risk)
+		text := fmt.Sprintf("no answers with at most %.4g %% errors can be certified", 100*c.Risk)
+		if c.Images < c.Needed {
+			text += fmt.Sprintf(": that needs at least %d held-out images, and there are %d", c.Needed, c.Images)
+		}
+		return text
 	}
 	return fmt.Sprintf("answers %.0f %% of images with at most %.4g %% errors", 100*float64(c.Answered)/float64(c.Images), 100*c.Risk)
 }

@@ -173,7 +173,8 @@ func TestCertifyRefuses(t *testing.T) {
 		refused(t, "confidence", err, "must be between 0 and 1")
 	}
 	none, err := c.Certify(0.1, 0.9)
-	if err != nil || none.Certified || none.Images != 2 || none.String() != "no answers with at most 10 % errors can be certified" {
+	if err != nil || none.Certified || none.Images != 2 || none.From() != "none: needs 36 images" ||
+		none.String() != "no answers with at most 10 % errors can be certified: that needs at least 36 held-out images, and there are 2" {
 		t.Errorf("%v, %v", none, err)
 	}
 }

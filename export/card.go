@@ -93,6 +93,11 @@ func (p *predicted) card(run *bayes.Run, answers []bayes.Answer, remarks []strin
 	say("## Training data\n")
 	say("%s: %d images of %dx%d with %d channels. The %d classes are %s.\n",
 		markdown(d.Name), d.Size, d.Height, d.Width, d.Channels, d.Classes(), classList(d.ClassNames))
+	if d.Crop {
+		say("Other images are cropped to the aspect ratio of %d:%d in the middle, and scaled by a bicubic filter.\n", d.Width, d.Height)
+	} else {
+		say("Images of other sizes are stretched to this size by a bicubic filter.\n")
+	}
 	if d.Content != "" {
 		say("The SHA-256 of images and labels is `%s`.\n", d.Content)
 	}
@@ -111,7 +116,7 @@ func (p *predicted) card(run *bayes.Run, answers []bayes.Answer, remarks []strin
 	say("## Scores\n")
 	say("On %d test images of %s, with 95 %% intervals for the choice of these images:\n", p.images.Len(), markdown(p.images.Name))
 	say("| score | value | interval |\n|---|---|---|")
-	for _, s := range p.scores(answers, d.ClassNames) {
+	for _, s := range p.scores(answers, d.ClassNames, run.Level()) {
 		say("| %s | %.4f | %.4f to %.4f |", s.title, s.value, s.low, s.high)
 	}
 	say("")
@@ -158,7 +163,7 @@ type score struct {
 const normal95 = 1.959964
 
 // scores returns the scores of the averaged predictions.
-func (p *predicted) scores(answers []bayes.Answer, classes []string) []score {
+func (p *predicted) scores(answers []bayes.Answer, classes []string, level float64) []score {
 	_, n, k := p.size()
 	correct, covered, inside := 0, 0, 0
 	likelihood, brier, size := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -184,7 +189,7 @@ func (p *predicted) scores(answers []bayes.Answer, classes []string) []score {
 	}
 	all := []score{fraction("accuracy", correct, n), mean("negative log-likelihood, nats", likelihood), mean("Brier score", brier)}
 	if answers[0].PredictionSet != nil {
-		all = append(all, fraction("coverage of prediction sets", covered, n), mean("classes in a prediction set", size))
+		all = append(all, fraction(fmt.Sprintf("coverage of %g %% prediction sets", 100*level), covered, n), mean("classes in a prediction set", size))
 	}
 	if answers[0].InDistribution != nil {
 		all = append(all, fraction("accepted as in distribution", inside, n))

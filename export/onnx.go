@@ -459,9 +459,13 @@ func (p *predictive) describe(hasSets bool) error {
 	if p.o.Float {
 		input = "numbers from 0 to 1"
 	}
+	resize := "stretch"
+	if p.m.Data.Crop {
+		resize = "crop"
+	}
 	p.w.Version = p.m.Revision
 	for _, entry := range [][2]string{
-		{"classes", string(classes)}, {"input", input}, {"run_digest", digest},
+		{"classes", string(classes)}, {"input", input}, {"resize", resize + ", bicubic"}, {"run_digest", digest},
 		{"samples", strconv.Itoa(len(p.chosen))}, {"samples_of_run", strconv.Itoa(p.draws.Len())},
 		{"method", bayes.MethodName(p.m.Spec.Method)}, {"network", p.m.Spec.NetworkName()}, {"training_data", p.m.Data.Name},
 	} {

@@ -172,7 +172,7 @@ func checkReadBack(t *testing.T, network string) {
 			t.Fatal(err)
 		}
 		if m.Metadata["run_digest"] != digest || m.Metadata["classes"] != `["across","along","checked"]` ||
-			m.Metadata["level"] != "0.9" || m.Opset != onnx.WrittenOpset {
+			m.Metadata["level"] != "0.9" || m.Metadata["resize"] != "stretch, bicubic" || m.Opset != onnx.WrittenOpset {
 			t.Errorf("metadata are %v", m.Metadata)
 		}
 		for output, of := range map[string]func(a bayes.Answer) []float64{

@@ -62,8 +62,13 @@ type ClassRow struct {
 	evaluate.ClassScores
 }
 
-// WorstCoverage describes the coverage of the class where it is lowest. It is "" if no class is
-// covered less often than promised, or if there is no coverage of several classes.
+// muchBelow is the difference from the promised coverage from which on the images, rather than the
+// choice of the images for the calibration, must be the reason.
+const muchBelow = 0.05
+
+// WorstCoverage describes the coverage of the class where it is lowest or, if the sets do not hold
+// on average either, of all. It is "" if no class is covered less often than promised, or if there
+// is no coverage of several classes.
 func (s Subject) WorstCoverage() (string, error) {
 	rows, err := s.ByClass()
 	if err != nil || len(rows) < 2 {
@@ -77,6 +82,10 @@ func (s Subject) WorstCoverage() (string, error) {
 	if !ok || *worst.Coverage >= evaluate.Level {
 		return "", nil
 	}
+	if all := allClasses(scores); *all.Coverage < evaluate.Level-muchBelow && all.BelowChance(1) {
+		return fmt.Sprintf("its %.0f %% sets contain the class of only %.1f %% of these %d images, because they are not like those of the calibration. "+
+			"To get sets that hold, calibrate the run on images like these: see pollen calibrate", 100*evaluate.Level, 100**all.Coverage, all.Examples), nil
+	}
 	at := slices.IndexFunc(rows, func(r ClassRow) bool { return r.Class == worst.Class })
 	covered := int(*worst.Coverage*float64(worst.Examples) + 0.5)
 	text := fmt.Sprintf("of %d classes, %s has the lowest coverage of %.0f %% sets, %.3f: %d of %d images", len(rows), rows[at].Name,
@@ -85,6 +94,19 @@ func (s Subject) WorstCoverage() (string, error) {
 		text += ", fewer than by chance. The sets hold on average over all images, not for each class"
 	}
 	return text, nil
+}
+
+// allClasses returns the number of images of all classes that have a coverage, and their coverage.
+func allClasses(scores []evaluate.ClassScores) evaluate.ClassScores {
+	all, covered := evaluate.ClassScores{}, 0.0
+	for _, s := range scores {
+		if s.Coverage != nil {
+			all.Examples += s.Examples
+			covered += *s.Coverage * float64(s.Examples)
+		}
+	}
+	all.Coverage = new(covered / float64(all.Examples))
+	return all
 }
 
 // ClassSection returns the section with a table of the classes, those with the lowest coverage

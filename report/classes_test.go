@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,5 +118,27 @@ func TestNoWorstCoverage(t *testing.T) {
 	}
 	if got, err := s.WorstCoverage(); err != nil || got != "" {
 		t.Errorf("WorstCoverage() = %q, %v, want nothing", got, err)
+	}
+}
+
+// If the sets do not hold on average either, the remark is about all images.
+func TestCoverageOfAllClasses(t *testing.T) {
+	s := rareSubject(t, "a")
+	labels := slices.Clone(s.In.Labels)
+	for i := range labels { // 80 of 240 are now wrong, in all classes
+		if i%3 == 0 {
+			labels[i] = (labels[i] + 3) % 4
+		}
+	}
+	in := *s.In
+	in.Labels = labels
+	a, err := evaluate.Assess(evaluate.Case{In: &in, Calibration: s.Calibration})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Assessment = a
+	got, err := s.WorstCoverage()
+	if want := "of these 240 images, because they are not like those of the calibration"; err != nil || !strings.Contains(got, want) {
+		t.Errorf("WorstCoverage() = %q, %v, want one with %q", got, err, want)
 	}
 }

@@ -13,7 +13,7 @@ func RiskTable(subjects []Subject) (*Table, error) {
 	if !all(subjects, Subject.labelled) || !sameData(subjects) {
 		return nil, nil
 	}
-	table := NewTable("answers with a certified error", Column{"confidence from", "%.4f"}, Column{"answered, calibration", "%.3f"},
+	table := NewTable("answers with a certified error", Column{"confidence from", "%s"}, Column{"answered, calibration", "%.3f"},
 		Column{"answered, " + subjects[0].In.Name, "%.3f"}, Column{"errors, " + subjects[0].In.Name, "%.4f"})
 	rows := 0
 	for _, s := range subjects {
@@ -26,9 +26,9 @@ func RiskTable(subjects []Subject) (*Table, error) {
 			if len(subjects) > 1 {
 				title = s.Name + ": " + title
 			}
-			cells := []any{"none", 0.0, 0.0, "-"}
+			cells := []any{r.From(), 0.0, 0.0, "-"}
 			if r.Certified {
-				cells = []any{r.Threshold, float64(r.Answered) / float64(r.Images), r.TestAnswered, "-"}
+				cells = []any{r.From(), float64(r.Answered) / float64(r.Images), r.TestAnswered, "-"}
 			}
 			if r.TestRisk != nil {
 				cells[3] = *r.TestRisk

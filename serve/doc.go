@@ -57,9 +57,9 @@
 // Errors are {"error": "..."}, with status 400 for invalid input, 401 without the token, 403 for
 // requests of foreign web pages, 404 and 405 for unknown paths, models and methods, 408 for a body
 // that does not arrive in time, 413 for input beyond the limits of Options, 415 for another content
-// encoding, 421 for a Host that is not the server's, 500 for a failure of the server, and 503 with
-// Retry-After if the server is busy. If all images of a request have errors, the status and the
-// error are the first one's.
+// encoding and for JSON without its content type, 421 for a Host that is not the server's, 500 for
+// a failure of the server, and 503 with Retry-After if the server is busy. If all images of a
+// request have errors, the status and the error are the first one's.
 //
 // Clients can use only a bounded amount of memory and time. Bodies, queue and images being decoded
 // have limits over all requests together, which are reduced to half of the memory that is

@@ -42,6 +42,9 @@ func (b *backend) parse(r *http.Request, m *model, body []byte, h *reservation) 
 		}
 		q, err = b.parseForm(body, parameters["boundary"])
 	default:
+		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+			return q, refuse(http.StatusUnsupportedMediaType, "a body in JSON must have the header Content-Type: application/json, got %q", kind)
+		}
 		q.images = []upload{{content: body}}
 	}
 	if err != nil {

@@ -82,6 +82,7 @@ func TestPredictRefuses(t *testing.T) {
 	}{
 		"nothing":             {"", "", "", 400, "got an empty one"},
 		"garbage":             {"", "", "garbage", 400, "image 0: datasets: measure: offset 0: must begin like an image"},
+		"JSON without type":   {"", "application/x-www-form-urlencoded", ` {"images":[]}`, 415, "must have the header Content-Type: application/json"},
 		"HEIC":                {"", "", "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", 400, "netpbm), got HEIC: convert it to PNG or JPEG"},
 		"cut image":           {"", "", string(pngOf(theTest.Image(0))[:60]), 400, "image 0: datasets: decode: PNG"},
 		"no such option":      {"?probabilities=maybe", "", "x", 400, `true or false, got "maybe"`},

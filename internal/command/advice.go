@@ -180,7 +180,8 @@ func distilOptions(m bayes.Manifest) string {
 	return flags.String()
 }
 
-// dataFlags returns the flags of a run's data and network, for a run with the default method.
+// dataFlags returns the flags of a run's data and network, for a run with the default method. A
+// network file that is not an ONNX file is kept in the run as text, and has no flag.
 func dataFlags(m bayes.Manifest) string {
 	var flags strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
@@ -188,11 +189,11 @@ func dataFlags(m bayes.Manifest) string {
 			fmt.Fprintf(&flags, " --%s %s", key, shellQuoted(m.Notes[key]))
 		}
 	}
-	if m.Spec.Network != "" && !strings.Contains(m.Spec.Network, "\n") {
-		fmt.Fprintf(&flags, " --model %s", shellQuoted(m.Spec.Network))
-	}
-	if m.Spec.Subset > 0 {
-		fmt.Fprintf(&flags, " --subset %d", m.Spec.Subset)
+	settings := m.Spec.Texts()
+	for _, name := range []string{"model", "cut", "head", "freeze", "input", "subset", "class-weights"} {
+		if text := settings[name]; text != "" && !strings.Contains(text, "\n") {
+			fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(text))
+		}
 	}
 	return flags.String()
 }

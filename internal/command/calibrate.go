@@ -117,7 +117,11 @@ func (k *calibrateFlags) heldOut(ctx context.Context, m bayes.Manifest, c *conso
 		data = own
 	} else {
 		data.Whole()
-		data.Size, data.Channels = fmt.Sprintf("%dx%d", m.Data.Height, m.Data.Width), m.Data.Channels
+		data.Size, data.Channels, data.Resize = fmt.Sprintf("%dx%d", m.Data.Height, m.Data.Width), m.Data.Channels, config.Stretch
+		if m.Data.Crop {
+			data.Resize = config.Crop
+		}
+		data.FloatMax = own.FloatMax
 	}
 	splits, err := openData(ctx, data, c, own.GroupColumn()...)
 	if err != nil {
@@ -154,18 +158,18 @@ func printGuarantees(calibration *evaluate.Calibration, names []string, c *conso
 		fmt.Fprintf(c.out, "Prediction sets at level %g need at least %d images, got %d.\n\n",
 			evaluate.Level, evaluate.NeededExamples(evaluate.Level), calibration.Examples)
 	}
-	table := report.NewTable("answers with a certified error", report.Column{Title: "confidence from", Format: "%.4f"},
+	table := report.NewTable("answers with a certified error", report.Column{Title: "confidence from", Format: "%s"},
 		report.Column{Title: "answered", Format: "%.3f"})
 	for _, risk := range evaluate.DefaultRisks() {
 		certificate, err := calibration.Certify(risk, evaluate.RiskConfidence)
 		if err != nil {
 			return err
 		}
-		cells := []any{"none", 0.0}
+		answered := 0.0
 		if certificate.Certified {
-			cells = []any{certificate.Threshold, float64(certificate.Answered) / float64(certificate.Images)}
+			answered = float64(certificate.Answered) / float64(certificate.Images)
 		}
-		if err := table.Add(fmt.Sprintf("--risk %g", risk), cells...); err != nil {
+		if err := table.Add(fmt.Sprintf("--risk %g", risk), certificate.From(), answered); err != nil {
 			return err
 		}
 	}

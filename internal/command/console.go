@@ -99,9 +99,9 @@ func (c *console) observer(name string) bayes.Observer {
 
 // fitStatus formats the metrics of the last window of steps.
 func fitStatus(e bayes.Event) string {
-	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
+	status := fmt.Sprintf("loss %s  acc %.4f", lossText(e.Loss), e.Accuracy)
 	if math.IsNaN(e.ValidationNLL) && !math.IsNaN(e.ValidationLoss) { // of a warm start
-		status += fmt.Sprintf("  held-out loss %.4f", e.ValidationLoss)
+		status += fmt.Sprintf("  held-out loss %s", lossText(e.ValidationLoss))
 	}
 	if !math.IsNaN(e.ValidationNLL) {
 		status += fmt.Sprintf("  validation NLL %.3f acc %.3f", e.ValidationNLL, e.ValidationAccuracy)
@@ -113,6 +113,14 @@ func fitStatus(e bayes.Event) string {
 		status += fmt.Sprintf("  R-hat %.2f", e.RHat)
 	}
 	return status
+}
+
+// lossText formats a loss. The mean over the chains is huge while one of them diverges.
+func lossText(loss float64) string {
+	if math.Abs(loss) >= 1e4 {
+		return fmt.Sprintf("%.3g", loss)
+	}
+	return fmt.Sprintf("%.4f", loss)
 }
 
 // endProgress ends the current progress line, and leaves it on the screen.

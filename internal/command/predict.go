@@ -60,7 +60,8 @@ func predictCommand(c *console) *cobra.Command {
 	p.guarantees.bindLevels(f)
 	p.guarantees.bind(f)
 	p.output.bind(f)
-	f.Float64Var(&p.floatMax, "float-max", 0, "the largest value of floating-point pixels in arrays and tables: 1 or 255 (default: they are refused)")
+	f.Float64Var(&p.floatMax, "float-max", 0,
+		"the largest value of floating-point pixels in arrays and tables: 1 or 255\n(default: that of fit, or they are refused)")
 	f.StringVar(&p.samples, "samples", "", "also write each sample's probabilities to this NPZ file: probabilities [S N K], weights [S]")
 	f.StringVar(&p.page, "page", "", "also write a page with images and answers into this directory")
 	p.device.bind(f)
@@ -89,7 +90,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	d, own := run.Manifest().Data, config.DataOf(run.Manifest())
 	images, err := datasets.ReadImages(paths, datasets.Options{
 		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, OnProgress: c.reading(), MaxSkipped: 1,
-		Remark: func(text string) { c.remark("%s", text) }, FloatMax: p.floatMax,
+		Remark: func(text string) { c.remark("%s", text) }, FloatMax: cmp.Or(p.floatMax, own.FloatMax),
 		OtherColumns: own.GroupColumn(),
 	})
 	if err != nil {

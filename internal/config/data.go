@@ -39,6 +39,7 @@ type Data struct {
 	Resize                                   string // Stretch or Crop
 	Group, Duplicates                        string
 	Channels                                 int
+	FloatMax                                 float64
 	Validation, Test, MaxSkipped             fraction
 }
 
@@ -71,6 +72,7 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Resize, "resize", "", "how images are scaled to --size: "+Stretch+", or "+Crop+", which keeps the aspect ratio of the largest part in\n"+
 		"the middle (default "+Stretch+"; "+Crop+" for an ONNX file)")
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
+	f.Float64Var(&d.FloatMax, "float-max", 0, "the largest value of floating-point pixels in arrays and tables: 1 or 255 (default: they are refused)")
 	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
 		"split; 0 for none (default 0.1 if the data have no splits, up to 0.2 of few images; else 0)")
 	f.Var(&d.Test, "test", "fraction of all images to hold out for scores, if the data have no test split; 0 for none\n"+
@@ -102,14 +104,17 @@ func (d *Data) Place() string {
 
 // Notes adds the flags that were given to the notes of a manifest.
 func (d *Data) Notes(into map[string]string) {
-	channels := ""
+	channels, floatMax := "", ""
 	if d.Channels != 0 {
 		channels = strconv.Itoa(d.Channels)
+	}
+	if d.FloatMax != 0 {
+		floatMax = strconv.FormatFloat(d.FloatMax, 'g', -1, 64)
 	}
 	for key, value := range map[string]string{
 		"group": d.Group, "duplicates": d.Duplicates,
 		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "resize": d.Resize, "classes": d.Classes, "without-classes": d.WithoutClasses,
-		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
+		"channels": channels, "float-max": floatMax, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
 		if value != "" {
 			into[key] = value
@@ -157,7 +162,7 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 		}
 	}
 	o = datasets.Options{
-		Dir: d.Dir, Context: ctx, Channels: d.Channels, OnProgress: progress,
+		Dir: d.Dir, Context: ctx, Channels: d.Channels, FloatMax: d.FloatMax, OnProgress: progress,
 		Validation: float64(d.Validation), Test: float64(d.Test), MaxSkipped: float64(d.MaxSkipped),
 		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses), Group: d.Group,
 		Duplicates: datasets.Duplicates(d.Duplicates),
@@ -255,7 +260,7 @@ func (d *Data) GroupColumn() []string {
 // trained on the known classes of d. If name is d itself, OOD selects the classes that were held
 // out.
 func (d Data) OOD(name, classes string, known []string) (Data, error) {
-	other := Data{Name: name, Dir: d.Dir, Classes: classes, MaxSkipped: d.MaxSkipped}
+	other := Data{Name: name, Dir: d.Dir, Classes: classes, MaxSkipped: d.MaxSkipped, FloatMax: d.FloatMax}
 	if name == "" || other.Place() != d.Place() {
 		return other, nil
 	}
@@ -294,6 +299,7 @@ func DataOf(m bayes.Manifest) Data {
 	}
 	// Missing notes leave 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])
+	d.FloatMax, _ = strconv.ParseFloat(n["float-max"], 64)
 	_ = d.Validation.Set(n["validation"])
 	_ = d.Test.Set(n["test"])
 	_ = d.MaxSkipped.Set(n["max-skipped"])
