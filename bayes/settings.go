@@ -152,7 +152,7 @@ var settings = []Setting{
 			s.Symmetric = text == symmetric
 			return nil
 		}},
-	number("chains", "number of Markov chains, started from different initial values (default 4 to 12 without --method, else 1)", true,
+	number("chains", "number of Markov chains, with different initial values (default 4 to 12 without --method,\n5 for ensemble, 4 for auto, else 1)", true,
 		func(s *Spec) *int { return &s.Chains }),
 	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
 		func(s *Spec) any {

@@ -3,7 +3,9 @@ package datasets
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -16,6 +18,9 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		if err := options.apply(part); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkMeasurements(splits.Train); err != nil {
+		return nil, err
 	}
 	if err := options.groups(splits); err != nil {
 		return nil, err
@@ -48,6 +53,29 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		}
 	}
 	return splits, nil
+}
+
+// checkMeasurements refuses labels that are measurements, such as ages: numbers, not all of them
+// integers, most of which occur once.
+func checkMeasurements(d *Dataset) error {
+	if d == nil || len(d.ClassNames) < 10 || 2*len(d.ClassNames) < len(d.Labels) {
+		return nil
+	}
+	fraction := ""
+	for _, name := range d.ClassNames {
+		v, err := strconv.ParseFloat(name, 64)
+		if err != nil {
+			return nil
+		}
+		if v != math.Trunc(v) {
+			fraction = name
+		}
+	}
+	if fraction == "" {
+		return nil
+	}
+	return errors.Errorf("datasets: %s: labels must be classes, got %d different numbers for %d images, such as %s: for a measurement, make classes of ranges",
+		d.Name, len(d.ClassNames), len(d.Labels), fraction)
 }
 
 // draw draws the test split and then the validation split from the training images, unless the

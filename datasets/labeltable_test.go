@@ -297,3 +297,29 @@ func TestClassNames(t *testing.T) {
 		}
 	}
 }
+
+// Labels that are measurements are refused; numbers of few classes are not.
+func TestMeasurements(t *testing.T) {
+	for name, c := range map[string]struct {
+		label func(i int) string
+		want  string
+	}{
+		"ages":      {func(i int) string { return fmt.Sprintf("%.2f", 20+1.37*float64(i)) }, "must be classes, got 12 different numbers for 12 images, such as"},
+		"integers":  {func(i int) string { return strconv.Itoa(i) }, ""},
+		"two doses": {func(i int) string { return []string{"0.5", "1.5"}[i%2] }, ""},
+		"words":     {func(i int) string { return fmt.Sprint("v1.", i) }, ""},
+	} {
+		var names []string
+		table := "file,label\n"
+		for i := range 12 {
+			names = append(names, strconv.Itoa(i)+".png")
+			table += fmt.Sprintf("%d.png,%s\n", i, c.label(i))
+		}
+		root := dots(t, names...)
+		write(t, []byte(table), root, "labels.csv")
+		_, err := Open(root, Options{Test: -1, Validation: -1, NoCache: true})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}

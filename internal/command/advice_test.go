@@ -38,3 +38,18 @@ func TestDistilOptions(t *testing.T) {
 		}
 	}
 }
+
+// The advised command keeps the flags of the run's network and classes.
+func TestDataFlags(t *testing.T) {
+	var m bayes.Manifest
+	m.Notes = map[string]string{"data": "my photos", "device": "cpu", "size": "224x224"}
+	m.Spec = bayes.Spec{Network: "lite0.onnx", Cut: "pool", Head: "mlp:64", Freeze: "all", Input: "inception", Subset: 5}
+	want := " --data 'my photos' --size 224x224 --model lite0.onnx --cut pool --head mlp:64 --freeze all --input inception --subset 5"
+	if got := dataFlags(m); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	m.Spec = bayes.Spec{Network: "layers:\n- linear: 3"}
+	if got := dataFlags(m); got != " --data 'my photos' --size 224x224" {
+		t.Errorf("of a network file: %q", got)
+	}
+}
