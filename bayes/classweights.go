@@ -43,7 +43,7 @@ func ParseClassWeights(text string) (ClassWeights, error) {
 	for _, item := range strings.Split(text, ",") {
 		at := strings.LastIndex(item, "=")
 		if at < 1 {
-			return w, invalid("class-weights must be %s, or CLASS=WEIGHT with commas between classes, got %q", balancedText, item)
+			return w, invalid("class-weights must be %s, or CLASS=WEIGHT with commas between classes, got %q", balancedText, text)
 		}
 		name := strings.TrimSpace(item[:at])
 		value, err := strconv.ParseFloat(strings.TrimSpace(item[at+1:]), 64)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/npz"
 )
@@ -77,7 +78,7 @@ func (o *outputFlags) resolve() error {
 	case o.format == "npz" && o.path == "":
 		return usage("pollen: --format npz needs --out")
 	}
-	return nil
+	return config.CheckParent("out", o.path)
 }
 
 // write writes the answers to --out or the standard output. idName is the name of the column with

@@ -122,6 +122,9 @@ The formats are described in docs/export.md.`,
 		if len(runs) != 1 {
 			return usage("pollen: export needs one run, got %d", len(runs))
 		}
+		if err := config.CheckParent("out", x.out); err != nil {
+			return err
+		}
 		var unused []string
 		command.Flags().Visit(func(f *pflag.Flag) {
 			if slices.Contains([]string{"samples", "together", "float"}, f.Name) && x.to != "onnx" && x.to != "card" ||

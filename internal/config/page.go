@@ -35,3 +35,16 @@ func CheckPage(dir string, images ...string) error {
 	}
 	return nil
 }
+
+// CheckParent returns a UsageError unless the directory of the file or directory that a flag names
+// exists, so that a mistake is found before the work is done. "" is no file.
+func CheckParent(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return Usagef("pollen: --%s %s: %s is not a directory", flag, path, parent)
+	}
+	return nil
+}
