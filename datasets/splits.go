@@ -24,8 +24,9 @@ func (s Split) String() string {
 	}
 }
 
-// Splits are the parts of a data set, with the same shape, classes, Mean and Std. Validation and
-// Test may be nil.
+// Splits are the parts of a data set, with images of the same shape. Open returns parts with the
+// same classes, Mean and Std. In splits made by hand these may differ: networks normalise all
+// images by Train's Mean and Std, and classes are matched by name. Validation and Test may be nil.
 type Splits struct{ Train, Validation, Test *Dataset }
 
 // all iterates over the splits in the order of Split; those that are not there are nil.

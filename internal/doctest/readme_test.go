@@ -53,8 +53,8 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if len(lines) != 4 || !regexp.MustCompile(`(?i)accuracy 1\.0+, .*AUROC`).MatchString(lines[0]) {
-		t.Fatalf("got\n%s\nwant a line of scores and three answers", out)
+	if len(lines) != 1+9 || !regexp.MustCompile(`(?i)accuracy 1\.0+, .*AUROC`).MatchString(lines[0]) {
+		t.Fatalf("got\n%s\nwant a line of scores and nine answers", out)
 	}
 	for _, answer := range lines[1:] {
 		if !regexp.MustCompile(`^.*\d\.png: (rose|tulip) \([01]\.\d\d\)( of [a-z, ]+|; empty prediction set)(; out of distribution)?$`).MatchString(answer) {
