@@ -163,11 +163,13 @@ func checkHeldOut(dir string, splits *datasets.Splits) error {
 	if test == nil || test.Len() == 0 {
 		return nil
 	}
-	check := func() (err error) { _, err = run.images(test); return err }
-	if test.Labels != nil {
-		check = func() (err error) { _, err = run.relabelled(test); return err }
+	var err error
+	if test.Labels == nil {
+		_, err = run.images(test)
+	} else {
+		_, err = run.relabelled(test)
 	}
-	return errors.WithMessage(check(), "test")
+	return errors.WithMessage(err, "test")
 }
 
 // finish makes the run on the environment's device, and records its outcome. open makes the run's

@@ -228,7 +228,7 @@ func (d decaying) Rates(steps int) ([]float64, error) {
 	return rates, nil
 }
 
-// pretending is a schedule whose text is that of another one.
+// pretending is a schedule that claims to be another one.
 type pretending struct{ decaying }
 
 func (pretending) String() string { return "constant:0.1" }
@@ -252,15 +252,17 @@ func TestCustomSchedule(t *testing.T) {
 	if got := run.Manifest().Spec.Schedule; !reflect.DeepEqual(got, optimizers.WarmUp{Steps: 3, Then: decaying{Rate: 0.1}}) {
 		t.Errorf("opened with schedule %v", got)
 	}
-	for _, method := range []Method{langevin.SGLD{}, optimizers.SGD{}} {
-		for want, wrong := range map[string][]float64{
-			"has 0 rates for 20 steps":                 {},
-			"has 2 rates for 20 steps":                 {0.1, 0.1},
-			"finite in float32, got NaN at step 3":     append([]float64{0.1, 0.1, 0.1, math.NaN()}, make([]float64, 16)...),
-			"must be at least 0 and finite in float32": append([]float64{-0.1}, make([]float64, 19)...),
-		} {
-			_, err := ratesOf(decaying{wrong: wrong}, 20)
-			wantInvalid(t, MethodText(method), err, want)
+	for want, wrong := range map[string][]float64{
+		"has 0 rates for 20 steps":                 {},
+		"has 2 rates for 20 steps":                 {0.1, 0.1},
+		"finite in float32, got NaN at step 3":     append([]float64{0.1, 0.1, 0.1, math.NaN()}, make([]float64, 16)...),
+		"must be at least 0 and finite in float32": append([]float64{-0.1}, make([]float64, 19)...),
+	} {
+		_, err := ratesOf(decaying{wrong: wrong}, 20)
+		wantInvalid(t, want, err, want)
+		if len(wrong) < 20 { // a warm-up finds it, too
+			_, err = ratesOf(optimizers.WarmUp{Steps: 3, Then: decaying{wrong: wrong}}, 23)
+			wantInvalid(t, "after a warm-up", err, want)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (s *Spec) cycleRate(examples int) float64 {
 		const most = 1 << 16 // steps: schedules have risen by then
 		epochs := min(s.WarmEpochs, most/max(1, examples/s.warmBatch(examples)))
 		steps := epochs * examples / s.warmBatch(examples)
-		if rates, err := s.WarmSchedule.Rates(max(2, steps)); err == nil && len(rates) > 0 { // errors are found later
+		if rates, err := ratesOf(s.WarmSchedule, max(2, steps)); err == nil { // errors are found later
 			return slices.Max(rates)
 		}
 	}

@@ -18,7 +18,7 @@ func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule 
 		return schedule
 	}
 	rising := min(risingSteps, s.Epochs*examples/s.Batch/10)
-	if rates, err := schedule.Rates(2); err != nil || rates[0] < steepRate || rising < 1 {
+	if rates, err := ratesOf(schedule, 2); err != nil || rates[0] < steepRate || rising < 1 {
 		return schedule
 	}
 	return optimizers.WarmUp{Steps: rising, Then: schedule}

@@ -192,6 +192,9 @@ func (s WarmUp) Rates(steps int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(then) != steps-s.Steps {
+		return nil, errors.Errorf("optimizers: schedule %v has %d rates for %d steps", s.Then, len(then), steps-s.Steps)
+	}
 	rates := make([]float64, steps)
 	for t := range s.Steps {
 		rates[t] = then[0] * float64(t+1) / float64(s.Steps)
