@@ -14,8 +14,7 @@ const examplesShown = 5
 
 var examplesRow = FigureRow{
 	File: "examples", Title: "Examples",
-	Caption: "Images of {in} and, if any, out-of-distribution images of {out}, with the class and " +
-		"the prediction of each run.",
+	Caption: "Images of each data set, with the class above them and the prediction of each run below.",
 	Applies: func(subjects []Subject) bool { return sameData(subjects) && shownIn(subjects) != nil },
 	Draw: func(subjects []Subject) (*Figure, error) {
 		images := shownIn(subjects)
