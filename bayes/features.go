@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -37,9 +38,9 @@ func (p parts) inputs() samples.Images {
 	return samples.Images{Features: p.width}
 }
 
-// featureBatch is the number of images whose features are computed together. It changes values by
-// rounding only. All features are computed in batches of this size, so that the cached features of
-// an image do not depend on the number of images that were requested with it.
+// featureBatch is the number of images whose features are computed together. On the host, a few
+// images are instead computed one by one, which has the same bits: the cached features of an image
+// do not depend on the number of images that were requested with it.
 const featureBatch = 16
 
 // extractor computes what the sampled network reads: features of images, or the images themselves
@@ -47,16 +48,20 @@ const featureBatch = 16
 type extractor struct {
 	parts
 	device  tensor.Device
-	observe func(done, total int)
+	observe func(done, total, images int)
 	remark  func(text string)
-	session *graph.Session
-	dir     string              // where features are kept on disk; "" is nowhere
-	now     func() time.Time    // dates the use of features there
-	cache   *featurecache.Cache // opened when it is first needed
+	// sessions compute batches of one image and of featureBatch images. They are loaded when they
+	// are first needed.
+	sessions map[int]*graph.Session
+	dir      string              // where features are kept on disk; "" is nowhere
+	now      func() time.Time    // dates the use of features there
+	cache    *featurecache.Cache // opened when it is first needed
 }
 
 func (p parts) extractor(device tensor.Device) *extractor {
-	return &extractor{parts: p, device: device, observe: func(int, int) {}, remark: func(string) {}}
+	return &extractor{
+		parts: p, device: device, observe: func(int, int, int) {}, remark: func(string) {}, sessions: map[int]*graph.Session{},
+	}
 }
 
 // keepIn makes the extractor keep features in the directory that options name, if any.
@@ -65,11 +70,20 @@ func (e *extractor) keepIn(options environment) {
 }
 
 // program returns the stem as a program whose steps compute the features of a batch.
-func (p parts) program() (*graph.Program, error) {
+func (p parts) program(batch int) (*graph.Program, error) {
 	b := graph.New(tensor.Float32)
 	b.Mode = graph.Prediction
-	b.Output(featuresOutput, p.stem.Apply(b, p.images.Input(b, op.Batch{Size: featureBatch}, featureBatch)))
+	b.Output(featuresOutput, p.stem.Apply(b, p.images.Input(b, op.Batch{Size: batch}, batch)))
 	return b.Compile()
+}
+
+// batchOf returns the size of the batch by which the first of the remaining images is computed. On
+// GPUs bits depend on the size, and on the host a batch that is mostly empty is a waste of time.
+func batchOf(device tensor.Device, remaining int) int {
+	if _, host := device.(*tensor.Host); host && remaining < featureBatch/2 {
+		return 1
+	}
+	return featureBatch
 }
 
 const featuresOutput = "features"
@@ -88,18 +102,20 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 	// Look in memory first, then on the disk, and compute the rest.
 	keys := make([]featurecache.Key, n)
 	missing := e.recall(keys, pixels, row)
-	for from := 0; from < len(missing); from += featureBatch {
+	for done := 0; done < len(missing); {
 		if err := ctx.Err(); err != nil {
 			return rows, errors.Wrap(err, "pollen: features")
 		}
-		batch := missing[from:min(from+featureBatch, len(missing))]
-		if err := e.compute(batch, pixels, row); err != nil {
+		size := batchOf(e.device, len(missing)-done)
+		batch := missing[done:min(done+size, len(missing))]
+		if err := e.compute(size, batch, pixels, row); err != nil {
 			return rows, err
 		}
 		for _, i := range batch {
 			e.file.memory.put(keys[i], row(i))
 		}
-		e.observe(from+len(batch), len(missing))
+		done += len(batch)
+		e.observe(done, len(missing), len(batch))
 	}
 	e.keep(keys, missing, row)
 	return rows, nil
@@ -147,36 +163,47 @@ func (e *extractor) keep(keys []featurecache.Key, missing []int, row func(i int)
 	}
 }
 
-// compute computes the features of at most featureBatch images, whose numbers are given.
-func (e *extractor) compute(batch []int, pixels []byte, row func(i int) []float32) error {
-	if e.session == nil {
-		program, err := e.program()
-		if err != nil {
-			return err
-		}
-		if e.session, err = program.Load(e.device, graph.LoadOptions{}); err != nil {
-			return err
-		}
+// session returns the session that computes batches of the given size.
+func (e *extractor) session(batch int) (*graph.Session, error) {
+	if s := e.sessions[batch]; s != nil {
+		return s, nil
+	}
+	program, err := e.program(batch)
+	if err != nil {
+		return nil, err
+	}
+	s, err := program.Load(e.device, graph.LoadOptions{})
+	if err == nil {
+		e.sessions[batch] = s
+	}
+	return s, err
+}
+
+// compute computes the features of a batch of images, whose numbers are given.
+func (e *extractor) compute(capacity int, batch []int, pixels []byte, row func(i int) []float32) error {
+	s, err := e.session(capacity)
+	if err != nil {
+		return err
 	}
 	size := e.images.Bytes(1)
-	filled := make([]byte, 0, featureBatch*size)
-	for i := range featureBatch { // a smaller batch is filled with its last image
+	filled := make([]byte, 0, capacity*size)
+	for i := range capacity { // a smaller batch is filled with its last image
 		at := batch[min(i, len(batch)-1)]
 		filled = append(filled, pixels[at*size:(at+1)*size]...)
 	}
 	images := e.images
 	images.Pixels = filled
-	if err := images.Write(e.session); err != nil {
+	if err := images.Write(s); err != nil {
 		return err
 	}
-	if err := e.session.SetStep(0, 0); err != nil {
+	if err := s.SetStep(0, 0); err != nil {
 		return err
 	}
-	if err := e.session.Run(1); err != nil {
+	if err := s.Run(1); err != nil {
 		return err
 	}
-	values := make([]float32, featureBatch*e.width)
-	if err := e.session.ReadFloats(featuresOutput, 0, values); err != nil {
+	values := make([]float32, capacity*e.width)
+	if err := s.ReadFloats(featuresOutput, 0, values); err != nil {
 		return err
 	}
 	for i, at := range batch {
@@ -192,11 +219,14 @@ func (e *extractor) compute(batch []int, pixels []byte, row func(i int) []float3
 }
 
 // close frees the memory.
-func (e *extractor) close() error {
-	if e == nil || e.session == nil {
+func (e *extractor) close() (err error) {
+	if e == nil {
 		return nil
 	}
-	return e.session.Close()
+	for _, s := range e.sessions {
+		err = cmp.Or(err, s.Close())
+	}
+	return err
 }
 
 // identity describes all that features depend on apart from the image: the network, its input and

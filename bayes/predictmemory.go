@@ -180,20 +180,27 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 }
 
 // addFeatures adds the memory for computing the features of n images, if the network has a frozen
-// stem: the frozen network, the activations of a batch, and the features, which are kept in memory.
+// stem: the frozen network and the activations of a batch, for each size of batches that n images
+// may need, and the features, which are kept in memory.
 func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
 	if p.stem == nil {
 		return nil
 	}
-	program, err := p.program()
-	if err != nil {
-		return err
+	batches := []int{batchOf(device, n)}
+	if last := batchOf(device, 1); last != batches[0] {
+		batches = append(batches, last)
 	}
-	size, initial, err := program.Size(device, 1)
-	if err != nil {
-		return err
+	for _, batch := range batches {
+		program, err := p.program(batch)
+		if err != nil {
+			return err
+		}
+		size, initial, err := program.Size(device, 1)
+		if err != nil {
+			return err
+		}
+		m.add(fmt.Sprintf("frozen network, %d at a time", batch), phase, size, initial)
 	}
-	kept := min(4*n*p.width, maxFeatureMemory)
-	m.add(fmt.Sprintf("frozen network, %d images", n), phase, size, initial+4*n*p.width+kept)
+	m.add(fmt.Sprintf("features of %d images", n), phase, tensor.Footprint{}, 4*n*p.width+min(4*n*p.width, maxFeatureMemory))
 	return nil
 }

@@ -88,8 +88,8 @@ func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, images 
 	e := p.extractor(device)
 	defer e.close()
 	e.keepIn(r.environment)
-	e.observe = func(done, total int) {
-		r.observe(Event{Task: "features", On: r.manifest.Data.Name, Done: done, Total: total, Images: (done-1)%featureBatch + 1})
+	e.observe = func(done, total, images int) {
+		r.observe(Event{Task: "features", On: r.manifest.Data.Name, Done: done, Total: total, Images: images})
 	}
 	return e.of(ctx, images.Pixels)
 }

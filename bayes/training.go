@@ -214,8 +214,8 @@ func (t *training) features(ctx context.Context, device tensor.Device, pixels []
 	e := t.predicted.extractor(device)
 	defer e.close()
 	e.keepIn(t.environment)
-	e.observe = func(done, total int) {
-		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: (done-1)%featureBatch + 1})
+	e.observe = func(done, total, images int) {
+		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: images})
 	}
 	return e.of(ctx, pixels)
 }

@@ -267,7 +267,7 @@ func (m *module) order() error {
 			if other, ok := updatedBy[target]; ok {
 				return errors.Errorf("graph: %s: only one op may update %s, and %s does already", update.label, target.label, other.label)
 			}
-			updatedBy[target] = update
+			updatedBy[target], target.updated = update, true
 		}
 	}
 	for _, reader := range m.values {

@@ -115,6 +115,7 @@ type Lowering struct {
 
 	label    string
 	inputs   []*tensor.Buffer
+	fixed    []bool
 	output   *tensor.Buffer
 	parts    []*tensor.Buffer
 	launches []tensor.Launch
@@ -127,6 +128,10 @@ func (l *Lowering) In(i int) tensor.Argument { return tensor.In(l.inputs[i]) }
 
 // InOut returns input i as an argument that is updated in place.
 func (l *Lowering) InOut(i int) tensor.Argument { return tensor.InOut(l.inputs[i]) }
+
+// Fixed reports whether input i is an input of the program that no op changes. It has the same
+// values in every step, unless the session writes others.
+func (l *Lowering) Fixed(i int) bool { return l.fixed[i] }
 
 // Out returns the output as an argument that is written without being read first: its initial
 // contents are undefined.

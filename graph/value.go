@@ -16,6 +16,8 @@ type value struct {
 	buffer *tensor.Buffer
 	parts  []*value // further values that op writes, see Combination
 	users  []*value // see findUsers
+	// updated reports whether an op changes the value, which is an input, in place.
+	updated bool
 }
 
 // lower returns the launches of one value, in the float in which the op was applied. Its inputs and
@@ -25,6 +27,9 @@ func lower(v *value) *Lowering {
 	for _, in := range v.inputs {
 		l.Shapes = append(l.Shapes, in.shape)
 		l.inputs = append(l.inputs, in.buffer)
+		all := in.throughViews()
+		root := all[len(all)-1]
+		l.fixed = append(l.fixed, root.source != nil && !root.updated)
 	}
 	for _, p := range v.parts {
 		l.parts = append(l.parts, p.buffer)

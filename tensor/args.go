@@ -11,7 +11,9 @@ type Args struct {
 	launch    *Launch
 	base      [arenas][]byte
 	group     [][arenas][]byte // of the chains that a Joint's kernel works on
+	chain     int
 	workspace []byte
+	kept      []byte // the chain's workspaces with prepared arguments
 	private   []byte
 
 	rowTile      *RowTile    // nil outside row tiles

@@ -127,6 +127,14 @@ func (r *hostRunner) stepGroup(worker int, g *chainGroup) {
 			r.runStage(a, worker, s)
 		}
 	}
+	r.setReady(g)
+}
+
+// setReady records that the arguments of a group's chains are prepared.
+func (r *hostRunner) setReady(g *chainGroup) {
+	for chain := g.first; chain < g.end; chain++ {
+		r.ready[chain] = true
+	}
 }
 
 // stepTogether runs one step of a group on all workers. They share the tiles of launches that
@@ -145,6 +153,7 @@ func (r *hostRunner) stepTogether(g *chainGroup) {
 		r.segment = r.stages[first:i]
 		r.host.pool.run(g.end-g.first, r.chainWork)
 	}
+	r.setReady(g)
 }
 
 // runSegment runs a segment's stages of a chain on one worker.
@@ -159,11 +168,11 @@ func (r *hostRunner) runSegment(worker, chain int) {
 // runStage runs a stage of a chain on one worker.
 func (r *hostRunner) runStage(a *Args, worker int, s *fusedStage) {
 	if s.tiles == nil {
-		r.runPhases(a, worker, s.from, r.launches[s.from].Host.Phases)
+		r.runPhases(a, worker, s.from, r.phases(s.from, a.chain, len(r.launches[s.from].Host.Phases)))
 		return
 	}
 	for i := s.from; i < s.to; i++ {
-		r.runPhases(a, worker, i, r.launches[i].Host.prologue())
+		r.runPhases(a, worker, i, r.phases(i, a.chain, r.launches[i].Host.RowTile.Phase))
 	}
 	for item := range len(s.items) - 1 {
 		r.runItem(a, worker, s, item)

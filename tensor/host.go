@@ -59,9 +59,10 @@ type hostRunner struct {
 	launches  []Launch
 	shared    []byte
 	chains    [][]byte
-	kept      [][]byte // the chains' memory at the last Keep
+	saved     [][]byte // the chains' memory at the last Keep
 	scratch   [][]byte // one per chain of a group, for each worker that runs its own group
 	workspace [][]byte // one per such worker
+	kept      [][]byte // one per chain: workspaces with prepared arguments
 	private   [][]byte // one per worker: memory of a single tile
 	local     [][]byte // one per worker: intermediates of a fused stage
 	args      []Args   // one per worker
@@ -71,6 +72,8 @@ type hostRunner struct {
 	groups   []chainGroup
 	together int  // the most chains of a group
 	lockstep bool // whether all workers run the only group
+	prepared preparations
+	ready    []bool // whether a chain's arguments are prepared
 
 	remaining []remaining  // per group, when workers run whole chains
 	claimed   atomic.Int64 // groups claimed so far by a worker that runs them to the end
@@ -94,12 +97,13 @@ type hostLayout struct {
 	lockstep                   bool // whether all workers run the only group
 	slots, scratch             int  // copies of the workspace and of Scratch
 	workspace, private, passed int  // bytes of each copy; passed is a worker's local memory
+	prepared                   preparations
 }
 
 // layout plans the memory of a workload on the host's threads.
 func (h *Host) layout(s Workload) hostLayout {
 	workers := h.pool.workers
-	l := hostLayout{slots: 1}
+	l := hostLayout{slots: 1, prepared: planPreparations(s)}
 	if s.Chains >= workers {
 		l.slots, workers = workers, 1 // each runs whole chains
 	}
@@ -125,9 +129,12 @@ func (h *Host) layout(s Workload) hostLayout {
 		end := 0
 		l.passed = max(l.passed, g.localBytes)
 		for i := g.from; i < g.to; i++ {
+			l.private = max(l.private, s.Launches[i].Host.Private)
+			if l.prepared.offsets[i] >= 0 {
+				continue
+			}
 			l.offsets[i] = end
 			end += Align(s.Launches[i].Host.Workspace)
-			l.private = max(l.private, s.Launches[i].Host.Private)
 		}
 		l.workspace = max(l.workspace, end)
 	}
@@ -141,7 +148,8 @@ func (h *Host) Size(s Workload) (Footprint, error) {
 	if s.Keeps {
 		copies *= 2
 	}
-	return Footprint{Host: Align(s.Bytes[Shared]) + copies*Align(s.Bytes[Chain]) + l.scratch*Align(s.Bytes[Scratch]) + l.slots*Align(l.workspace) +
+	shared, chains := Align(s.Bytes[Shared]), copies*Align(s.Bytes[Chain])+s.Chains*l.prepared.bytes
+	return Footprint{Host: shared + chains + l.scratch*Align(s.Bytes[Scratch]) + l.slots*Align(l.workspace) +
 		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
 }
 
@@ -170,6 +178,8 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		groups:    l.groups,
 		together:  l.together,
 		lockstep:  l.lockstep,
+		prepared:  l.prepared,
+		ready:     make([]bool, s.Chains),
 	}
 	r.memory = newMemory(r)
 	r.shared = r.memory.bytes(s.Bytes[Shared])
@@ -178,8 +188,9 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	r.workspace = r.memory.slices(l.slots, l.workspace)
 	r.private = r.memory.slices(h.pool.workers, l.private)
 	r.local = r.memory.slices(h.pool.workers, l.passed)
+	r.kept = r.memory.slices(s.Chains, l.prepared.bytes)
 	if s.Keeps {
-		r.kept = r.memory.slices(s.Chains, s.Bytes[Chain])
+		r.saved = r.memory.slices(s.Chains, s.Bytes[Chain])
 	}
 	if err := r.memory.err(h.Name()); err != nil {
 		r.Close()
@@ -244,6 +255,7 @@ func (r *hostRunner) Run(steps int) error {
 			for s := range r.stages {
 				r.parallelStage(&r.stages[s], &r.groups[i])
 			}
+			r.setReady(&r.groups[i])
 		}
 	}
 	return nil
@@ -263,11 +275,11 @@ func (r *hostRunner) parallelStage(s *fusedStage, g *chainGroup) {
 			r.bindChain(&r.args[w], w, chain-g.first, chain)
 		}
 		if s.tiles == nil {
-			r.parallelPhases(s.from, r.launches[s.from].Host.Phases)
+			r.parallelPhases(s.from, r.phases(s.from, chain, len(r.launches[s.from].Host.Phases)))
 			continue
 		}
 		for i := s.from; i < s.to; i++ {
-			r.parallelPhases(i, r.launches[i].Host.prologue())
+			r.parallelPhases(i, r.phases(i, chain, r.launches[i].Host.RowTile.Phase))
 		}
 		r.stage = s
 		r.host.pool.run(len(s.items)-1, r.itemWork)
@@ -295,13 +307,17 @@ func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 // workspace.
 func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 	a.launch = &r.launches[launch]
+	if offset := r.prepared.offsets[launch]; offset >= 0 {
+		a.workspace = a.kept[offset:]
+		return
+	}
 	a.workspace = r.workspace[slot][r.offsets[launch]:]
 }
 
 // bindChain points a worker's arguments at a chain and at the scratch memory of a slot.
 func (r *hostRunner) bindChain(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
-	a.private, a.local = r.private[worker], r.local[worker]
+	a.chain, a.private, a.local, a.kept = chain, r.private[worker], r.local[worker], r.kept[chain]
 }
 
 // Step implements Runner.
@@ -336,6 +352,7 @@ func (r *hostRunner) Read(b *Buffer, chain, first int, dst []byte) error {
 func (r *hostRunner) Write(b *Buffer, chain, first int, src []byte) error {
 	dst, err := r.region(b, chain, first, len(src))
 	copy(dst, src)
+	r.changed(b, chain)
 	runtime.KeepAlive(r)
 	return err
 }
@@ -358,16 +375,19 @@ func (r *hostRunner) region(b *Buffer, chain, first, bytes int) ([]byte, error) 
 }
 
 // Keep implements Runner.
-func (r *hostRunner) Keep() error { return r.copyChains(r.kept, r.chains) }
+func (r *hostRunner) Keep() error { return r.copyChains(r.saved, r.chains) }
 
 // Return implements Runner.
-func (r *hostRunner) Return() error { return r.copyChains(r.chains, r.kept) }
+func (r *hostRunner) Return() error {
+	clear(r.ready)
+	return r.copyChains(r.chains, r.saved)
+}
 
 func (r *hostRunner) copyChains(to, from [][]byte) error {
 	if r.closed {
 		return errors.New("tensor: host: runner used after Close")
 	}
-	if r.kept == nil {
+	if r.saved == nil {
 		return errors.New("tensor: host: Keep and Return need a workload with Keeps set")
 	}
 	for chain := range from {
@@ -383,8 +403,7 @@ func (r *hostRunner) Close() error {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	r.closed = true
-	r.kept = nil
-	r.shared, r.chains, r.scratch, r.workspace, r.private, r.local = nil, nil, nil, nil, nil, nil
+	r.shared, r.chains, r.saved, r.scratch, r.workspace, r.kept, r.private, r.local = nil, nil, nil, nil, nil, nil, nil, nil
 	for i := range r.args {
 		r.args[i] = Args{}
 	}

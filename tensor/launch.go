@@ -124,6 +124,17 @@ type HostKernel struct {
 	RowTile   RowTile // lets the launch be fused with its neighbours, if Rows is not 0
 	Planes    Planes  // lets the launch alternate with its neighbour, if Count is not 0
 	Joint     Joint   // lets the launch compute several chains at once, if Chains is above 1
+	// Preparation lets the first phases run once instead of in every step, if Phases is not 0.
+	Preparation Preparation
+}
+
+// Preparation declares that the first phases of a kernel only prepare one of its arguments, such as
+// packing a layer's weights: they read this argument only, and write the workspace only, which the
+// later phases do not change. If no launch changes the argument, these phases run only once and
+// after each [Runner.Write] to it, and the workspace is kept for each chain.
+type Preparation struct {
+	Phases   int
+	Argument int
 }
 
 // Joint computes a launch for several chains at once, which pays if they share an operand: the

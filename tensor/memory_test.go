@@ -109,6 +109,7 @@ func TestSize(t *testing.T) {
 		for _, w := range []Workload{
 			{Bytes: [arenas]int{Shared: 1000, Chain: 77, Scratch: 5000}, Chains: 1},
 			{Bytes: [arenas]int{Shared: 1000, Chain: 77, Scratch: 5000}, Chains: 5, Keeps: true},
+			newScaled(3).schedule,
 			jointWorkload(9, 0),
 			jointWorkload(4, lockstepBytes),
 		} {
@@ -117,7 +118,7 @@ func TestSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			h, sum := r.(*hostRunner), 0
-			for _, all := range [][][]byte{{h.shared}, h.chains, h.kept, h.scratch, h.workspace, h.private, h.local} {
+			for _, all := range [][][]byte{{h.shared}, h.chains, h.saved, h.kept, h.scratch, h.workspace, h.private, h.local} {
 				for _, block := range all {
 					sum += Align(len(block))
 				}

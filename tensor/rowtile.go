@@ -149,8 +149,7 @@ func (l *Launch) fusesWith(next *Launch, between *Buffer) bool {
 	return true
 }
 
-// prologue and epilogue return the phases before and after the one that processes rows.
-func (h *HostKernel) prologue() []Phase { return h.Phases[:h.RowTile.Phase] }
+// epilogue returns the phases after the one that processes rows.
 func (h *HostKernel) epilogue() []Phase { return h.Phases[h.RowTile.Phase+1:] }
 
 // hasEpilogue reports whether phases follow the one that processes rows.

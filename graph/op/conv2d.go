@@ -107,6 +107,10 @@ func (c Conv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
 func (c Conv2D) Lower(l *graph.Lowering) {
 	k := c.kernel(l.Shapes[0], l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
+	keeps := keepsPrepared(l, k.B)
+	if keeps {
+		k.FilterImages = preparedRows
+	}
 	plan, err := k.Forward()
 	at := operandIndex{out: 0, a: 1, b: 2, bias: absent}
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
@@ -122,6 +126,9 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		Images: true, Forward: true, ReLU: c.relu && (c.ceiling == 0 || c.ceiling == 6), AtMost6: c.ceiling == 6, Height: k.P(), Width: k.Q(),
 	}
 	host := hostRoutine(l, plan, err, at)
+	if keeps {
+		host.Preparation = tensor.Preparation{Phases: plan.Preparation, Argument: at.b}
+	}
 	high := tensor.Float(l.DType, float64(c.ceiling))
 	switch c.ceiling {
 	case 0:

@@ -79,6 +79,8 @@ func (m MatMul) Fuse(consumer graph.Op) (graph.Op, bool) {
 // Lower implements graph.Op.
 func (m MatMul) Lower(l *graph.Lowering) {
 	g, _ := m.kernel(l.Shapes[0], l.Shapes[1])
+	joint := m.joint(l, g)
+	g.PackB = keepsPrepared(l, g.M) && joint.Chains == 0
 	plan, err := g.Plan()
 	at := operandIndex{out: 0, a: 1, b: 2, bias: absent}
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
@@ -89,7 +91,10 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		stem = "matmul_bias_fwd"
 	}
 	host := hostRoutine(l, plan, err, at)
-	host.Joint = m.joint(l, g)
+	host.Joint = joint
+	if g.PackB {
+		host.Preparation = tensor.Preparation{Phases: plan.Preparation, Argument: at.b}
+	}
 	if m.mask {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_mask_fwd"

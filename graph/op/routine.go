@@ -14,6 +14,15 @@ const absent = -1
 // operandIndex has the indices, among a launch's arguments, of a routine's operands.
 type operandIndex struct{ out, a, b, bias int }
 
+// preparedRows is the number of rows from which preparing a layer's weights in each step, such as
+// packing or transforming them, costs little compared with the step, and keeping them in memory
+// does not pay.
+const preparedRows = 16
+
+// keepsPrepared reports whether a layer of the given number of rows, such as images, keeps prepared
+// weights, which are its second input.
+func keepsPrepared(l *graph.Lowering, rows int) bool { return rows < preparedRows && l.Fixed(1) }
+
 // hostRoutine returns the host kernel of a launch that runs a routine of package tensor/kernel, a
 // matrix product, convolution or pooling: its phases, its memory, and the phase that can be fused
 // over row tiles. err is the error of planning the routine.

@@ -117,3 +117,32 @@ func TestFeatureCacheThatCannotBe(t *testing.T) {
 		t.Errorf("remarks are %q", remarks)
 	}
 }
+
+// TestFeaturesOneByOne: on the host, features of a few images are computed one by one, and have the
+// bits that they have in a batch.
+func TestFeaturesOneByOne(t *testing.T) {
+	data := splitsOf(t)
+	spec := pretrained(t, onnxtest.Backbone{})
+	spec.Epochs = 120
+	dir := fit(t, spec, data, with(t, 1)).Dir()
+	answers := func(images int) (all []bayes.Answer) {
+		run, err := bayes.Open(dir, with(t, 2)) // without the features that are in memory
+		must(t, err)
+		p, err := run.Predictor(2)
+		must(t, err)
+		defer func() { must(t, p.Close()) }()
+		size := images * data.Test.ImageSize()
+		for pixels := data.Test.Images; len(pixels) > 0; pixels = pixels[size:] {
+			some, err := p.Answer(t.Context(), pixels[:size])
+			must(t, err)
+			all = append(all, some...)
+		}
+		return all
+	}
+	want := answers(data.Test.Len())
+	for _, images := range []int{1, 5} {
+		if got := answers(images); !reflect.DeepEqual(got, want) {
+			t.Errorf("%d images at a time: answers differ from those of %d at a time", images, data.Test.Len())
+		}
+	}
+}

@@ -22,6 +22,9 @@ type Conv2D struct {
 	Ceiling        float32
 	// Direct excludes Winograd's algorithms, whose rounding errors are two to four times as large.
 	Direct bool
+	// FilterImages is the number of images, B if it is 0, for which Winograd's algorithms transform
+	// a filter. It may be more than B if the workspace is kept, see Routine.Preparation.
+	FilterImages int
 }
 
 // P returns the height of the output, 0 if the filter does not fit once.

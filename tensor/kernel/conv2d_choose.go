@@ -109,7 +109,7 @@ func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	panels := float64(ceilDiv(out, panelColumns))
 	products := points * panels * patches * float64(in+5)
 	transforms := patches * float64(ceilDiv(in, minLanes)+ceilDiv(out, minLanes)) * (3.6*points + 12*float64(a.patch*a.patch))
-	filter := points * panels * panelColumns * float64(in) * 1.6 / float64(c.B)
+	filter := points * panels * panelColumns * float64(in) * 1.6 / float64(max(c.B, c.FilterImages))
 	return products + transforms + filter
 }
 

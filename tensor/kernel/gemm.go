@@ -26,6 +26,8 @@ type Gemm struct {
 	Accumulate             bool
 	Bias                   BiasKind
 	ReLU                   bool
+	// PackB packs B in a phase of its own, so that the packed B can be kept for further products.
+	PackB bool
 }
 
 // Validate returns an error for sizes below 1, matrices of 2^31 elements or more, and an unknown
@@ -133,6 +135,7 @@ func (g Gemm) Plan() (Routine, error) {
 		// With several blocks of rows, each would pack the same panels of B: pack them once.
 		p.packB = p.rowBlocks > 1
 	}
+	p.packB = p.packB || g.PackB
 	if p.packA {
 		p.packTiles = splitRows(g.M).count
 		p.packedB = p.packTiles * packedRows() * g.K
@@ -146,6 +149,9 @@ func (g Gemm) Plan() (Routine, error) {
 	if p.packA || p.packB {
 		p.packTiles = min(p.packTiles, tileCount)
 		plan.Phases = append(plan.Phases, p.packTiles)
+	}
+	if p.packB && !p.packA {
+		plan.Preparation = 1
 	}
 	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
 	return plan, nil

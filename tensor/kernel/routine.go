@@ -13,6 +13,9 @@ type Routine struct {
 	Phases    []int // the number of tiles of each phase
 	Workspace int   // elements shared by all tiles of a call; undefined at first, kept between phases
 	Scratch   int   // elements private to one worker; undefined before every tile
+	// Preparation is the number of phases at the start that read only B and write only Workspace,
+	// which later phases do not change. They may be left out while B is unchanged.
+	Preparation int
 	// Rows is the number of rows of A and Out, and of B in pooling; of A and B in a filter's
 	// gradient. It is 0 if RunRows does not apply. RunRows takes multiples of Unit rows.
 	Rows, Unit int

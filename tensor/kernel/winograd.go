@@ -95,12 +95,14 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	}
 	blocks = max(panelColumns*c.R*c.S*lanes, p.blocksIn+blocks)
 	plan := Routine{
-		Phases:    []int{panels * p.filterParts, p.groups.count() * p.ranges},
-		Rows:      c.B,
-		Unit:      p.groups.images,
-		Workspace: panels * points * p.pointFilter,
-		Scratch:   points*(p.pointIn+p.pointOut) + transformTemporary + blocks,
-		kind:      kindConv2DWinograd, plan: &p,
+		Phases: []int{panels * p.filterParts, p.groups.count() * p.ranges},
+		Rows:   c.B,
+		Unit:   p.groups.images,
+
+		Preparation: 1, // the filter's transform
+		Workspace:   panels * points * p.pointFilter,
+		Scratch:     points*(p.pointIn+p.pointOut) + transformTemporary + blocks,
+		kind:        kindConv2DWinograd, plan: &p,
 		sizeA: c.sizeX(), sizeB: c.sizeW(), sizeOut: c.sizeY(),
 	}
 	if backward {
