@@ -19,6 +19,7 @@ type Draws struct {
 	files  []rundir.File
 	chains []int
 	steps  []int
+	starts map[string][]float64 // see Weights; nil until it is needed
 }
 
 // Draws lists the samples of the run. It is an error if there are none yet.
@@ -68,8 +69,34 @@ func (d *Draws) Step(i int) int { return d.steps[i] }
 // Dir returns the directory of the run, or of the part, that drew a sample.
 func (d *Draws) Dir(i int) string { return filepath.Dir(filepath.Dir(d.files[i].Path)) }
 
-// Read reads a sample. The error is DamagedError if it was changed.
+// Read reads a sample, whose parameters with the prior start: are offsets from the weights of an
+// ONNX file. The error is DamagedError if the sample was changed.
 func (d *Draws) Read(i int) (samples.Sample, error) { return d.files[i].ReadIntact() }
+
+// Weights reads a sample as the weights of its network: offsets are added to the values of the ONNX
+// file. Errors are as for Read.
+func (d *Draws) Weights(i int) (samples.Sample, error) {
+	s, err := d.Read(i)
+	if err != nil {
+		return s, err
+	}
+	if d.starts == nil {
+		d.starts = map[string][]float64{}
+		if spec := d.run.manifest.Spec; spec.hasStartPrior() {
+			stem, err := spec.stem()
+			if err != nil {
+				return s, err
+			}
+			d.starts = stem.network.Starts()
+		}
+	}
+	for _, p := range s.Parameters {
+		for i, start := range d.starts[p.Name] {
+			p.Values[i] += float32(start)
+		}
+	}
+	return s, nil
+}
 
 // Digest returns the digest of the run with these samples, see Run.Digest.
 func (d *Draws) Digest() (string, error) { return d.run.digestOf(d.files) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -181,7 +182,7 @@ func (a *arviz) attributes() (map[string]any, error) {
 func (a *arviz) posterior() (weights []float64, err error) {
 	for chain, positions := range a.chains {
 		for draw, position := range positions {
-			s, err := a.draws.Read(position)
+			s, err := a.draws.Weights(position)
 			if err != nil {
 				return nil, err
 			}
@@ -221,7 +222,8 @@ func (a *arviz) stats(weights []float64) error {
 			for name, value := range map[string]*float64{
 				"loss": &line.Loss, "accuracy": &line.Accuracy, "learning_rate": &line.Rate, "temperature": line.Temperature,
 			} {
-				if !known || value == nil {
+				// Samplers on all data have no learning rate, but step sizes.
+				if !known || value == nil || name == "learning_rate" && *value == 0 {
 					nan := math.NaN()
 					value = &nan
 				}
@@ -238,7 +240,8 @@ func (a *arviz) stats(weights []float64) error {
 	a.booleans("diverging", values)
 	a.booleans("accepted", values)
 	for name, v := range values {
-		if len(v) == len(steps) { // recorded for all draws
+		known := func(x float64) bool { return x == x }
+		if len(v) == len(steps) && slices.ContainsFunc(v, known) { // recorded for all draws, and not NaN for all
 			a.zarr.whole(statsGroup, name, axes, a.shape(), v)
 		}
 	}

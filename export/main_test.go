@@ -53,7 +53,7 @@ func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *d
 			spec.Method = bayes.Distillation{PrecisionWeight: 0.1, Copies: 2, Networks: 2}
 		}
 	}
-	if strings.HasSuffix(network, "frozen") {
+	if strings.HasSuffix(network, "frozen") || network == "offsets" {
 		spec.Network = onnxtest.Backbone{Channels: channels, Side: side, Filters: 12}.Write(t)
 		spec.Head = "mlp:5"
 		switch network {
@@ -61,6 +61,9 @@ func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *d
 			spec.Freeze = "features.0.weight"
 		case "BGR frozen":
 			spec.Input = "caffe"
+		case "offsets": // all weights are sampled, around those of the file
+			prior := langevin.Start(0.1)
+			spec.Freeze, spec.Prior = "none", &prior
 		}
 	}
 	run, err := bayes.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "patterns"))

@@ -40,12 +40,15 @@ func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
 	return all
 }
 
+// oneByOne has the networks whose samples cannot be computed together.
+var oneByOne = map[string]bool{"partly frozen": true, "offsets": true}
+
 // TestONNXRuntime compares the outputs of onnxruntime with the run's answers for 1000 images.
 func TestONNXRuntime(t *testing.T) {
 	needsPython(t)
-	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "distilled networks", "frozen", "partly frozen", "BGR frozen"} {
+	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "distilled networks", "frozen", "partly frozen", "BGR frozen", "offsets"} {
 		for _, together := range []int{1, 4} {
-			if network == "partly frozen" && together > 1 {
+			if oneByOne[network] && together > 1 {
 				continue // which is refused
 			}
 			t.Run(fmt.Sprint(network, together), func(t *testing.T) {
@@ -127,7 +130,7 @@ func answersOf(answers []bayes.Answer, images *datasets.Dataset) []npz.Array {
 
 // TestONNXReadBack computes an exported file by Pollen's own reader of ONNX.
 func TestONNXReadBack(t *testing.T) {
-	for _, network := range []string{"lenet-small", "frozen", "partly frozen", "BGR frozen"} {
+	for _, network := range []string{"lenet-small", "frozen", "partly frozen", "BGR frozen", "offsets"} {
 		t.Run(network, func(t *testing.T) { checkReadBack(t, network) })
 	}
 }
@@ -146,7 +149,7 @@ func checkReadBack(t *testing.T, network string) {
 	for _, together := range []int{1, 4, 6} {
 		path := filepath.Join(t.TempDir(), "model.onnx")
 		_, err := ONNX(t.Context(), run, path, ONNXOptions{Float: true, Together: together})
-		if network == "partly frozen" && together > 1 {
+		if oneByOne[network] && together > 1 {
 			if want := "compute one after the other (together 1)"; err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("together %d: error %v, want %s", together, err, want)
 			}

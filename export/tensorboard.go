@@ -183,7 +183,7 @@ func (w *events) run(run *bayes.Run) error {
 	}
 	last := 0
 	for i := range draws.Len() {
-		s, err := draws.Read(i)
+		s, err := draws.Weights(i)
 		if err != nil {
 			return err
 		}
@@ -212,7 +212,9 @@ func (w *events) run(run *bayes.Run) error {
 func (w *events) metrics(prefix string, line rundir.Metrics) {
 	w.scalar(line.Step, prefix+"loss", line.Loss)
 	w.scalar(line.Step, prefix+"accuracy", line.Accuracy)
-	w.scalar(line.Step, prefix+"learning_rate", line.Rate)
+	if line.Rate != 0 { // samplers on all data have step sizes instead
+		w.scalar(line.Step, prefix+"learning_rate", line.Rate)
+	}
 	if line.Temperature != nil {
 		w.scalar(line.Step, prefix+"temperature", *line.Temperature)
 	}

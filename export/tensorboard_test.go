@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
 // records returns the records of an event file, whose checksums it checks.
@@ -97,5 +98,16 @@ func TestLive(t *testing.T) {
 	got := records(t, filepath.Join(dir, "events.out.tfevents.1700000000.pollen"))
 	if len(got) != 3 || !bytes.Contains(got[1], []byte("loss")) || !bytes.Contains(got[2], []byte("accuracy")) {
 		t.Errorf("events are %q", got)
+	}
+}
+
+// A window without a learning rate has no such scalar.
+func TestScalarsWithoutRate(t *testing.T) {
+	for rate, want := range map[float64]bool{0: false, 0.1: true} {
+		var file bytes.Buffer
+		newEvents(&file, time.Unix(0, 0)).metrics("", rundir.Metrics{Step: 1, Rate: rate})
+		if got := bytes.Contains(file.Bytes(), []byte("learning_rate")); got != want || !bytes.Contains(file.Bytes(), []byte("loss")) {
+			t.Errorf("rate %v: the file has a learning rate: %t", rate, got)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func Torch(run *bayes.Run, path string) error {
 	var weights []string
 	var f safetensors.File
 	for i := range draws.Len() {
-		s, err := draws.Read(i)
+		s, err := draws.Weights(i)
 		if err != nil {
 			return err
 		}

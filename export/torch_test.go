@@ -8,6 +8,7 @@ import (
 	"github.com/maruel/safetensors"
 
 	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -72,4 +73,48 @@ func checkTorch(t *testing.T, network, output string) {
 		t.Fatal(err)
 	}
 	python(t, "torch_check.py", path, reference)
+}
+
+// TestTorchOffsets: samples that are offsets from the weights of an ONNX file are exported as
+// weights.
+func TestTorchOffsets(t *testing.T) {
+	run, _ := fitted(t, "offsets", 1, 3)
+	path := filepath.Join(t.TempDir(), "posterior.safetensors")
+	if err := Torch(run, path); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draws, err := run.Draws()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := draws.Read(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts, _ := onnxtest.Backbone{Channels: 1, Filters: 12}.Kernels()
+	found := false
+	for j, x := range f.Tensors {
+		if x.Name != "features.0.weight" {
+			continue
+		}
+		found = true
+		values := make([]float32, len(x.Data)/4)
+		copy(tensor.Bytes(values), x.Data)
+		for i, start := range starts {
+			if want := start + first.Parameters[j].Values[i]; values[i] != want {
+				t.Fatalf("%s: value %d is %v, want %v, the file's %v and an offset", x.Name, i, values[i], want, start)
+			}
+		}
+	}
+	if !found {
+		t.Error("there is no features.0.weight")
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // LastLinear returns the value that the last fully connected layer reads: the features from which a
@@ -55,6 +57,19 @@ func (m *Model) Value(name string) (string, error) {
 		}
 	}
 	return "", errors.Errorf("onnx: the model has no node and no value %q", name)
+}
+
+// Starts returns the file's values of the weights that are offsets from them, see Options.Offset, by
+// name.
+func (n *Network) Starts() map[string][]float64 {
+	starts := map[string][]float64{}
+	for _, name := range n.Weights() {
+		if t := n.model.tensors[name]; n.offset != nil && n.offset(name) && (n.frozen == nil || !n.frozen(name)) {
+			starts[name] = make([]float64, tensor.Shape(t.Shape).Elements())
+			t.values(starts[name])
+		}
+	}
+	return starts
 }
 
 // Weights returns the names of the tensors that are weights of a network, those of floats with at

@@ -144,7 +144,7 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		in = append(in, v)
 	}
 	if len(in) > 0 && in[0].values != nil {
-		return e.fold(a.Op, in[0])
+		return e.fold(a.Op, in)
 	}
 	switch o := a.Op.(type) {
 	case op.Conv2D:
@@ -246,25 +246,35 @@ var plain = map[graph.Op]string{
 	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
 }
 
-// fold computes an op of a parameter or constant.
-func (e *Emission) fold(o graph.Op, x emitted) (emitted, error) {
-	switch o.(type) {
-	case op.View:
-		return x, nil // another shape of the same values
-	case op.ReLU:
+// fold computes an op of parameters or constants: a view, a ReLU, or the sum of a weight of an ONNX
+// file and an offset from it.
+func (e *Emission) fold(o graph.Op, in []emitted) (emitted, error) {
+	folded := in[0]
+	var compute func(sample, i int, v float32) float32
+	switch {
+	case isView(o):
+		return folded, nil // another shape of the same values
+	case o == graph.Op(op.ReLU{}):
+		compute = func(_, _ int, v float32) float32 { return max(v, 0) }
+	case o == graph.Op(op.Add{}) && len(in) == 2 && in[1].values != nil && in[0].shape.Equal(in[1].shape):
+		compute = func(sample, i int, v float32) float32 { return v + in[1].values[sample][i] }
 	default:
 		return emitted{}, errors.New("the op has no translation to ONNX for a parameter")
 	}
-	folded := x
 	folded.values = nil
-	for _, values := range x.values {
+	for sample, values := range in[0].values {
 		values = slices.Clone(values)
 		for i, v := range values {
-			values[i] = max(v, 0)
+			values[i] = compute(sample, i, v)
 		}
 		folded.values = append(folded.values, values)
 	}
 	return folded, nil
+}
+
+func isView(o graph.Op) bool {
+	_, ok := o.(op.View)
+	return ok
 }
 
 // with returns a value that is stacked if x is.
