@@ -46,7 +46,9 @@ var oneByOne = map[string]bool{"partly frozen": true, "offsets": true}
 // TestONNXRuntime compares the outputs of onnxruntime with the run's answers for 1000 images.
 func TestONNXRuntime(t *testing.T) {
 	needsPython(t)
-	for _, network := range []string{"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "distilled networks", "frozen", "partly frozen", "BGR frozen", "offsets"} {
+	for _, network := range []string{
+		"lenet-small", "cnn", "resnet20-frn-silu", "distilled", "distilled networks", "frozen", "partly frozen", "BGR frozen", "offsets",
+	} {
 		for _, together := range []int{1, 4} {
 			if oneByOne[network] && together > 1 {
 				continue // which is refused

@@ -59,8 +59,8 @@ func (m *Model) Value(name string) (string, error) {
 	return "", errors.Errorf("onnx: the model has no node and no value %q", name)
 }
 
-// Starts returns the file's values of the weights that are offsets from them, see Options.Offset, by
-// name.
+// Starts returns, by name, the file's values of the weights of which the parameters are offsets, see
+// Options.Offset.
 func (n *Network) Starts() map[string][]float64 {
 	starts := map[string][]float64{}
 	for _, name := range n.Weights() {
