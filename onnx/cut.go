@@ -59,7 +59,7 @@ func (m *Model) Value(name string) (string, error) {
 	return "", errors.Errorf("onnx: the model has no node and no value %q", name)
 }
 
-// Starts returns, by name, the file's values of the weights of which the parameters are offsets, see
+// Starts returns, by name, the values in the file of the weights whose parameters are offsets, see
 // Options.Offset.
 func (n *Network) Starts() map[string][]float64 {
 	starts := map[string][]float64{}
