@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -236,6 +237,10 @@ func (t *training) remarkSteps() {
 		parts = append(parts, fmt.Sprintf("images changed at random (%v)", s.Augment))
 	}
 	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
+	if hmc, ok := s.Method.(mcmc.HMC); ok && t.plan.Thinning < hmc.LeapfrogSteps {
+		t.remark(fmt.Sprintf("samples repeat: there is one every %d steps, but only every %d steps does a chain move; "+
+			"use fewer samples or more epochs", t.plan.Thinning, hmc.LeapfrogSteps))
+	}
 	t.remarkClassWeights()
 }
 

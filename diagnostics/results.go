@@ -95,10 +95,24 @@ type Temperature struct {
 // Mixing describes how well the predictions of the chains have mixed in the sampling phase. Its
 // statistics are for the probability of one fixed class, for each of some held-out images.
 type Mixing struct {
-	Images  int    `json:"images"`  // images whose probabilities change at all
-	Chains  int    `json:"chains"`  // that were compared
-	Values  int    `json:"values"`  // of each image and chain
-	RHat    Number `json:"rHat"`    // 95th percentile over images of split R-hat
+	Images int `json:"images"` // images whose probabilities change at all
+	Chains int `json:"chains"` // that were compared
+	Values int `json:"values"` // of each image and chain
+	// RHat is the 95th percentile over images of split R-hat: infinite, which is null in JSON, if
+	// no chain moves.
+	RHat    Number `json:"rHat"`
 	BulkESS Number `json:"bulkESS"` // effective sample size of all chains together, median over images
 	TailESS Number `json:"tailESS"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *Mixing) UnmarshalJSON(content []byte) error {
+	type plain Mixing
+	if err := json.Unmarshal(content, (*plain)(m)); err != nil {
+		return err
+	}
+	if math.IsNaN(float64(m.RHat)) {
+		m.RHat = Number(math.Inf(1))
+	}
+	return nil
 }

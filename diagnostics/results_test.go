@@ -1,6 +1,7 @@
 package diagnostics
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
 )
@@ -24,6 +25,20 @@ func TestInterval(t *testing.T) {
 		low, high := Measured{Value: 10, StandardError: 2, Groups: groups}.Interval()
 		if !(math.Abs(low-10+2*want) < 2e-3) || !(math.Abs(high-10-2*want) < 2e-3) {
 			t.Errorf("%d groups: %v to %v, want 10 ± 2 times %v", groups, low, high, want)
+		}
+	}
+}
+
+// Chains of which none moves have an infinite R-hat, which JSON cannot hold.
+func TestMixingInJSON(t *testing.T) {
+	for _, want := range []float64{1.02, math.Inf(1)} {
+		content, err := json.Marshal(Mixing{Images: 3, Chains: 2, RHat: Number(want)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Mixing
+		if err := json.Unmarshal(content, &got); err != nil || float64(got.RHat) != want || got.Images != 3 {
+			t.Errorf("R-hat of %v is read as %v from %s (%v)", want, got.RHat, content, err)
 		}
 	}
 }

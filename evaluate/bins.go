@@ -3,7 +3,10 @@ package evaluate
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
+
+	"github.com/pkg/errors"
 )
 
 // CalibrationBins is the number of bins of calibration errors and reliability diagrams.
@@ -35,6 +38,37 @@ func EqualMassBins(p *Predictions) ([]Bin, error) {
 		return nil, err
 	}
 	return equalMass(p.outcomes()), nil
+}
+
+// CalibrationErrorByChance returns the ECE that perfectly calibrated probabilities with the
+// confidences of p would have by chance, since the examples are few: the mean and the 95th
+// percentile over simulated labels. It returns an error for no predictions.
+func CalibrationErrorByChance(p *Predictions) (mean, high float64, err error) {
+	const name = "CalibrationErrorByChance"
+	if p == nil {
+		return 0, 0, errors.Errorf("evaluate: %s: predictions must not be nil", name)
+	}
+	if err := checkRows(name+": predictions on "+p.Name, p.Probabilities, p.Len(), p.Classes); err != nil {
+		return 0, 0, err
+	}
+	const simulations = 400
+	all := make([]outcome, p.Len())
+	for n := range all {
+		_, all[n].confidence = largest(p.row(n))
+	}
+	r, each := rand.New(rand.NewPCG(1, 2)), make([]float64, simulations)
+	for i := range each {
+		for n := range all {
+			all[n].accuracy = 0
+			if r.Float64() < all[n].confidence {
+				all[n].accuracy = 1
+			}
+		}
+		each[i] = calibrationError(equalWidth(all))
+		mean += each[i] / simulations
+	}
+	slices.Sort(each)
+	return mean, each[simulations*95/100], nil
 }
 
 var (

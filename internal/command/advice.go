@@ -16,9 +16,9 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// maxAdviceECE is the largest ECE of a run that is called good enough. A run whose R-hat is above
-// bayes.MixedRHat may predict well, but its samples are not from the posterior. The user decides
-// what accuracy is enough.
+// maxAdviceECE is the largest ECE of a run that is called good enough, unless a larger one may be
+// chance. A run whose R-hat is above bayes.MixedRHat may predict well, but its samples are not from
+// the posterior. The user decides what accuracy is enough.
 const maxAdviceECE = 0.1
 
 // colder is the temperature that is advised for runs that are too cautious. Heads of pretrained
@@ -34,7 +34,7 @@ type judgement struct {
 }
 
 // judge judges a run by its scores on test images and its chains. d is nil without diagnostics.
-func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *bayes.Diagnostics) judgement {
+func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *bayes.Diagnostics) (judgement, error) {
 	accuracy := a.Values["accuracy"]
 	largest := float64(slices.Max(test.Counts())) / float64(test.Len()) // class, as a fraction
 	low, high := evaluate.FractionInterval(accuracy, test.Len())
@@ -44,21 +44,29 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	if d != nil && d.Predicted != nil {
 		rHat = float64(d.Predicted.RHat)
 	}
+	ece := a.Values["ece"]
+	byChance, highest, err := evaluate.CalibrationErrorByChance(a.In)
+	if err != nil {
+		return judgement{}, err
+	}
+	off := fmt.Sprintf("off by %.1f points on average", 100*ece)
+	if ece <= highest {
+		off += fmt.Sprintf(", which may be chance: on %d images, perfect ones are off by %.1f", test.Len(), 100*byChance)
+	}
 	var j judgement
-	switch ece := a.Values["ece"]; {
+	switch {
 	case low <= largest:
 		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*largest)
-	case ece > maxAdviceECE:
-		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are off by %.0f points on average", right, 100*ece)
+	case ece > max(maxAdviceECE, highest):
+		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are %s", right, off)
 	default:
-		j.verdict = fmt.Sprintf("%s, and its probabilities are off by %.1f points on average. If you can live with that, it is good enough for predictions",
-			right, 100*ece)
+		j.verdict = fmt.Sprintf("%s, and its probabilities are %s. If you can live with that, it is good enough for predictions", right, off)
 		if rHat > bayes.MixedRHat {
 			j.verdict += fmt.Sprintf(", but not for what needs samples of the posterior, since its chains disagree (split R-hat %.2f)", rHat)
 		}
 	}
 	j.improve(run, a.Values, rHat)
-	return j
+	return j, nil
 }
 
 // improve sets the remark and the command that would improve a run with the given scores and split
@@ -216,7 +224,10 @@ func printAdvice(r scoredRun, test *datasets.Dataset, took time.Duration, c *con
 	if err != nil && !os.IsNotExist(errors.Cause(err)) {
 		return err
 	}
-	j := judge(r.run, r.assessment, test, d)
+	j, err := judge(r.run, r.assessment, test, d)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(c.out, "\nThe run is %s.", j.verdict)
 	if j.remark != "" {
 		fmt.Fprintf(c.out, " %s.", j.remark)
