@@ -30,6 +30,10 @@ const (
 // weights have a prior around their starting values.
 var customaryPrior = langevin.Gaussian(0.316)
 
+// tuningPrior is the default prior of weights of an ONNX file that are sampled. A prior around 0
+// would make the network forget what it has learnt.
+var tuningPrior = langevin.Start(0.01)
+
 // Some defaults depend on the number of examples. Small data sets get smaller batches, enough
 // epochs for minSteps steps, and samplers' rates scaled by sqrt(n), n examples, since the noise of
 // a sampler is proportional to sqrt(rate/n). 2500 examples halve the rate of 10 000 or more.

@@ -129,6 +129,9 @@ func (s *Spec) fill(c methodKind, examples int) {
 	}
 	if s.Prior == nil && c.applies("prior") {
 		s.Prior = new(customaryPrior)
+		if s.isPretrained() && !s.Frozen() {
+			s.Prior = new(tuningPrior)
+		}
 	}
 	if s.Temperature == nil && c.applies("temperature") {
 		s.Temperature = new(1.0)

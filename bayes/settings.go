@@ -164,7 +164,7 @@ var settings = []Setting{
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
 	optional("prior", "prior of each parameter: "+langevin.PriorForms+";\n"+
 		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n"+
-		"gaussian:0.6 without --method)", false,
+		"gaussian:0.6 without --method; start:0.01 for weights of an ONNX file that are not frozen)", false,
 		func(s *Spec) **langevin.Prior { return &s.Prior }, langevin.ParsePrior),
 	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
 		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },

@@ -155,10 +155,10 @@ type Spec struct {
 	Keep int
 
 	// Prior is the prior of each parameter. The default is langevin.Gaussian(0.316), a standard
-	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method.
-	// langevin.Start(0.01) is a Gaussian around the weights of an ONNX file; samples then store the
-	// offsets from these. The head, whose weights start at random, gets the default prior instead,
-	// unless Priors has another.
+	// deviation of about sqrt(0.1), and langevin.Gaussian(0.6) without a Method; if weights of an
+	// ONNX file are sampled, it is langevin.Start(0.01), a Gaussian around their values in the
+	// file. Samples then store the offsets from these. The head, whose weights start at random,
+	// gets langevin.Gaussian(0.316) instead, unless Priors has another.
 	Prior *langevin.Prior
 
 	// Priors overrides Prior for some layers or parameters, by name: "conv1" is all parameters of

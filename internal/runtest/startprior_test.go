@@ -111,3 +111,15 @@ func exactPosterior(t *testing.T, a *mat.Dense, y *mat.VecDense, start []float64
 	mean.AddVec(mean, mat.NewVecDense(len(start), start))
 	return mean, covariance
 }
+
+// The default prior of pretrained weights that are sampled is around their values in the file.
+func TestDefaultPriorOfPretrainedWeights(t *testing.T) {
+	for freeze, want := range map[string]langevin.Prior{"none": langevin.Start(0.01), "features.0.weight": langevin.Start(0.01), "all": langevin.Gaussian(0.316)} {
+		spec := pretrained(t, onnxtest.Backbone{})
+		spec.Freeze, spec.Epochs = freeze, 120
+		run := fit(t, spec, splitsOf(t), with(t, 2))
+		if got := run.Manifest().Spec.Prior; got == nil || *got != want {
+			t.Errorf("freeze %s: the prior is %v, want %v", freeze, got, want)
+		}
+	}
+}
