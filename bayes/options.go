@@ -23,8 +23,8 @@ type Observer func(Event)
 // Event is what an Observer receives after each window of steps of a fit, and after each sample of
 // a prediction.
 type Event struct {
-	// Task is "fit", "pilot", "warm start", "try", "features", "temperature", "mixing", "predict",
-	// "gradient", "llc" or "NUTS".
+	// Task is "fit", "pilot", "warm start", "train again", "try", "features", "temperature",
+	// "mixing", "predict", "gradient", "llc" or "NUTS".
 	Task string
 	// On is the name of the data.
 	On string

@@ -144,7 +144,9 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 		return nil, err
 	}
 	t.warmUp, err = t.newWarmUp()
-	t.halves = t.warmUp != nil && t.spec.Cycles > 0 && t.spec.Anchor == 0 && len(t.spec.Temperatures) == 0
+	traits := t.kind.traits()
+	explores := t.warmUp != nil && t.spec.Cycles > 0 && t.spec.Anchor == 0 && len(t.spec.Temperatures) == 0
+	t.halves = explores || traits.rated && !traits.tempered
 	return t, err
 }
 

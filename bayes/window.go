@@ -178,6 +178,15 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	if t.warmUp != nil && t.warmUp.done {
 		d.WarmStart = t.warmUp.result()
 	}
+	if t.halves && t.warmUp == nil {
+		halvings, err := t.halvings()
+		if err != nil {
+			return nil, err
+		}
+		if slices.Max(halvings) > 0 {
+			d.Halvings = halvings
+		}
+	}
 	d.Acceptance, d.Diverged = m.Acceptance()
 	if t.replicas != nil {
 		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
