@@ -95,10 +95,12 @@ type Temperature struct {
 // Mixing describes how well the predictions of the chains have mixed in the sampling phase. Its
 // statistics are for the probability of one fixed class, for each of some held-out images.
 type Mixing struct {
-	Images  int    `json:"images"`  // images whose probabilities change at all
-	Chains  int    `json:"chains"`  // that were compared
-	Values  int    `json:"values"`  // of each image and chain
-	RHat    Number `json:"rHat"`    // 95th percentile over images of split R-hat
-	BulkESS Number `json:"bulkESS"` // effective sample size of all chains together, median over images
+	Images int    `json:"images"` // images whose probabilities change at all
+	Chains int    `json:"chains"` // that were compared
+	Values int    `json:"values"` // of each image and chain
+	RHat   Number `json:"rHat"`   // 95th percentile over images of split R-hat
+	// BulkESS and TailESS are effective sample sizes of all chains together, medians over images.
+	// States between the kept samples count as well, so that they can exceed the number of these.
+	BulkESS Number `json:"bulkESS"`
 	TailESS Number `json:"tailESS"`
 }
