@@ -35,7 +35,7 @@ func (t *training) observeWindow(p langevin.Window) error {
 	event := Event{
 		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
-		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(), AverageAccuracy: math.NaN(),
 	}
 	if t.kind.traits().tempered {
 		event.Temperature = t.measure(p, chains)
