@@ -117,6 +117,10 @@ func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
 	e, err := run.With(bayes.WithDevice(device)).LearningCoefficient(ctx, splits.Train, l.sample, l.options)
 	c.endProgress()
 	if e == nil {
+		if ctx.Err() != nil {
+			c.remark("llc: nothing has been estimated yet: it takes %d steps after burn-in at the first step size; fewer --steps or --chains take less time",
+				llc.MinMeasured)
+		}
 		return err
 	}
 	// If err is not nil, the estimate was interrupted, and the rows so far are shown.

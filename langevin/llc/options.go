@@ -90,8 +90,8 @@ func (o Options) filled(dataSize int) Options {
 	return o
 }
 
-// minMeasured is the minimum number of steps after burn-in, one for each block of R-hat.
-const minMeasured = traceBlocks
+// MinMeasured is the minimum number of steps after burn-in, one for each block of R-hat.
+const MinMeasured = traceBlocks
 
 // validate reports options that are out of range, after their defaults were filled in.
 func (o Options) validate(dataSize int) error {
@@ -105,11 +105,11 @@ func (o Options) validate(dataSize int) error {
 		return errors.Errorf("llc: Batch must be 1 to %d, the number of examples, got %d", dataSize, o.Batch)
 	case o.Chains < 2:
 		return errors.Errorf("llc: Chains must be at least 2, got %d", o.Chains)
-	case o.BurnIn < 0 || o.Steps-o.BurnIn < minMeasured:
+	case o.BurnIn < 0 || o.Steps-o.BurnIn < MinMeasured:
 		return errors.Errorf("llc: there must be at least %d steps after burn-in, got %d of %d with a BurnIn of %d",
-			minMeasured, o.Steps-o.BurnIn, o.Steps, o.BurnIn)
-	case o.Descent < 0 || o.Reference < 0 || o.Reference > 0 && o.Reference < minMeasured:
-		return errors.Errorf("llc: Descent must be at least 0, and Reference 0 or at least %d, got %d and %d", minMeasured, o.Descent, o.Reference)
+			MinMeasured, o.Steps-o.BurnIn, o.Steps, o.BurnIn)
+	case o.Descent < 0 || o.Reference < 0 || o.Reference > 0 && o.Reference < MinMeasured:
+		return errors.Errorf("llc: Descent must be at least 0, and Reference 0 or at least %d, got %d and %d", MinMeasured, o.Descent, o.Reference)
 	}
 	for _, step := range o.StepSizes {
 		if !positive(step) {

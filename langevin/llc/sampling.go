@@ -150,7 +150,7 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 		r.Diverged = true
 		return r, nil
 	}
-	if made := int(s.Steps()); err != nil && ctx.Err() != nil && made-o.BurnIn >= minMeasured {
+	if made := int(s.Steps()); err != nil && ctx.Err() != nil && made-o.BurnIn >= MinMeasured {
 		r.Made = made
 	} else if err != nil {
 		return r, err
