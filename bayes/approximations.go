@@ -29,7 +29,7 @@ func (descending) attach(t *job, b *graph.Builder, in inputs) (logits, loss *gra
 		return nil, nil, err
 	}
 	logits, loss = in.loss(b)
-	return logits, loss, langevin.Attach(b, langevin.SGLD{}, in.posterior, loss, in.posterior.StepSizes(t.rates), t.temperatures)
+	return logits, loss, t.attachHalvable(b, langevin.SGLD{}, in.posterior, loss, in.posterior.StepSizes(t.rates))
 }
 
 // ensembleChains is the default number of an ensemble's chains. Lakshminarayanan et al. find little
@@ -388,7 +388,7 @@ func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, lo
 	bound, _ := rule.Loss(b, t.meanField, loss)
 	parameters := b.Parameters()
 	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	optimizers.Update(b, adam, parameters, b.Gradients(bound, parameters...), b.Table("rates", t.rates))
+	optimizers.Update(b, adam, parameters, b.Gradients(bound, parameters...), t.stepRates(b))
 	return logits, loss, b.Err()
 }
 

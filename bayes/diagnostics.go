@@ -45,6 +45,11 @@ type Diagnostics struct {
 	// WarmStart is where the chains began; nil without a warm start, and for a gathered run.
 	WarmStart *WarmStart `json:"warmStart,omitempty"`
 
+	// Halvings has the number of times that each chain was trained again, at half its learning rate
+	// each time, because it diverged; nil if none was. Chains that sample are never trained again,
+	// see WarmStart.
+	Halvings []int `json:"halvings,omitempty"`
+
 	// Predicted describes how well the chains mix in their predictions for held-out images,
 	// measured also at states between samples; nil without held-out images.
 	Predicted *Mixing `json:"predicted,omitempty"`
@@ -234,6 +239,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	all := &Diagnostics{}
 	var weights, losses [][]float64
+	var halvings []int
 	traced := true
 	var total float64
 	var shares, sharesOfPredictions, sharesOfDetermination []float64
@@ -256,6 +262,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		// times steps.
 		all.Made, all.From = min(all.Made, d.Made), max(all.From, d.From)
 		weights, losses = append(weights, d.Weights...), append(losses, d.Losses...)
+		if halvings = append(halvings, d.Halvings...); d.Halvings == nil {
+			halvings = append(halvings, make([]int, part.manifest.Spec.Chains)...)
+		}
 		traced = traced && len(d.Weights) > 0 && d.Watched == all.Watched
 		share := float64(part.manifest.Spec.Chains * (d.Made - d.From))
 		total, shares = total+share, append(shares, share)
@@ -287,6 +296,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	all.Acceptance, all.Diverged, all.Swaps = all.Acceptance/n, all.Diverged/n, all.Swaps/n
 	if !traced {
 		weights, losses = nil, nil
+	}
+	if slices.Max(halvings) > 0 {
+		all.Halvings = halvings
 	}
 	all.Predictions = meanOf(predictions, sharesOfPredictions)
 	all.Determination = meanOf(determination, sharesOfDetermination)

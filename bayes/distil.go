@@ -121,7 +121,7 @@ func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss 
 	total := b.Apply(op.Add{}, crossEntropy, b.Apply(op.Scale{Factor: d.PrecisionWeight / 2}, squaredError))
 	parameters := b.Parameters()
 	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	optimizers.Update(b, adam, parameters, b.Gradients(total, parameters...), b.Table("rates", t.rates))
+	optimizers.Update(b, adam, parameters, b.Gradients(total, parameters...), t.stepRates(b))
 	t.hooks = append(t.hooks, t.targets)
 	return logits, crossEntropy, b.Err()
 }

@@ -9,19 +9,25 @@ import (
 )
 
 // sample makes the steps after the warm start. A chain that diverges where a cycle explores goes
-// back to the weights that it began with, and continues at half its learning rate.
+// back to the weights that it began with, and continues at half its learning rate. A chain that
+// diverges with a method that does not sample is trained again.
 func (t *training) sample(ctx context.Context) error {
 	hooks := t.hooks
-	if t.halves {
+	if t.halves && t.warmUp != nil {
 		hooks = append(slices.Clip(hooks), afterExploring{t})
 	}
 	for {
 		err := t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, hooks...)
 		i, step, ok := divergedChain(err, t.spec.FirstChain)
-		if !ok || !t.halves || t.temperatures[step] > 0 {
+		switch {
+		case ok && t.retrains():
+			err = t.retrain(ctx, err)
+		case ok && t.halves && t.warmUp != nil && t.temperatures[step] == 0:
+			err = t.halve(i, fmt.Sprintf("diverged in step %d", step), err)
+		default:
 			return err
 		}
-		if err := t.halve(i, fmt.Sprintf("diverged in step %d", step), err); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -149,7 +149,7 @@ type job struct {
 	classWeights []float64 // by class, with the mean 1 over the images; nil without any
 
 	rates        []float64              // by step, on the mean loss
-	halves       bool                   // whether chains that diverge continue at half their rates, see maxHalvings
+	halves       bool                   // whether the rate of a chain that diverges can be halved, see maxHalvings
 	temperatures []float64              // by step; nil for optimizers
 	hooks        []langevin.Hook        // called between steps
 	walk         mcmc.Chains            // of samplers on all data

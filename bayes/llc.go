@@ -23,8 +23,9 @@ import (
 // sample is the file name of a sample, such as "chain-0000-step-00004800.safetensors"; "" is the
 // last one of the first chain. Options.Observe is not used: progress goes to the run's observer.
 //
-// The errors are as for Open, InvalidError for options, data and samples that do not fit, and
-// MemoryError.
+// If ctx ends, LearningCoefficient returns what has been estimated so far, nil if that is nothing,
+// with the context's error. Other errors are as for Open, InvalidError for options, data and
+// samples that do not fit, and MemoryError.
 func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, sample string, o llc.Options) (*llc.Estimation, error) {
 	if err := checkContext(ctx, "llc"); err != nil {
 		return nil, err
@@ -60,6 +61,7 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 		if err := r.checkLearningModel(device, m, o); err != nil {
 			return err
 		}
+		r.remark(llc.Describe(t.data.Len(), o))
 		e, err = llc.Estimate(ctx, device, m, o)
 		return err
 	})

@@ -29,10 +29,7 @@ func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	gradients := b.Gradients(loss, parameters...)
 	var rates *graph.Node
 	if o.traits().rated {
-		rates = b.Table("rates", t.rates)
-		if t.halves {
-			rates = halvable(b, rates)
-		}
+		rates = t.stepRates(b)
 	}
 	optimizers.Update(b, o.optimizer, parameters, gradients, rates)
 	return logits, loss, b.Err()
@@ -107,7 +104,7 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 		anchor, failed := variates.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
 		t.hooks, err = append(t.hooks, anchor), failed
 	case t.halves:
-		err = langevin.AttachScaled(b, sampler, in.posterior, loss, h, t.temperatures, rateFactors()[:stoppedRate], b.State(halvingsState, nil, 1))
+		err = t.attachHalvable(b, sampler, in.posterior, loss, h)
 	default:
 		err = langevin.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
 	}

@@ -23,8 +23,8 @@ type Observer func(Event)
 // Event is what an Observer receives after each window of steps of a fit, and after each sample of
 // a prediction.
 type Event struct {
-	// Task is "fit", "pilot", "warm start", "try", "features", "temperature", "mixing", "predict",
-	// "gradient", "llc" or "NUTS".
+	// Task is "fit", "pilot", "warm start", "train again", "try", "features", "temperature",
+	// "mixing", "predict", "gradient", "llc" or "NUTS".
 	Task string
 	// On is the name of the data.
 	On string
@@ -41,10 +41,11 @@ type Event struct {
 	// are NaN if they do not apply.
 	Loss, Accuracy, Temperature, RHat float64
 	// ValidationLoss and ValidationAccuracy are the mean scores of the chains on some of the
-	// validation images, and ValidationNLL the negative log-likelihood of the average of the
-	// samples so far or, before the first, of the chains. They are NaN if they were not measured.
-	// During a warm start, ValidationLoss is the loss on the training images held out of it.
-	ValidationLoss, ValidationAccuracy, ValidationNLL float64
+	// validation images. ValidationNLL and AverageAccuracy are the negative log-likelihood and the
+	// accuracy of the average of the samples so far or, before the first, of the chains. They are
+	// NaN if they were not measured. During a warm start, ValidationLoss is the loss on the
+	// training images held out of it.
+	ValidationLoss, ValidationAccuracy, ValidationNLL, AverageAccuracy float64
 
 	// Remark, if not empty, is a sentence for a person, such as a warning; the numbers above are
 	// then 0.

@@ -7,12 +7,14 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 // The learning rates at which chains explore well are close to those at which they diverge. While a
 // chain is only optimized, in a warm start or in the exploring part of a cycle, it may diverge
 // without ending the run: it goes back to earlier weights, and its learning rate is halved for the
-// rest of the run. If it still diverges after maxHalvings halvings, the run fails.
+// rest of the run. If it still diverges after maxHalvings halvings, the run fails. Chains of
+// methods that do not sample are trained again instead, see retrain.
 const maxHalvings = 10
 
 // halvingsState is the name of the state that holds the number of a chain's halvings, or
@@ -32,9 +34,24 @@ func rateFactors() []float64 {
 	return factors
 }
 
+// stepRates returns the learning rate in the present step.
+func (t *job) stepRates(b *graph.Builder) *graph.Node {
+	rates := b.Table("rates", t.rates)
+	if t.halves {
+		return halvable(b, rates)
+	}
+	return rates
+}
+
 // halvable returns the learning rate of each chain in the present step, from a table by step.
 func halvable(b *graph.Builder, rates *graph.Node) *graph.Node {
 	return b.Apply(op.ScaledEntry{}, rates, b.Table("rate factors", rateFactors()), b.State(halvingsState, nil, 1), b.Header())
+}
+
+// attachHalvable is langevin.Attach with step sizes that are halved with a chain's learning rate.
+func (t *job) attachHalvable(b *graph.Builder, sampler langevin.Sampler, posterior langevin.Posterior, loss *graph.Node, stepSizes []float64) error {
+	factors := rateFactors()[:stoppedRate] // which must be positive
+	return langevin.AttachScaled(b, sampler, posterior, loss, stepSizes, t.temperatures, factors, b.State(halvingsState, nil, 1))
 }
 
 // setRateFactor sets a chain's number of halvings, or stoppedRate.

@@ -147,7 +147,7 @@ var settings = []Setting{
 		},
 		func(s *Spec, text string) error {
 			if text != symmetric && text != shuffled {
-				return errors.Errorf("order must be %s or %s, got %q", shuffled, symmetric, text)
+				return invalid("order must be %s or %s, got %q", shuffled, symmetric, text)
 			}
 			s.Symmetric = text == symmetric
 			return nil
@@ -294,6 +294,10 @@ func (t Setting) parse(s *Spec, text string) error {
 	case errors.As(err, &number):
 		kinds := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
 		return invalid("%s must be %s, got %q", t.Name, kinds[t.Kind], text)
+	}
+	// Such as "langevin: prior must be ...", which names the setting.
+	if _, text, cut := strings.Cut(err.Error(), ": "); cut && (strings.HasPrefix(text, t.Name+" ") || strings.HasPrefix(text, t.Name+":")) {
+		return &InvalidError{err}
 	}
 	return &InvalidError{errors.WithMessage(err, t.Name)}
 }

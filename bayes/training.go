@@ -111,7 +111,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 		return nil, err
 	}
 	if data.Classes < 2 {
-		return nil, invalid("%s must have at least 2 classes, got %d", data.Name, data.Classes)
+		return nil, invalid("data: %q must have at least 2 classes, got %d: %q", data.Name, data.Classes, data.ClassNames)
 	}
 	if t.spec.Subset > data.Len() {
 		return nil, invalid("subset must be at most %d, the number of examples of %s, got %d", data.Len(), data.Name, t.spec.Subset)
@@ -145,7 +145,9 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 		return nil, err
 	}
 	t.warmUp, err = t.newWarmUp()
-	t.halves = t.warmUp != nil && t.spec.Cycles > 0 && t.spec.Anchor == 0 && len(t.spec.Temperatures) == 0
+	traits := t.kind.traits()
+	explores := t.warmUp != nil && t.spec.Cycles > 0 && t.spec.Anchor == 0 && len(t.spec.Temperatures) == 0
+	t.halves = explores || traits.rated && !traits.tempered
 	return t, err
 }
 

@@ -84,7 +84,7 @@ func (t *training) score(line *rundir.Metrics, event *Event, states []samples.Sa
 	if err != nil {
 		return err
 	}
-	event.ValidationLoss, event.ValidationAccuracy, event.ValidationNLL = s.Loss, s.Accuracy, s.NLL
+	event.ValidationLoss, event.ValidationAccuracy, event.ValidationNLL, event.AverageAccuracy = s.Loss, s.Accuracy, s.NLL, s.AverageAccuracy
 	line.ValidationLoss, line.ValidationAccuracy, line.ValidationNLL = &s.Loss, &s.Accuracy, &s.NLL
 	return nil
 }

@@ -84,7 +84,11 @@ func (d *Diagnostics) mixed() (agree bool, text string) {
 	}
 	text = fmt.Sprintf("split R-hat of predictions is %.3f", float64(p.RHat))
 	if !math.IsNaN(float64(p.BulkESS)) {
-		text += fmt.Sprintf(" (%.0f effective samples)", float64(p.BulkESS))
+		kept := ""
+		if d.Samples > 0 && float64(p.BulkESS) > float64(d.Samples) { // states between samples are observed, too
+			kept = fmt.Sprintf(" over all steps, %d kept", d.Samples)
+		}
+		text += fmt.Sprintf(" (%.0f effective samples%s)", float64(p.BulkESS), kept)
 	}
 	if p.Chains == 1 {
 		return false, text + ", but one chain cannot show other modes; "

@@ -171,7 +171,7 @@ func (w *warmUp) observe(t *training, from, steps int) {
 	e := Event{
 		Task: "warm start", On: t.data.Name, Done: from + steps, Total: u.plan.Steps, Images: steps * u.spec.Batch * u.spec.Chains,
 		Temperature: math.NaN(), RHat: math.NaN(),
-		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(), AverageAccuracy: math.NaN(),
 	}
 	e.ValidationLoss = 0 // the mean over the chains
 	for _, c := range w.chains {

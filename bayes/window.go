@@ -35,7 +35,7 @@ func (t *training) observeWindow(p langevin.Window) error {
 	event := Event{
 		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
-		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(),
+		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(), AverageAccuracy: math.NaN(),
 	}
 	if t.kind.traits().tempered {
 		event.Temperature = t.measure(p, chains)
@@ -177,6 +177,15 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	}
 	if t.warmUp != nil && t.warmUp.done {
 		d.WarmStart = t.warmUp.result()
+	}
+	if t.halves && t.warmUp == nil {
+		halvings, err := t.halvings()
+		if err != nil {
+			return nil, err
+		}
+		if slices.Max(halvings) > 0 {
+			d.Halvings = halvings
+		}
 	}
 	d.Acceptance, d.Diverged = m.Acceptance()
 	if t.replicas != nil {

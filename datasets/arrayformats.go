@@ -30,8 +30,9 @@ var arrayFormats = []arrayFormat{
 //
 // An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
 // and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
-// or images and labels. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W],
-// labels integers [N] or [N 1].
+// or one array called images, x, data or arr_0, and one called labels, y, targets or arr_1, also in
+// capitals. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W], labels integers
+// or text [N] or [N 1]; text is the name of a class.
 //
 // CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
 // CIFAR-100 with its 100 fine labels. No code in a pickle is executed.
@@ -94,7 +95,7 @@ func arrayReader(name string, content []byte) func(name string, content []byte, 
 	case bytes.HasPrefix(content, []byte("PK\x03\x04")):
 		return func(name string, content []byte, options Options) (arraySet, error) {
 			parts, err := readNPZ(name, bytes.NewReader(content), int64(len(content)), options)
-			return arraySet{parts: parts}, err
+			return arraySet{parts: parts}, err // without labels, which nobody reads
 		}
 	case isCSV && !zipped:
 		return func(name string, content []byte, options Options) (arraySet, error) {

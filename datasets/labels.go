@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,65 @@ func numberLabels(path string, parts [3]*arrayPart, options Options) ([]string, 
 	names := make([]string, len(with))
 	for class, label := range with {
 		names[class] = strconv.Itoa(label)
+	}
+	return names, nil
+}
+
+// nameLabels replaces labels that are text by class numbers, and returns the names of the classes:
+// the labels of the training images, in order, or of all images if there are no training images.
+// The names are nil if labels are numbers, see numberLabels.
+func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
+	counted, texts, numbers := parts[:], "", ""
+	if parts[Train] != nil {
+		counted = parts[Train : Train+1]
+	}
+	for _, part := range parts {
+		switch {
+		case part == nil || part.labels == nil:
+		case part.labelNames != nil:
+			texts = part.name
+		default:
+			numbers = part.name
+		}
+	}
+	if texts == "" {
+		return nil, nil
+	}
+	if numbers != "" {
+		return nil, errors.Errorf("datasets: the labels of all splits must be text, or all of them integers, got text for %s and integers for %s", texts, numbers)
+	}
+	var names []string
+	for _, part := range counted {
+		if part != nil {
+			for _, name := range part.labelNames {
+				names = append(names, canonicalClass(name))
+			}
+		}
+	}
+	slices.SortFunc(names, compareClasses)
+	names = slices.Compact(names)
+	switch {
+	case len(names) > maxClasses:
+		return nil, errors.Errorf("datasets: %s: must have at most %d classes, got %d", path, maxClasses, len(names))
+	case slices.Contains(names, ""):
+		return nil, errors.Errorf("datasets: %s: labels must not be empty", path)
+	}
+	for split, part := range parts {
+		if part == nil || part.labels == nil {
+			continue
+		}
+		numbers := make([]int32, len(part.labelNames))
+		for i, name := range part.labelNames {
+			at, found := slices.BinarySearchFunc(names, canonicalClass(name), compareClasses)
+			if !found {
+				return nil, errors.Errorf("datasets: %s: the labels of %s images must be among those of the training images, %s, got %q",
+					path, Split(split), abbreviated(names), name)
+			}
+			numbers[i] = int32(at)
+		}
+		for i, label := range part.labels {
+			part.labels[i] = numbers[label]
+		}
 	}
 	return names, nil
 }

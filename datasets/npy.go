@@ -14,14 +14,16 @@ import (
 // npyArray is an array as written by numpy.save.
 type npyArray struct {
 	shape []int
-	bytes []byte  // the values, if they are unsigned bytes, or booleans as 0 and 255
-	wide  []int64 // the values of other types
+	bytes []byte   // the values, if they are unsigned bytes, or booleans as 0 and 255
+	wide  []int64  // the values of other types, or the numbers of names
+	names []string // the values of an array of text, each once; nil for numbers
 }
 
 // Limits of .npy files.
 const (
 	npyMaxHeader = 1 << 16
 	npyMaxRank   = 4
+	npyMaxText   = 1 << 12 // characters of a label
 	npyMaxSize   = 1 << 35 // bytes
 )
 
@@ -80,6 +82,10 @@ func readNPY(name string, r io.Reader, limit int64, use npyUse) (npyArray, error
 		return array, nil
 	}
 	array.wide = make([]int64, count)
+	if kind.text != 0 {
+		array.names = kind.number(values, array.wide)
+		return array, nil
+	}
 	for i := range array.wide {
 		value, err := kind.value(values[i*size : (i+1)*size])
 		if err != nil {
@@ -124,6 +130,7 @@ type npyType struct {
 	signed  bool
 	boolean bool
 	float   bool
+	text    byte // 'U' for UTF-32, 'S' for bytes, 0 for numbers
 	order   binary.ByteOrder
 }
 
@@ -141,6 +148,16 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 	}
 	if use.floatMax() > 0 && npyFloats[descr[2]] > 0 {
 		kind.size, kind.float = npyFloats[descr[2]], true
+	}
+	if isText(descr[2]) {
+		length, err := strconv.Atoi(descr[2][1:])
+		if err != nil || length < 1 || length > npyMaxText {
+			return array, kind, errors.Errorf("text must have 1 to %d characters, got %s", npyMaxText, descr[2])
+		}
+		kind.text, kind.size = descr[2][0], length
+		if kind.text == 'U' {
+			kind.size = 4 * length
+		}
 	}
 	if descr[1] == ">" {
 		kind.order = binary.BigEndian
@@ -172,6 +189,35 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 		array.bytes = []byte{}
 	}
 	return array, kind, nil
+}
+
+// number writes the number of each text into numbers, and returns the texts that these are numbers
+// of, in the order of their first use. NumPy pads texts with zeros.
+func (t npyType) number(values []byte, numbers []int64) (names []string) {
+	known := map[string]int64{}
+	for i := range numbers {
+		raw := values[i*t.size:][:t.size]
+		at, found := known[string(raw)]
+		if !found {
+			at = int64(len(names))
+			known[string(raw)] = at
+			names = append(names, t.textValue(raw))
+		}
+		numbers[i] = at
+	}
+	return names
+}
+
+// textValue returns the text that the bytes represent.
+func (t npyType) textValue(bytes []byte) string {
+	if t.text == 'S' {
+		return strings.TrimRight(string(bytes), "\x00")
+	}
+	var text []rune
+	for ; len(bytes) > 0; bytes = bytes[4:] {
+		text = append(text, rune(t.order.Uint32(bytes)))
+	}
+	return strings.TrimRight(string(text), "\x00")
 }
 
 // floatValue returns the float that the bytes represent.

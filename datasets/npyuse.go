@@ -59,24 +59,27 @@ var npyNames = map[string]string{
 	"f2": "float16", "f4": "float32", "f8": "float64", "O": "object",
 }
 
+// isText reports whether a type is NumPy's text, U, or bytes, S.
+func isText(kind string) bool { return kind[0] == 'U' || kind[0] == 'S' }
+
 // check returns an error, with the line of NumPy that converts the array, unless a type suits.
 func (u npyUse) check(kind string) error {
 	name := npyNames[kind]
 	switch {
 	case name != "":
-	case kind[0] == 'U' || kind[0] == 'S':
+	case isText(kind):
 		name = "str"
 	default:
 		name = "NumPy's " + kind
 	}
 	if u == npyLabels {
 		switch {
-		case npyTypes[kind] > 0:
+		case npyTypes[kind] > 0 || isText(kind):
 			return nil
 		case kind[0] == 'f':
-			return errors.Errorf("labels must be integers, got %s: save labels.astype(numpy.int64)", name)
+			return errors.Errorf("labels must be integers or text, got %s: save labels.astype(numpy.int64)", name)
 		}
-		return errors.Errorf("labels must be integers, got %s: save numpy.unique(labels, return_inverse=True)[1]", name)
+		return errors.Errorf("labels must be integers or text, got %s: save labels.astype(str)", name)
 	}
 	advice := "save images.astype(numpy.uint8), with values from 0 to 255"
 	switch {

@@ -13,12 +13,44 @@ import (
 )
 
 // npzLayouts are the names of the arrays of images and labels, by Split: those of MedMNIST, of
-// Keras, of scikit-learn, and plain ones. Any split may be absent.
+// Keras and of scikit-learn. Any split may be absent. See plainPair for archives without splits.
 var npzLayouts = [][3][2]string{
 	{Train: {"train_images", "train_labels"}, Validation: {"val_images", "val_labels"}, Test: {"test_images", "test_labels"}},
 	{Train: {"x_train", "y_train"}, Validation: {"x_val", "y_val"}, Test: {"x_test", "y_test"}},
 	{Train: {"X_train", "y_train"}, Validation: {"X_val", "y_val"}, Test: {"X_test", "y_test"}},
-	{Train: {"images", "labels"}},
+}
+
+// plainNames are names of the arrays of images and of labels in archives without splits, in upper
+// or lower case. numpy.savez names arrays without names arr_0 and arr_1.
+var plainNames = [2][]string{{"images", "x", "data", "arr_0"}, {"labels", "y", "targets", "arr_1"}}
+
+// plainPair returns the names of the arrays of images and labels of an archive without splits; both
+// are "" if there is neither. Several arrays that could be either are an error, except that images
+// and labels come before other names.
+func plainPair(names []string) (pair [2]string, err error) {
+	for i, known := range plainNames {
+		if slices.Contains(names, known[0]) {
+			pair[i] = known[0]
+			continue
+		}
+		for _, name := range names {
+			if !slices.Contains(known, strings.ToLower(name)) {
+				continue
+			}
+			if pair[i] != "" {
+				return pair, errors.Errorf("must have one array of %s, got %s and %s: call it %[1]s", known[0], pair[i], name)
+			}
+			pair[i] = name
+		}
+	}
+	if (pair[0] == "arr_0" || pair[1] == "arr_1") && slices.Contains(names, "arr_2") {
+		return pair, errors.Errorf("must have names for more than two arrays: save numpy.savez(file, x_train=..., y_train=..., x_test=..., y_test=...), got %s",
+			quoted(names[:min(len(names), 8)]))
+	}
+	if pair[0] == "" && pair[1] != "" {
+		pair[0] = plainNames[0][0] // which is missing
+	}
+	return pair, nil
 }
 
 func isNPZ(path string) bool {
@@ -38,11 +70,14 @@ func readNPZFile(path string, options Options) (arraySet, error) {
 		return arraySet{}, errors.Wrapf(err, "datasets: %s", path)
 	}
 	set := arraySet{hashes: map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))}}
-	set.parts, err = readNPZ(path, file, size, options)
+	if set.parts, err = readNPZ(path, file, size, options); err == nil {
+		set.classNames, err = nameLabels(path, set.parts)
+	}
 	return set, err
 }
 
-// readNPZ reads the splits of an archive.
+// readNPZ reads the splits of an archive. Labels that are text have the numbers of their part's
+// labelNames, see nameLabels.
 func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]*arrayPart, err error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
@@ -63,10 +98,9 @@ func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	layout, found := layoutOf(names, options)
-	if !found {
-		return parts, errors.Errorf("datasets: %s: must have the arrays train_images and train_labels (and val_, test_), "+
-			"x_train and y_train (and x_val, x_test), or images and labels, got %s", path, quoted(names[:min(len(names), 8)]))
+	layout, err := layoutOf(names, options)
+	if err != nil {
+		return parts, errors.WithMessagef(err, "datasets: %s", path)
 	}
 	for split, pair := range layout {
 		images, labels := members[pair[0]], members[pair[1]]
@@ -83,20 +117,26 @@ func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]
 	return parts, nil
 }
 
-// layoutOf returns the first layout of which the archive has an array. If the options accept
-// images without labels, a single array may have any name.
-func layoutOf(names []string, options Options) (layout [3][2]string, found bool) {
+// layoutOf returns the first layout of which the archive has an array, or else its only pair of
+// arrays, see plainPair. If the options accept images without labels, a single array may have any
+// name.
+func layoutOf(names []string, options Options) (layout [3][2]string, err error) {
 	for i := range 2 { // an array of images, or else of labels
 		for _, layout := range npzLayouts {
 			if slices.ContainsFunc(layout[:], func(pair [2]string) bool { return pair[i] != "" && slices.Contains(names, pair[i]) }) {
-				return layout, true
+				return layout, nil
 			}
 		}
 	}
-	if options.Unlabelled && len(names) == 1 {
-		return [3][2]string{Test: {names[0], ""}}, true
+	if options.Unlabelled && len(names) == 1 && !slices.Contains(plainNames[1], strings.ToLower(names[0])) {
+		return [3][2]string{Test: {names[0], ""}}, nil
 	}
-	return layout, false
+	pair, err := plainPair(names)
+	if err == nil && pair[0] == "" {
+		err = errors.Errorf("must have the arrays x and y, train_images and train_labels (and val_, test_), x_train and y_train (and x_val, x_test), "+
+			"or images and labels, got %s", quoted(names[:min(len(names), 8)]))
+	}
+	return [3][2]string{Train: pair}, err
 }
 
 // readNPZPart reads the images of a split, see imagesOf, and its labels, [N] or [N 1]; labelsFile
@@ -125,6 +165,7 @@ func readNPZPart(path string, imagesFile, labelsFile *zip.File, options Options)
 		return part, nil
 	}
 	part.labels, err = labelsOf(path+": "+labelsFile.Name, labels, part.count())
+	part.labelNames = labels.names
 	return part, err
 }
 

@@ -78,11 +78,11 @@ func TestNPZTypes(t *testing.T) {
 	images := npyBytes("|b1", "(2, 2, 2)", []byte{0, 1, 1, 0, 1, 0, 0, 1})
 	for kind, want := range map[string]string{
 		"<f4": "got float32: save labels.astype(numpy.int64)", "<f8": "got float64: save labels.astype(numpy.int64)",
-		"<U5": "got str: save numpy.unique(labels, return_inverse=True)[1]", "|S4": "got str: save", "|O": "got object: save numpy.unique(",
+		"|O": "got object: save labels.astype(str)",
 	} {
 		writeNPZ(t, path, map[string][]byte{"images": images, "labels": npyBytes(kind, "(2,)", make([]byte, 64))})
 		_, err := Open(path, isolated(t))
-		wantError(t, err, "some.npz: labels.npy: header", "labels must be integers, "+want)
+		wantError(t, err, "some.npz: labels.npy: header", "labels must be integers or text, "+want)
 	}
 	wide := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, 0), 1)
 	writeNPZ(t, path, map[string][]byte{"images": images, "labels": npyBytes("<u8", "(2,)", wide)})
@@ -91,6 +91,103 @@ func TestNPZTypes(t *testing.T) {
 	splits, err := Open(path, options)
 	if err != nil || !slices.Equal(splits.Train.Images, []byte{0, 255, 255, 0, 255, 0, 0, 255}) || splits.Train.Remarks != nil {
 		t.Errorf("booleans are %+v, %v", splits, err)
+	}
+}
+
+// Labels that are text are the names of classes, in any of NumPy's encodings.
+func TestNPZTextLabels(t *testing.T) {
+	path, options := filepath.Join(t.TempDir(), "some.npz"), isolated(t)
+	text := func(kind string, texts ...string) []byte {
+		var values []byte
+		for _, text := range texts {
+			var one []byte
+			for _, r := range text {
+				switch kind[:2] {
+				case "|S":
+					one = append(one, byte(r))
+				case "<U":
+					one = binary.LittleEndian.AppendUint32(one, uint32(r))
+				default:
+					one = binary.BigEndian.AppendUint32(one, uint32(r))
+				}
+			}
+			size := 5
+			if kind[:2] != "|S" {
+				size *= 4
+			}
+			values = append(values, append(one, make([]byte, size-len(one))...)...)
+		}
+		return npyBytes(kind, fmt.Sprintf("(%d,)", len(texts)), values)
+	}
+	images := npyBytes("|u1", "(3, 2, 2)", make([]byte, 12))
+	for _, kind := range []string{"|S5", "<U5", ">U5"} {
+		arrays := map[string][]byte{
+			"x_train": images, "y_train": text(kind, "rose", "ash", " rose"), "x_test": images, "y_test": text(kind, "ash", "ash", "rose"),
+		}
+		writeNPZ(t, path, arrays)
+		splits, err := Open(path, options)
+		if err != nil || !slices.Equal(splits.Train.ClassNames, []string{"ash", "rose"}) || !slices.Equal(splits.Train.Labels, []int32{1, 0, 1}) ||
+			!slices.Equal(splits.Test.Labels, []int32{0, 0, 1}) {
+			t.Errorf("%s: %+v, %v", kind, splits, err)
+		}
+		for want, labels := range map[string][]byte{
+			`the labels of test images must be among those of the training images, ash, rose, got "oak"`: text(kind, "ash", "oak", "rose"),
+			"the labels of all splits must be text, or all of them integers":                             npyBytes("|u1", "(3,)", make([]byte, 3)),
+		} {
+			arrays["y_test"] = labels
+			writeNPZ(t, path, arrays)
+			_, err := Open(path, options)
+			wantError(t, err, want)
+		}
+	}
+	writeNPZ(t, path, map[string][]byte{"x": images, "y": text("|S5", "a", "", "b")})
+	_, err := Open(path, options)
+	wantError(t, err, "some.npz: labels must not be empty")
+	writeNPZ(t, path, map[string][]byte{"x": images, "y": npyBytes("<U0", "(3,)", nil)})
+	_, err = Open(path, options)
+	wantError(t, err, "text must have 1 to 4096 characters, got U0")
+}
+
+// Archives without splits have one array of images and one of labels, of several names.
+func TestNPZNames(t *testing.T) {
+	path, options := filepath.Join(t.TempDir(), "some.npz"), isolated(t)
+	options.Test, options.Validation = -1, -1
+	images, labels := npyBytes("|u1", "(2, 2, 2)", make([]byte, 8)), npyBytes("|u1", "(2,)", []byte{0, 1})
+	for _, c := range []struct {
+		images, labels []string
+		want           string
+	}{
+		{[]string{"X"}, []string{"y"}, ""},
+		{[]string{"x"}, []string{"Y"}, ""},
+		{[]string{"data"}, []string{"targets"}, ""},
+		{[]string{"arr_0"}, []string{"arr_1"}, ""},
+		{[]string{"images", "x"}, []string{"labels", "y"}, ""},
+		{[]string{"X", "data"}, []string{"y"}, "must have one array of images, got X and data: call it images"},
+		{[]string{"X"}, []string{"y", "targets"}, "must have one array of labels, got "},
+		{[]string{"arr_0", "arr_2"}, []string{"arr_1", "arr_3"}, "must have names for more than two arrays"},
+		{[]string{"X"}, nil, "must have a label for each image"},
+		{nil, []string{"y"}, "must have the array images for the labels y"},
+		{[]string{"a"}, []string{"b"}, `or images and labels, got "a", "b"`},
+	} {
+		arrays := map[string][]byte{}
+		for _, name := range c.images {
+			arrays[name] = images
+		}
+		for _, name := range c.labels {
+			arrays[name] = labels
+		}
+		writeNPZ(t, path, arrays)
+		splits, err := Open(path, options)
+		if c.want != "" {
+			wantError(t, err, "some.npz", c.want)
+			continue
+		}
+		if err != nil || splits.Train.Len() != 2 {
+			t.Errorf("%v and %v: %v, %v", c.images, c.labels, splits, err)
+		}
+		if read, err := ReadImages([]string{path}, Options{}); err != nil || read.Len() != 2 {
+			t.Errorf("%v and %v: images %v, %v", c.images, c.labels, read, err)
+		}
 	}
 }
 

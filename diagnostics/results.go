@@ -100,8 +100,10 @@ type Mixing struct {
 	Values int `json:"values"` // of each image and chain
 	// RHat is the 95th percentile over images of split R-hat: infinite, which is null in JSON, if
 	// no chain moves.
-	RHat    Number `json:"rHat"`
-	BulkESS Number `json:"bulkESS"` // effective sample size of all chains together, median over images
+	RHat Number `json:"rHat"`
+	// BulkESS and TailESS are effective sample sizes of all chains together, medians over images.
+	// States between the kept samples count as well, so that they can exceed the number of these.
+	BulkESS Number `json:"bulkESS"`
 	TailESS Number `json:"tailESS"`
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/npz"
@@ -31,6 +32,7 @@ type outputFlags struct {
 	format, path string
 	template     string // of a submission
 	classNumbers bool
+	unreadClass  string // in a submission; "" makes images that cannot be read an error
 }
 
 func (o *outputFlags) bind(f *pflag.FlagSet) {
@@ -40,6 +42,8 @@ func (o *outputFlags) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.csv, "csv", false, "short for --format csv, with the probabilities of all classes")
 	f.StringVar(&o.template, "template", "", "Kaggle's sample_submission.csv: a submission gets its columns and its order of images")
 	f.BoolVar(&o.classNumbers, "class-numbers", false, "write numbers of classes from 0 into a submission, instead of their names")
+	f.StringVar(&o.unreadClass, "unread-class", "",
+		"class that a submission has for images that cannot be read, instead of an error;\ncolumns of probabilities are then equal")
 }
 
 // resolve determines the format, or returns an error for flags that contradict each other.
@@ -75,6 +79,8 @@ func (o *outputFlags) resolve() error {
 		o.format = "submission"
 	case o.format != "submission" && (o.template != "" || o.classNumbers):
 		return usage("pollen: --template and --class-numbers are for --format submission, got %s", o.format)
+	case o.format != "submission" && o.unreadClass != "":
+		return usage("pollen: --unread-class is for --format submission, got %s", o.format)
 	case o.format == "npz" && o.path == "":
 		return usage("pollen: --format npz needs --out")
 	}
@@ -165,6 +171,37 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 	return npz.Write(path, arrays...)
 }
 
+// checkUnread returns an error, before anything is predicted, if a submission cannot have a row for
+// each image: if some could not be read, and there is no class for them.
+func (o *outputFlags) checkUnread(images *datasets.Dataset, classes []string, c *console) error {
+	if o.unreadClass != "" && !slices.Contains(classes, o.unreadClass) {
+		return usage("pollen: --unread-class must be a class of the run, such as %q, got %q", classes[0], o.unreadClass)
+	}
+	failed := images.Failed
+	if o.format != "submission" || len(failed) == 0 || o.unreadClass != "" {
+		return nil
+	}
+	for _, f := range failed[1:] {
+		c.remark("%v", f)
+	}
+	return errors.Errorf("pollen: submission: every image must have an answer, so nothing is written: %d of %s could not be read: %v; "+
+		"give such images a class by --unread-class, or write the other answers by --format csv",
+		len(failed), counted(len(failed)+images.Len(), "image"), failed[0])
+}
+
+// unread returns what is written for an image that could not be read: the error, or in a submission
+// the class of --unread-class with equal probabilities.
+func (o *outputFlags) unread(f datasets.ImageError, classes []string) bayes.Answer {
+	a := bayes.Answer{File: f.File, Error: f.Err.Error()}
+	if o.format == "submission" {
+		a = bayes.Answer{File: f.File, Class: o.unreadClass, Index: slices.Index(classes, o.unreadClass)}
+		for range classes {
+			a.Probabilities = append(a.Probabilities, 1/float64(len(classes)))
+		}
+	}
+	return a
+}
+
 // printSubmission writes a Kaggle submission: an identifier and a class, or a probability for each
 // class, of each image.
 //
@@ -173,17 +210,14 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 // images are the template's: its identifiers are looked up among those of the table or the names of
 // the files, with or without an extension; the images of arrays are in its order.
 func (o *outputFlags) printSubmission(to io.Writer, answers []bayes.Answer, classes []string, idName string) error {
-	for _, a := range answers {
-		if a.Error != "" {
-			return errors.Errorf("pollen: submission: every image must have an answer, got an error for %s: %s", a.File, a.Error)
-		}
-	}
 	rows := csv.NewWriter(to)
 	header, ids, byID := []string{idName, "Label"}, []string(nil), func(i int, _ string) (int, bool) { return i, true }
 	isArray := func(a bayes.Answer) bool { return strings.HasSuffix(a.File, "]") }
 	hasIDs := slices.ContainsFunc(answers, func(a bayes.Answer) bool { return a.ID != "" })
 	for i, a := range answers {
 		switch {
+		case hasIDs && a.ID == "":
+			return errors.Errorf("pollen: submission: every image must have an identifier, as those of the table have, got %s", a.File)
 		case hasIDs:
 			ids = append(ids, a.ID)
 		case isArray(a):

@@ -145,6 +145,16 @@ func TestAnswerFormats(t *testing.T) {
 	if _, stderr := predict(exitFailure, table, broken, "--format", "submission"); !strings.Contains(stderr, "every image must have an answer") {
 		t.Errorf("a submission with an image that cannot be read: %s", stderr)
 	}
+	if _, stderr := predict(exitFailure, filepath.Join("testdata", "none.png"), plain, "--format", "submission"); !strings.Contains(stderr, "--unread-class") {
+		t.Errorf("a submission with an image that is missing: %s", stderr)
+	}
+	got, stderr := predict(exitUnread, plain, broken, "--format", "submission", "--unread-class", "dog")
+	if got != "ImageId,Label\n1,cat\n2,cat\nbroken.png,dog\n" || !strings.Contains(stderr, "images that could not be read have the class dog") {
+		t.Errorf("a submission with a class for an image that cannot be read: %s, %s", got, stderr)
+	}
+	predict(exitFailure, table, broken, "--format", "submission", "--unread-class", "dog") // which has no identifier
+	predict(exitUsage, plain, "--format", "submission", "--unread-class", "bird")
+	predict(exitUsage, plain, "--csv", "--unread-class", "dog")
 	floats := writeText(t, "floats.csv", strings.Repeat("0.9,", 15)+"0.9\n")
 	if _, stderr := predict(exitFailure, floats); !strings.Contains(stderr, "must be an integer") {
 		t.Errorf("floats: %s", stderr)

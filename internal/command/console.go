@@ -104,7 +104,7 @@ func fitStatus(e bayes.Event) string {
 		status += fmt.Sprintf("  held-out loss %s", lossText(e.ValidationLoss))
 	}
 	if !math.IsNaN(e.ValidationNLL) {
-		status += fmt.Sprintf("  validation NLL %.3f acc %.3f", e.ValidationNLL, e.ValidationAccuracy)
+		status += fmt.Sprintf("  validation NLL %.3f acc %.3f", e.ValidationNLL, e.AverageAccuracy) // both of the average
 	}
 	if !math.IsNaN(e.Temperature) {
 		status += fmt.Sprintf("  T %.3g", e.Temperature)

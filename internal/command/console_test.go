@@ -3,11 +3,13 @@ package command
 import (
 	"bytes"
 	"io"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/progress"
 )
@@ -58,5 +60,17 @@ func TestProgram(t *testing.T) {
 		if got := program(c.file, c.err); got != c.want {
 			t.Errorf("program of %q is started by %q, want %q", c.file, got, c.want)
 		}
+	}
+}
+
+// TestFitStatus: the negative log-likelihood and the accuracy of a progress line are both of the
+// average.
+func TestFitStatus(t *testing.T) {
+	e := bayes.Event{
+		Loss: 0.5, Accuracy: 0.8, Temperature: math.NaN(), RHat: math.NaN(),
+		ValidationLoss: 0.9, ValidationAccuracy: 0.6, ValidationNLL: 0.7, AverageAccuracy: 0.75,
+	}
+	if got, want := fitStatus(e), "loss 0.5000  acc 0.8000  validation NLL 0.700 acc 0.750"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -37,7 +37,7 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	}
 	if stop := interrupt.Of(ctx); stop != nil || isCanceled(err) {
 		if !isCanceled(err) {
-			c.remark("%v", err)
+			c.remark("%s", errorText(err))
 		}
 		c.remark("pollen: interrupted")
 		if stop == nil {
@@ -59,10 +59,10 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	)
 	switch {
 	case errors.As(err, &mistake) || errors.As(err, &invalid):
-		c.remark("%v\nSee --help.", err)
+		c.remark("%s\nSee --help.", errorText(err))
 		return exitUsage
 	case errors.As(err, &damaged):
-		c.remark("%v", err)
+		c.remark("%s", errorText(err))
 		if command.Name() != "verify" {
 			c.remark("Check the run with: pollen verify")
 		}
@@ -89,6 +89,23 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	return exitFailure
 }
 
+// packages are the prefixes of errors, which name the package that they are from.
+var packages = []string{"pollen", "datasets", "langevin", "optimizers", "layers", "graph", "samples", "evaluate", "onnx", "cluster", "serve"}
+
+// errorText returns an error's text, in which each package is named once, although errors that wrap
+// each other may name it several times.
+func errorText(err error) string {
+	text := err.Error()
+	for _, name := range packages {
+		prefix := name + ": "
+		if at := strings.Index(": "+text, ": "+prefix); at >= 0 {
+			end := at + len(prefix)
+			text = text[:end] + strings.TrimPrefix(strings.ReplaceAll(": "+text[end:], ": "+prefix, ": "), ": ")
+		}
+	}
+	return text
+}
+
 // isMemory reports whether there is too little memory, of the host or of a GPU.
 func isMemory(err error) bool {
 	return errors.As(err, new(*bayes.MemoryError)) || errors.As(err, new(*tensor.OutOfMemory)) || errors.As(err, new(*cuda.OutOfMemory))
@@ -97,7 +114,7 @@ func isMemory(err error) bool {
 // withFlags returns an error's text, in which the settings that a MemoryError advises are flags if
 // the command has them.
 func withFlags(err error, command *cobra.Command) string {
-	text := err.Error()
+	text := errorText(err)
 	var e *bayes.MemoryError
 	if !errors.As(err, &e) {
 		return text

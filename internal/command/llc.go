@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -47,7 +48,10 @@ The table has a row for each step size epsilon, as Lau et al. (2023) and devinte
   gamma     derivative of lambda with respect to log gamma, if it is clearly not 0: how much the localization matters
   verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), diverged
 
-The last lines are the verdict and, if something can be improved, the command to run next. docs/llc.md explains them.`,
+The last lines are the verdict and, if something can be improved, the command to run next. docs/llc.md explains them.
+
+Without --step-sizes, the table ends where further rows cannot change the verdict. Ctrl-C prints what has been estimated
+so far, which is never accepted. The time grows with --chains, --steps, and --batch or the number of images.`,
 		Example: "  pollen llc runs/fit-1\n  pollen llc runs/fit-1 --descent 20000 --gamma 10\n" +
 			"  pollen llc runs/fit-1 --step-sizes 1e-6,5e-7 --steps 8000 --figure llc.png",
 		Args: func(_ *cobra.Command, arguments []string) error {
@@ -64,9 +68,9 @@ The last lines are the verdict and, if something can be improved, the command to
 	f.StringVar(&l.sample, "sample", "", "file name of the sample that is w* (default: the last of the first chain)")
 	f.Float64Var(&o.Localization, "gamma", 100, "precision of the Gaussian around w*")
 	f.Float64Var(&o.InverseTemperature, "beta", 0, "inverse temperature (default 1/log N)")
-	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step sizes epsilon, separated by commas (default: five, by the curvature of the loss)")
+	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step sizes epsilon, separated by commas (default: up to five, by the curvature of the loss)")
 	f.StringVar(&l.method, "method", "sgld", "sampler; the energy that steps add is measured only for sgld")
-	f.IntVar(&o.Batch, "batch", 0, "images per minibatch (default 100, or all of at most 1000)")
+	f.IntVar(&o.Batch, "batch", 0, "images per minibatch (default 100, or all of at most 200)")
 	f.IntVar(&o.Chains, "chains", 8, "chains of each step size, which all begin at w*")
 	f.IntVar(&o.Steps, "steps", 2000, "steps of each chain")
 	f.IntVar(&o.BurnIn, "burn-in-steps", 0, "steps of each chain that are discarded as burn-in (default: half)")
@@ -112,9 +116,19 @@ func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
 	defer device.Close()
 	e, err := run.With(bayes.WithDevice(device)).LearningCoefficient(ctx, splits.Train, l.sample, l.options)
 	c.endProgress()
-	if err != nil {
+	if e == nil {
+		if ctx.Err() != nil {
+			c.remark("llc: nothing has been estimated yet: it takes %d steps after burn-in at the first step size; fewer --steps or --chains take less time",
+				llc.MinMeasured)
+		}
 		return err
 	}
+	// If err is not nil, the estimate was interrupted, and the rows so far are shown.
+	return cmp.Or(l.show(e, dir, c), err)
+}
+
+// show draws the figure, and prints the estimate.
+func (l *llcFlags) show(e *llc.Estimation, dir string, c *console) error {
 	if l.figure != "" {
 		if err := drawTraces(e, l.figure); err != nil {
 			return err

@@ -41,7 +41,8 @@ func predictCommand(c *console) *cobra.Command {
 			"Tables keep their column of identifiers, such as ImageId. A submission for Kaggle has the class of each image, or the\n" +
 			"columns of --template. Floating-point pixels are refused unless --float-max states whether they go up to 1 or 255.\n\n" +
 			"An image that cannot be read is reported with the reason, in JSON and CSV too, and the others are answered. The exit code\n" +
-			"is then 6, or 1 if no image can be read.",
+			"is then 6, or 1 if no image can be read. A submission must have a row for each image: with one that cannot be read, nothing\n" +
+			"is predicted and the exit code is 1, unless --unread-class states what to write for it.",
 		Example: "  pollen predict runs/flowers rose.jpg images/\n  pollen predict runs/flowers images/ --level 0.99 --csv > answers.csv\n" +
 			"  pollen predict runs/flowers images/ --risk 0.02    # at most 2 % errors among the images that are answered\n" +
 			"  pollen predict runs/digits test.csv --format submission --out submission.csv\n" +
@@ -96,6 +97,9 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
+	if err := p.output.checkUnread(images, d.ClassNames, c); err != nil {
+		return err
+	}
 	device, err := p.device.open(c)
 	if err != nil {
 		return err
@@ -131,13 +135,16 @@ func (e unreadError) Error() string {
 func (p *predictFlags) finish(answers []bayes.Answer, images *datasets.Dataset, classes []string, c *console) error {
 	failed := images.Failed
 	for _, f := range failed {
-		answers = append(answers, bayes.Answer{File: f.File, Error: f.Err.Error()})
+		answers = append(answers, p.output.unread(f, classes))
 	}
 	if err := p.output.write(answers, classes, images.IDName, c); err != nil || len(failed) == 0 {
 		return err
 	}
 	for _, f := range failed {
 		c.remark("%v", f)
+	}
+	if class := p.output.unreadClass; class != "" {
+		c.remark("pollen: submission: images that could not be read have the class %s", class)
 	}
 	return unreadError{len(failed), len(answers)}
 }

@@ -43,6 +43,9 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	if err = shapeFor(p.asked, &s.Data); err == nil {
 		p.data, err = openData(ctx, s.Data, c)
 	}
+	if err == nil && p.data.Train.Classes < 2 { // before pages of output about them; Fit checks it, too
+		err = usage("pollen: data: %q must have at least 2 classes, got %d: %q", p.data.Train.Name, p.data.Train.Classes, p.data.Train.ClassNames)
+	}
 	if err != nil {
 		p.device.Close()
 		return p, err

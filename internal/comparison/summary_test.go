@@ -105,7 +105,7 @@ func TestSummarize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := strings.NewReplacer("split R-hat of predictions is ", "R-hat ", "not in equilibrium", "no").Replace(textOf(t, s))
+	got := strings.NewReplacer("split R-hat of predictions is ", "R-hat ", "not in equilibrium", "no", "the scale of the logits", "scale").Replace(textOf(t, s))
 	want := `run      samples  steps  split R-hat of predictions  of conv1.weight[3]  ESS of predictions  in the tails
 ---------------------------------------------------------------------------------------------------------
 SGD            1     12                           -                   -                   -             -
@@ -134,12 +134,13 @@ vague                1    1.01 ± 0.02    1.5 ± 0.3  0.96 ± 0.01
 old                  1    1.00 ± 0.01  1.00 ± 0.01  1.00 ± 0.01
 
 Predictions of 50 held-out images: split R-hat is the 95th percentile over images, the effective sample size (ESS) is the median.
+The ESS is that of the chains' states over all steps, of which samples are a part, so that it can exceed their number.
 Measured temperatures, in total and by layer, are configurational, with standard errors; in equilibrium they equal the requested one.
 Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch
 noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.
 All weights count alike here. Predictions depend on a few directions of weight space, which minibatch noise heats most.
 good: in equilibrium: R-hat 0.999 (10 effective samples); every layer is within 5 % of T = 1.
-cold: no: R-hat 3.000 (30 effective samples); 4 % of the weights are within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
+cold: no: R-hat 3.000 (30 effective samples over all steps, 10 kept); 4 % of the weights are within 5 % of T = 1; still growing: linear1 (scale still grows).
 hot: no: R-hat 0.999 (10 effective samples); 0 % of the weights are within 5 % of T = 1; heated by the noise of minibatches: conv1, linear1.
 vague: no: R-hat 0.999 (10 effective samples); 96 % of the weights are within 5 % of T = 1; in too short a run to tell: conv1.
 `

@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// FlagError turns an error of pflag into a UsageError that lists the flags if the flag is unknown,
-// or states what the flag's value must be.
+// FlagError turns an error of pflag into a UsageError that names the right flag, if it is known,
+// and lists all flags if the flag is unknown, or states what the flag's value must be.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -25,7 +25,7 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 				"pollen calibrate gives prediction sets and certified error rates, fit --temperature samples a tempered posterior; the flags are %s",
 				err, strings.Join(names, ", "))
 		}
-		return Usagef("pollen: %v; the flags are %s", err, strings.Join(names, ", "))
+		return Usagef("pollen: %v%s; the flags are %s", err, hint(flags, unknown.GetSpecifiedName()), strings.Join(names, ", "))
 	case errors.As(err, &invalid):
 		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, typeName(invalid.GetFlag()), invalid.GetValue())
 	default:

@@ -28,9 +28,9 @@ type Validation struct {
 type ValidationScores struct {
 	// Loss and Accuracy are means over the scores of the chains' present states.
 	Loss, Accuracy float64
-	// NLL is the negative log-likelihood of the average of the samples so far or, before the first
-	// sample, of the average of the chains' present states.
-	NLL float64
+	// NLL and AverageAccuracy are the negative log-likelihood and the accuracy of the average of
+	// the samples so far or, before the first sample, of the chains' present states.
+	NLL, AverageAccuracy float64
 }
 
 // NewValidation loads labelled images on a device, to score chains at most once in spacing steps.
@@ -85,7 +85,7 @@ func (v *Validation) Score(states []samples.Sample, step int, sampled bool) (Val
 			now[i] = sum / v.weight
 		}
 	}
-	s.NLL, _ = Scores(now, v.labels)
+	s.NLL, s.AverageAccuracy = Scores(now, v.labels)
 	return s, nil
 }
 

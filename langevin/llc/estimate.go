@@ -1,8 +1,10 @@
 package llc
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/stat"
@@ -33,8 +35,12 @@ type Estimation struct {
 	// Slack is N beta times the amount by which a minimum, found by gradient descent, is below
 	// L(w*). An estimate at this minimum would be larger by about Slack.
 	Slack float64 `json:"slack"`
-	// Rows are in the order of falling step sizes.
+	// Rows are in the order of falling step sizes. The default grid ends where further rows cannot
+	// change the verdict.
 	Rows []Row `json:"rows"`
+	// Interrupted reports whether the context ended before the last row was complete. No estimate
+	// is then accepted.
+	Interrupted bool `json:"interrupted,omitempty"`
 	// Reference is an estimate by NUTS on all data, without a step size's error; nil without
 	// Options.Reference.
 	Reference *Row `json:"reference,omitempty"`
@@ -46,6 +52,8 @@ type Row struct {
 	StepSize float64 `json:"epsilon"` // 0 for NUTS
 	// Diverged reports whether a chain became infinite; nothing else is then measured.
 	Diverged bool `json:"diverged,omitempty"`
+	// Made is the number of steps of each chain if these were interrupted, else 0.
+	Made int `json:"made,omitempty"`
 	// Lambda is the estimate: Raw minus Added if Added is measured, else Raw.
 	Lambda diagnostics.Measured `json:"lambda"`
 	// Raw is N beta (E[L(w)] - L(w*)), estimated from the losses of minibatches minus the losses of
@@ -96,7 +104,7 @@ func (e *Estimation) MeanTrace(i int) (steps, values []float64) {
 		for _, chain := range trace {
 			sum += chain[at]
 		}
-		steps = append(steps, (float64(at)+0.5)*float64(e.Steps)/float64(n))
+		steps = append(steps, (float64(at)+0.5)*float64(cmp.Or(e.Rows[i].Made, e.Steps))/float64(n))
 		values = append(values, sum/float64(len(trace)))
 	}
 	return steps, values
@@ -115,7 +123,8 @@ type estimation struct {
 
 // Estimate estimates the local learning coefficient of a model at its centre, with chains for each
 // step size of the options. Invalid options and models are errors; a step size at which chains
-// diverge is not.
+// diverge is not. If the context ends after some steps were measured, Estimate returns what they
+// show, together with the context's error.
 func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*Estimation, error) {
 	if err := m.validate(); err != nil {
 		return nil, err
@@ -148,19 +157,47 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 	}
 	for _, epsilon := range falling(steps) {
 		row, err := e.row(ctx, epsilon)
-		if err != nil {
-			return nil, err
+		if err != nil && row.Made == 0 {
+			return out.interrupted(ctx, err)
 		}
 		out.Rows = append(out.Rows, row)
+		if err != nil {
+			return out.interrupted(ctx, err)
+		}
+		if o.StepSizes == nil && out.settled() {
+			break
+		}
+	}
+	if e.done < e.total { // without the last step sizes
+		o.Observe(Progress{Task: "llc", Done: e.total, Total: e.total})
 	}
 	if o.Reference > 0 {
 		row, err := e.reference(ctx)
 		if err != nil {
-			return nil, err
+			return out.interrupted(ctx, err)
 		}
 		out.Reference = &row
 	}
 	return out, nil
+}
+
+// interrupted returns the estimation together with err if the context has ended and there are rows.
+func (e *Estimation) interrupted(ctx context.Context, err error) (*Estimation, error) {
+	if ctx.Err() == nil || len(e.Rows) == 0 {
+		return nil, err
+	}
+	e.Interrupted = true
+	return e, err
+}
+
+// settled reports whether rows of smaller step sizes cannot change the verdict: a row was accepted
+// and compared with the next one, the centre is not a minimum, or chains were too slow twice.
+func (e *Estimation) settled() bool {
+	problems := e.Problems()
+	last := len(problems) - 1
+	accepted := slices.Index(problems, None)
+	return accepted >= 0 && accepted < last || e.Verdict().Next.Descent > 0 ||
+		last > 0 && problems[last] == Moving && problems[last-1] == Moving
 }
 
 // centre computes the losses and the curvature at the centre, after the descent to it if there is

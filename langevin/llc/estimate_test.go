@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -77,6 +78,62 @@ func TestProgress(t *testing.T) {
 	e := estimate(t, known.LinearRegression(100, 5), o)
 	if !e.Rows[0].Diverged || last.Done != last.Total || last.Total != 150+2*150*2 {
 		t.Errorf("the first row is %+v, the last progress %+v, want all of %d steps", e.Rows[0], last, 150+2*150*2)
+	}
+}
+
+// TestInterrupted: if the context ends, there are the rows so far, none of which is accepted, and
+// an incomplete one if it has enough steps after burn-in.
+func TestInterrupted(t *testing.T) {
+	const steps, chains = 600, 4
+	m, host := known.LinearRegression(400, 5), tensor.NewHost(1)
+	defer host.Close()
+	for _, c := range []struct{ stop, rows, made int }{
+		{steps, 0, 0}, {steps + steps*chains/4, 0, 0}, {steps + steps*chains*3/4, 1, 450}, {steps + steps*chains, 1, 0}, {steps + 2*steps*chains, 2, 0},
+	} {
+		ctx, stop := context.WithCancel(context.Background())
+		e, err := llc.Estimate(ctx, host, m, llc.Options{Localization: 1, Chains: chains, Steps: steps, Seed: 1, Observe: func(p llc.Progress) {
+			if p.Done >= c.stop {
+				stop()
+			}
+		}})
+		stop()
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("stopped after %d steps: error %v", c.stop, err)
+		}
+		if c.rows == 0 {
+			if e != nil {
+				t.Errorf("stopped after %d steps: %d rows, want nothing", c.stop, len(e.Rows))
+			}
+			continue
+		}
+		if e == nil || len(e.Rows) != c.rows || e.Rows[c.rows-1].Made != c.made || !e.Interrupted {
+			t.Fatalf("stopped after %d steps: %v, want %d rows, the last with %d steps", c.stop, e, c.rows, c.made)
+		}
+		if v := e.Verdict(); v.Accepted || v.Row >= 0 || !strings.HasPrefix(v.Text, "interrupted, so this is partial: ") {
+			t.Errorf("stopped after %d steps: the verdict is %+v", c.stop, v)
+		}
+		steps, values := e.MeanTrace(c.rows - 1)
+		if end := steps[len(steps)-1]; c.made > 0 && end > float64(c.made) || len(steps) != len(values) {
+			t.Errorf("the trace of %d steps ends at %v", c.made, end)
+		}
+	}
+}
+
+// TestGridEnds: the default grid ends after an accepted row and its neighbour, and has the verdict
+// of all rows.
+func TestGridEnds(t *testing.T) {
+	m, o := known.LinearRegression(100, 5), llc.Options{Localization: 1, Steps: 4000}
+	e := estimate(t, m, o)
+	v := e.Verdict()
+	if !v.Accepted || v.Row != len(e.Rows)-2 {
+		t.Fatalf("row %d of %d is accepted: %s, %v", v.Row, len(e.Rows), v.Text, e.Problems())
+	}
+	for range 5 {
+		o.StepSizes = append(o.StepSizes, e.Rows[0].StepSize/math.Pow(2, float64(len(o.StepSizes))))
+	}
+	copy(o.StepSizes, []float64{e.Rows[0].StepSize, e.Rows[1].StepSize})
+	if all := estimate(t, m, o); len(all.Rows) != 5 || all.Verdict().Row != v.Row || all.Verdict().Lambda != v.Lambda {
+		t.Errorf("with all rows the verdict is %+v, want %+v", all.Verdict(), v)
 	}
 }
 

@@ -1,6 +1,7 @@
 package llc
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/pkg/errors"
@@ -15,15 +16,15 @@ type Options struct {
 	Localization float64
 	// InverseTemperature is beta. The default is 1/log N.
 	InverseTemperature float64
-	// StepSizes are the epsilons of the grid, one row each. By default there are five, each half of
-	// the one before; the largest is derived from the curvature of the loss and the noise of
-	// minibatches.
+	// StepSizes are the epsilons of the grid, one row each. By default there are up to five, each
+	// half of the one before, as many as the verdict needs; the largest is derived from the
+	// curvature of the loss and the noise of minibatches.
 	StepSizes []float64
 	// Sampler moves the chains. The default is SGLD, the only sampler for which the energy added by
 	// finite steps is measured.
 	Sampler langevin.Sampler
 	// Batch is the number of examples of a minibatch. The default is 100, or all data if there are
-	// at most 1000 examples.
+	// at most 200 examples.
 	Batch int
 	// Chains is the number of chains of a row, which all begin at w*. It must be at least 2,
 	// because the intervals are computed from the spread of the chains. The default is 8.
@@ -55,7 +56,7 @@ type Progress struct {
 // The defaults of Options.
 const (
 	defaultBatch  = 100
-	fullBatch     = 1000 // data sets of at most this size are not divided into minibatches
+	fullBatch     = 200 // data sets of at most this size are not divided into minibatches
 	defaultChains = 8
 	defaultSteps  = 2000
 )
@@ -89,8 +90,8 @@ func (o Options) filled(dataSize int) Options {
 	return o
 }
 
-// minMeasured is the minimum number of steps after burn-in, one for each block of R-hat.
-const minMeasured = traceBlocks
+// MinMeasured is the minimum number of steps after burn-in, one for each block of R-hat.
+const MinMeasured = traceBlocks
 
 // validate reports options that are out of range, after their defaults were filled in.
 func (o Options) validate(dataSize int) error {
@@ -104,11 +105,11 @@ func (o Options) validate(dataSize int) error {
 		return errors.Errorf("llc: Batch must be 1 to %d, the number of examples, got %d", dataSize, o.Batch)
 	case o.Chains < 2:
 		return errors.Errorf("llc: Chains must be at least 2, got %d", o.Chains)
-	case o.BurnIn < 0 || o.Steps-o.BurnIn < minMeasured:
+	case o.BurnIn < 0 || o.Steps-o.BurnIn < MinMeasured:
 		return errors.Errorf("llc: there must be at least %d steps after burn-in, got %d of %d with a BurnIn of %d",
-			minMeasured, o.Steps-o.BurnIn, o.Steps, o.BurnIn)
-	case o.Descent < 0 || o.Reference < 0 || o.Reference > 0 && o.Reference < minMeasured:
-		return errors.Errorf("llc: Descent must be at least 0, and Reference 0 or at least %d, got %d and %d", minMeasured, o.Descent, o.Reference)
+			MinMeasured, o.Steps-o.BurnIn, o.Steps, o.BurnIn)
+	case o.Descent < 0 || o.Reference < 0 || o.Reference > 0 && o.Reference < MinMeasured:
+		return errors.Errorf("llc: Descent must be at least 0, and Reference 0 or at least %d, got %d and %d", MinMeasured, o.Descent, o.Reference)
 	}
 	for _, step := range o.StepSizes {
 		if !positive(step) {
@@ -116,6 +117,17 @@ func (o Options) validate(dataSize int) error {
 		}
 	}
 	return o.Sampler.Validate()
+}
+
+// Describe returns a sentence on the work that an estimate takes on a number of examples.
+func Describe(dataSize int, o Options) string {
+	o = o.filled(dataSize)
+	rows := fmt.Sprintf("%d step sizes", len(o.StepSizes))
+	if o.StepSizes == nil {
+		rows = fmt.Sprintf("up to %d step sizes", gridSteps)
+	}
+	return fmt.Sprintf("gradient descent of %d steps, then %s with %d chains of %d steps each, on minibatches of %d examples",
+		o.Descent+max(o.Steps, o.Descent), rows, o.Chains, o.Steps, o.Batch)
 }
 
 // temperature returns T = 1/beta.

@@ -84,8 +84,17 @@ func (e *estimation) chains(sampler langevin.Sampler, chains int, stepSizes, tem
 	return s, nil
 }
 
-// window is the number of steps between two calls of the observer.
-const window = 100
+// A window, the steps between two calls of the observer, has at most maxWindow steps, and about
+// windowImages examples, so that progress is shown, and an interruption noticed, soon.
+const (
+	maxWindow    = 100
+	windowImages = 20_000
+)
+
+// window returns the number of steps of a window of some chains.
+func (e *estimation) window(chains int) int {
+	return min(maxWindow, max(1, windowImages/(chains*e.options.Batch)))
+}
 
 // traces are the metrics of a row's chains, by chain and step, burn-in included. virial is
 // (w - w*).gU/T, of all of U.
@@ -103,7 +112,8 @@ func (t *traces) add(s *graph.Session, chain int, step uint64, virials []string,
 	t.virial[chain] = append(t.virial[chain], scale*sum)
 }
 
-// row samples with the step size epsilon and returns the measurements.
+// row samples with the step size epsilon and returns the measurements. If the context ends, it
+// returns the context's error, with the measurements if there are enough steps.
 func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	o := e.options
 	r := Row{StepSize: epsilon}
@@ -124,15 +134,13 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	thermometer := diagnostics.NewThermometer(s.Program(), e.model.DataSize)
 	begun := e.done
 	plan := langevin.Plan{Steps: o.Steps, BurnIn: o.BurnIn, Thinning: o.Steps - o.BurnIn}
-	err = plan.Run(ctx, s, window, func(w langevin.Window) error {
+	err = plan.Run(ctx, s, e.window(o.Chains), func(w langevin.Window) error {
 		for step := w.From; step < w.To; step++ {
 			for c := range o.Chains {
 				t.add(s, c, uint64(step), virials, scale)
 			}
 		}
-		if w.From >= o.BurnIn {
-			thermometer.Observe(s, w.From, w.To)
-		}
+		thermometer.Observe(s, max(w.From, o.BurnIn), w.To)
 		e.advance((w.To - w.From) * o.Chains)
 		return nil
 	})
@@ -142,7 +150,9 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 		r.Diverged = true
 		return r, nil
 	}
-	if err != nil {
+	if made := int(s.Steps()); err != nil && ctx.Err() != nil && made-o.BurnIn >= MinMeasured {
+		r.Made = made
+	} else if err != nil {
 		return r, err
 	}
 	e.measure(&r, t)
@@ -150,7 +160,7 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 		Value:         diagnostics.Number(o.InverseTemperature * thermometer.Temperature()),
 		StandardError: diagnostics.Number(o.InverseTemperature * thermometer.TemperatureError()),
 	}
-	return r, nil
+	return r, err
 }
 
 // advance adds steps of chains to the progress and reports it.
@@ -176,7 +186,7 @@ func (e *estimation) descend(ctx context.Context, steps int) (offset []samples.P
 	defer s.Close()
 	begun := e.done
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
-	err = plan.Run(ctx, s, window, func(w langevin.Window) error {
+	err = plan.Run(ctx, s, e.window(1), func(w langevin.Window) error {
 		e.advance(w.To - w.From)
 		return nil
 	})

@@ -150,6 +150,9 @@ func (e *Estimation) Verdict() Verdict {
 	default:
 		e.explain(&v, at, problems[at])
 	}
+	if e.Interrupted {
+		v = Verdict{Row: -1, Lambda: v.Lambda, Text: "interrupted, so this is partial: " + v.Text}
+	}
 	return v
 }
 

@@ -1,0 +1,114 @@
+package bayes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// maxRetrainings is the maximum number of times that a chain of a method that does not sample is
+// trained again. The run fails if the chain diverges at 1/32 of its learning rate, too.
+const maxRetrainings = 5
+
+// retrains reports whether a chain that diverges is trained again from its initial values, at half
+// its learning rate: methods that do not sample lose nothing but time by it. The states that SWAG
+// keeps after burn-in cannot be taken back.
+func (t *training) retrains() bool {
+	return t.halves && t.warmUp == nil && (!t.kind.traits().collected || int(t.session.Steps()) <= t.plan.BurnIn)
+}
+
+// retrain trains a chain that diverged again, from its initial values to the step where the others
+// are, at half its learning rate. The other chains are trained along with it and arrive at the same
+// bits, so the result is that of a run in which the chain had the lower rate from the beginning. It
+// returns err, the cause, if the chain was trained again too often.
+func (t *training) retrain(ctx context.Context, err error) error {
+	s := t.session
+	halvings, failed := t.halvings()
+	if failed != nil {
+		return failed
+	}
+	to, before := s.Steps(), make([][]byte, s.Chains())
+	for chain := range before {
+		before[chain] = make([]byte, s.ChainBytes())
+		if err := s.Save(chain, before[chain]); err != nil {
+			return err
+		}
+	}
+	for {
+		i, step, ok := divergedChain(err, t.spec.FirstChain)
+		if !ok {
+			break
+		}
+		if halvings[i] == maxRetrainings {
+			err = errors.WithMessagef(err, "at 1/%d of its learning rate, too", 1<<maxRetrainings)
+			break
+		}
+		halvings[i]++
+		t.remark(fmt.Sprintf("chain %d diverged in step %d, and is trained again from its initial values at 1/%d of the learning rate",
+			t.spec.FirstChain+i, step, 1<<halvings[i]))
+		if err = t.rewind(halvings); err == nil {
+			err = t.makeAgain(ctx, int(to))
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	for chain, state := range before { // those that belong to what was measured
+		if failed := s.Restore(chain, state, to); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+// halvings returns how often the learning rate of each chain was halved.
+func (t *training) halvings() ([]int, error) {
+	halvings := make([]int, t.session.Chains())
+	for chain := range halvings {
+		var number [1]float32
+		if err := t.session.ReadFloats(halvingsState, chain, number[:]); err != nil {
+			return nil, err
+		}
+		halvings[chain] = int(number[0])
+	}
+	return halvings, nil
+}
+
+// rewind gives all chains the states with which they began, at step 0, and numbers of halvings.
+func (t *training) rewind(halvings []int) error {
+	s, state := t.session, make([]byte, t.session.ChainBytes())
+	for chain, number := range halvings {
+		err := s.Restart(chain)
+		if err == nil {
+			err = setRateFactor(s, chain, number)
+		}
+		if err == nil {
+			err = s.SetStep(chain, 0)
+		}
+		if err == nil {
+			err = s.Save(chain, state)
+		}
+		if err == nil {
+			err = s.Restore(chain, state, 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.start()
+}
+
+// makeAgain makes the first steps of a run again, without recording them.
+func (t *training) makeAgain(ctx context.Context, steps int) error {
+	if steps == 0 {
+		return nil
+	}
+	plan := langevin.Plan{Steps: steps, Thinning: steps}
+	return plan.Run(ctx, t.session, t.spacing(), func(p langevin.Window) error {
+		t.observe(Event{Task: "train again", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
+		return nil
+	}, t.hooks...)
+}

@@ -1,0 +1,107 @@
+package runtest
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// rising returns a specification of a network without ReLUs that could die, and with a learning
+// rate that rises until some chains diverge.
+func rising(t *testing.T, method string, rate float64) bayes.Spec {
+	return bayes.Spec{
+		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.Linear{Outputs: 16}, layers.Linear{Outputs: 3}},
+		Method: methodOf(t, method), Schedule: optimizers.WarmUp{Steps: 400, Then: optimizers.Constant{Rate: rate}},
+		Epochs: 450, Batch: 60, Chains: 4, Seed: 1,
+	}
+}
+
+// TestChainsAreTrainedAgain: chains of methods that do not sample are trained again if they
+// diverge, with a remark each time, and are then those of a run at the lower rate. A run that was
+// stopped has the same bits, wherever it was stopped, and a part has the chains of the whole.
+func TestChainsAreTrainedAgain(t *testing.T) {
+	ctx, data, dir := context.Background(), trainOn(squares(t, 60, 3, 1)), t.TempDir()
+	for method, rate := range map[string]float64{"ensemble": 4, "laplace": 8} {
+		t.Run(method, func(t *testing.T) {
+			spec, remarks, repeated := rising(t, method, rate), "", 0
+			whole, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, method), with(t, 2), bayes.WithObserver(func(e bayes.Event) {
+				remarks += e.Remark + "\n"
+				if e.Task == "train again" {
+					repeated++
+				}
+			}))
+			must(t, err)
+			d, err := whole.Diagnostics()
+			must(t, err)
+			all := 0
+			for _, n := range d.Halvings {
+				all += n
+			}
+			if got := strings.Count(remarks, "is trained again from its initial values at 1/"); len(d.Halvings) != 4 || all == 0 || got != all || repeated == 0 {
+				t.Errorf("%v halvings, %d remarks on them, %d windows made again: %s", d.Halvings, got, repeated, remarks)
+			}
+			last := lastOf(t, whole)
+
+			for _, task := range []string{"fit", "train again"} {
+				stopping, stop := context.WithCancel(ctx)
+				path := filepath.Join(dir, method+" stopped in "+task)
+				_, err = bayes.Fit(stopping, spec, data, path, with(t, 1), bayes.WithObserver(func(e bayes.Event) {
+					if e.Task == task && e.Remark == "" {
+						stop()
+					}
+				}))
+				wantError(t, "a stop", err, "stopped after")
+				resumed, err := bayes.Resume(ctx, path, data, with(t, 2))
+				must(t, err)
+				same(t, "resumed in "+task, contents(t, whole.Dir()), contents(t, resumed.Dir()))
+				if of, err := resumed.Diagnostics(); err != nil || !reflect.DeepEqual(of.Halvings, d.Halvings) {
+					t.Errorf("resumed in %s, the halvings are %+v, want %+v (%v)", task, of.Halvings, d.Halvings, err)
+				}
+			}
+
+			for chain, n := range d.Halvings {
+				part := spec
+				part.FirstChain, part.Chains = chain, 2
+				part.Schedule = optimizers.WarmUp{Steps: 400, Then: optimizers.Constant{Rate: rate / float64(int(1)<<n)}}
+				slower, err := bayes.Fit(ctx, part, data, filepath.Join(t.TempDir(), "part"), with(t, 1))
+				must(t, err)
+				if !slices.Equal(lastOf(t, slower)[chain], last[chain]) {
+					t.Errorf("chain %d of a run at 1/%d of the rate differs from that of the whole", chain, 1<<n)
+				}
+			}
+		})
+	}
+}
+
+// TestOptimizersAreTrainedAgain: so are the chains of optimizers.
+func TestOptimizersAreTrainedAgain(t *testing.T) {
+	d, err := fit(t, rising(t, "sgd", 60), trainOn(squares(t, 60, 3, 1))).Diagnostics()
+	must(t, err)
+	if len(d.Halvings) != 4 || slices.Max(d.Halvings) == 0 {
+		t.Errorf("%v halvings, want some", d.Halvings)
+	}
+}
+
+// TestTrainedAgainTooOften: a run whose chain diverges at 1/32 of the rate, too, fails, and what
+// it reports is of the steps before.
+func TestTrainedAgainTooOften(t *testing.T) {
+	data, dir, remarks := trainOn(squares(t, 60, 3, 1)), filepath.Join(t.TempDir(), "run"), 0
+	_, err := bayes.Fit(t.Context(), rising(t, "ensemble", 1e9), data, dir, bayes.WithObserver(func(e bayes.Event) {
+		if strings.Contains(e.Remark, "is trained again") {
+			remarks++
+		}
+	}))
+	wantError(t, "fit", err, "ensemble diverged: at 1/32 of its learning rate, too: graph: step ", "start a new run with smaller learning rates (schedule)")
+	if !errors.As(err, new(*bayes.DivergedError)) || remarks < 5 {
+		t.Errorf("error %T after %d remarks, want a DivergedError after at least 5", err, remarks)
+	}
+}
