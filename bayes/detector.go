@@ -106,7 +106,7 @@ func (r *Run) features(ctx context.Context, images samples.Images, positions []i
 		return err
 	}
 	return r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, images)
+		inputs, err := r.inputs(ctx, device, p, r.manifest.Data.Name, images)
 		if err != nil {
 			return err
 		}

@@ -187,7 +187,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 	var names []string
 	var classes []int
 	err = r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, images)
+		inputs, err := r.inputs(ctx, device, p, r.manifest.Data.Name, images)
 		if err != nil {
 			return err
 		}
