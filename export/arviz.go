@@ -48,26 +48,46 @@ const (
 // The attributes of all groups are the settings of the run, its digest and its manifest. Runs
 // without draws, which are distilled or have Monte Carlo dropout, are an InvalidError.
 func ArviZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
-	if m := run.Manifest(); m.Teacher != nil {
-		return nil, invalid("arviz: %s is one network, distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
-	}
-	a := &arviz{run: run}
-	if a.draws, err = run.Draws(); err != nil {
-		return nil, err
-	}
-	passes, err := a.draws.Passes()
+	draws, err := run.Draws()
 	if err != nil {
 		return nil, err
 	}
+	passes, err := draws.Passes()
+	if err != nil {
+		return nil, err
+	}
+	if err := arvizRefusal(run, passes); err != nil {
+		return nil, err
+	}
+	if images == nil {
+		return writeArviZ(run, draws, nil, dir)
+	}
+	if err := checkNew(dir); err != nil {
+		return nil, err
+	}
+	p, err := predict(ctx, run, images)
+	if err != nil {
+		return nil, err
+	}
+	return writeArviZ(run, p.draws, p, dir)
+}
+
+// arvizRefusal returns an InvalidError if a run, with a number of passes of each sample, has no
+// draws.
+func arvizRefusal(run *bayes.Run, passes int) error {
+	if m := run.Manifest(); m.Teacher != nil {
+		return invalid("arviz: %s is one network, distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
+	}
 	if passes > 1 {
-		return nil, invalid("arviz: %s has one set of weights and random dropout masks, and so no draws: use another method", run.Dir())
+		return invalid("arviz: %s has one set of weights and random dropout masks, and so no draws: use another method", run.Dir())
 	}
+	return nil
+}
+
+// writeArviZ writes the groups. p has the predictions of the draws; nil without images.
+func writeArviZ(run *bayes.Run, draws *bayes.Draws, p *predicted, dir string) (remarks []string, err error) {
+	a := &arviz{run: run, draws: draws, predicted: p}
 	a.arrange()
-	if images != nil {
-		if a.predicted, err = predict(ctx, run, images); err != nil {
-			return nil, err
-		}
-	}
 	err = intoNew(dir, func(dir string) error {
 		a.zarr.dir = dir
 		return a.write()
@@ -171,7 +191,15 @@ func (a *arviz) attributes() (map[string]any, error) {
 	attributes := map[string]any{
 		"inference_library": "pollen", "inference_library_version": m.Revision, "run_digest": digest, "manifest": string(manifest), "data": m.Data.Name,
 	}
-	for name, text := range m.Spec.Texts() {
+	var counts []int
+	for _, chain := range a.chains {
+		counts = append(counts, len(chain))
+	}
+	settings, err := settingsOf(a.run, counts)
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range settings {
 		attributes[name] = text
 	}
 	return attributes, nil
