@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // The groups of ArviZ's schema.
@@ -40,7 +42,8 @@ const (
 //	                      means over the chains of a run, NaN where they were not recorded; of
 //	                      samplers on all data also lp, acceptance_rate, accepted, n_steps,
 //	                      diverging and energy
-//	posterior_predictive  probabilities [chain draw image class]
+//	posterior_predictive  probabilities [chain draw image class], and label [chain draw image], a
+//	                      class drawn with these probabilities
 //	log_likelihood        label [chain draw image]
 //	observed_data         label [image]
 //
@@ -351,15 +354,41 @@ func (a *arviz) images(group string) {
 	a.zarr.whole(group, imageAxis, []string{imageAxis}, []int{data.Len()}, values)
 }
 
-// predictions writes the probabilities of images, a chunk for each draw.
+// labelStream is the stream of random numbers with which labels are drawn. Runs have their own
+// streams from 0 up, and random.OrderStream-1 and -2.
+const labelStream = random.OrderStream - 3
+
+// predictions writes the probabilities of images, a chunk for each draw, and labels drawn with
+// them, which ArviZ's plots compare with the observed labels.
 func (a *arviz) predictions() {
 	_, n, k := a.predicted.size()
 	a.images(predictiveGroup)
 	a.zarr.whole(predictiveGroup, classAxis, []string{classAxis}, []int{k}, a.run.Manifest().Data.ClassNames)
 	a.zarr.array(predictiveGroup, probabilitiesArray, "<f4", []string{chainAxis, drawAxis, imageAxis, classAxis}, a.shape(n, k), []int{1, 1, n, k})
+	var labels []int64
+	at := random.Address{Seed: a.run.Manifest().Spec.Seed, Stream: labelStream}
+	uniforms := make([]float32, n)
 	a.eachPrediction(func(chain, draw int, probabilities []float32) {
 		a.zarr.chunk(predictiveGroup, probabilitiesArray, []int{chain, draw, 0, 0}, tensor.Bytes(probabilities))
+		at.Chain, at.Step = uint32(chain), uint64(draw)
+		random.Uniforms(uniforms, 0, at)
+		for i, u := range uniforms {
+			labels = append(labels, drawnLabel(probabilities[i*k:(i+1)*k], u))
+		}
 	})
+	a.zarr.whole(predictiveGroup, labelArray, []string{chainAxis, drawAxis, imageAxis}, a.shape(n), labels)
+}
+
+// drawnLabel returns the first class at which the sum of the probabilities reaches u, which is in
+// (0, 1]. Rounding may keep the sum of all below u.
+func drawnLabel(probabilities []float32, u float32) int64 {
+	sum := float32(0)
+	for class, p := range probabilities {
+		if sum += p; p > 0 && u <= sum {
+			return int64(class)
+		}
+	}
+	return int64(slices.Index(probabilities, slices.Max(probabilities)))
 }
 
 // likelihoods writes the log-likelihoods of labels.
