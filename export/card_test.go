@@ -184,13 +184,14 @@ func TestCardOfDropout(t *testing.T) {
 // The card of a pretrained run names the file, and says which of its weights are frozen.
 func TestCardOfPretrained(t *testing.T) {
 	for network, want := range map[string]string{
-		"frozen":        "All weights of the file are frozen: only the ",
-		"partly frozen": "Its weights `features.0.weight` are frozen: the other weights of the file and those of the head (mlp:5), ",
+		"frozen":        "All of these are frozen: only the ",
+		"partly frozen": "Of these, `features.0.weight` are frozen: the others and those of the head (mlp:5), ",
 	} {
 		run, data := fitted(t, network, 3, 2)
 		card, _, _ := cardOf(t, run, data.Test)
 		model := run.Manifest().Model
-		contains(t, card, []string{want, "`" + model.Files[0] + "` (SHA-256 `" + model.Digest + "`)"}, nil)
+		const weights = "with 336 weights." // 12 filters of 3x3x3, and their biases
+		contains(t, card, []string{want, "`" + model.Files[0] + "` (SHA-256 `" + model.Digest + "`)", weights}, nil)
 	}
 }
 

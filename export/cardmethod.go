@@ -2,11 +2,14 @@ package export
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/onnx"
 )
 
 // family is a kind of method, by what its predictions average.
@@ -140,25 +143,34 @@ func (c *card) weights() string {
 
 // pretrained says which network of an ONNX file the run continues, and which of its weights are
 // frozen; "" for other networks.
-func (c *card) pretrained() string {
+func (c *card) pretrained() (string, error) {
 	model := c.m.Model
 	if model == nil || len(model.Files) == 0 {
-		return ""
+		return "", nil
+	}
+	file, err := onnx.Open(filepath.Join(c.run.Dir(), rundir.ModelDir, filepath.FromSlash(model.Files[0])))
+	if err != nil {
+		return "", err
+	}
+	network, err := file.Network(onnx.Options{Output: c.m.Spec.Cut})
+	if err != nil {
+		return "", err
 	}
 	did := "sampled"
 	if f := familyOf(c.m.Spec); f == optimizer || f == ensemble || f == dropout || f == laplace {
 		did = "trained"
 	}
-	text := fmt.Sprintf("It begins with a pretrained network, the file `%s` (SHA-256 `%s`) up to its value `%s`. ", model.Files[0], model.Digest, c.m.Spec.Cut)
+	text := fmt.Sprintf("It begins with a pretrained network, the file `%s` (SHA-256 `%s`) up to its value `%s`, with %d weights. ",
+		model.Files[0], model.Digest, c.m.Spec.Cut, network.WeightCount())
 	head := fmt.Sprintf("the head (%s)", markdown(c.m.Spec.Head))
 	switch {
 	case c.m.Spec.Frozen():
-		return text + fmt.Sprintf("All weights of the file are frozen: only the %d weights of %s were %s.", c.m.Parameters, head, did)
+		return text + fmt.Sprintf("All of these are frozen: only the %d weights of %s were %s.", c.m.Parameters, head, did), nil
 	case c.m.Spec.Freeze == "none":
-		return text + fmt.Sprintf("None of its weights are frozen: %d weights, those of the file and of %s, were %s.", c.m.Parameters, head, did)
+		return text + fmt.Sprintf("None of these are frozen: %d weights, with those of %s, were %s.", c.m.Parameters, head, did), nil
 	}
-	return text + fmt.Sprintf("Its weights `%s` are frozen: the other weights of the file and those of %s, %d in total, were %s.",
-		c.m.Spec.Freeze, head, c.m.Parameters, did)
+	return text + fmt.Sprintf("Of these, `%s` are frozen: the others and those of %s, %d in total, were %s.",
+		c.m.Spec.Freeze, head, c.m.Parameters, did), nil
 }
 
 // counted is a number of things.

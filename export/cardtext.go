@@ -22,6 +22,10 @@ func (c *card) text(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	introduction, err := c.introduction(d)
+	if err != nil {
+		return "", err
+	}
 	method, err := c.method()
 	if err != nil {
 		return "", err
@@ -34,7 +38,7 @@ func (c *card) text(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.introduction(d) + c.trainingData() + method + c.convergence(d) + scores + limits, nil
+	return introduction + c.trainingData() + method + c.convergence(d) + scores + limits, nil
 }
 
 // diagnostics returns the diagnostics of the run, or nil if it has none, or is not of a sampler.
@@ -60,12 +64,16 @@ type section struct{ strings.Builder }
 func (s *section) say(format string, arguments ...any) { fmt.Fprintf(s, format+"\n", arguments...) }
 
 // introduction returns the title, what the run is, and the table of files.
-func (c *card) introduction(d *bayes.Diagnostics) string {
+func (c *card) introduction(d *bayes.Diagnostics) (string, error) {
 	var s section
+	pretrained, err := c.pretrained()
+	if err != nil {
+		return "", err
+	}
 	s.say("# %s on %s\n", c.m.Spec.NetworkName(), markdown(c.m.Data.Name))
 	s.say("%s\n", c.description(d))
-	if text := c.pretrained(); text != "" {
-		s.say("%s\n", text)
+	if pretrained != "" {
+		s.say("%s\n", pretrained)
 	}
 	model, weights, predictions := "the averaged network", "the samples", "predictions for the test images by sample"
 	switch family := familyOf(c.m.Spec); {
@@ -91,7 +99,7 @@ func (c *card) introduction(d *bayes.Diagnostics) string {
 		}
 	}
 	s.say("| `%s/` | the course of the training, for TensorBoard |\n", cardTensorBoard)
-	return s.String()
+	return s.String(), nil
 }
 
 func (c *card) trainingData() string {
