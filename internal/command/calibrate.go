@@ -139,7 +139,7 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	case heldOut == nil:
 		heldOut = splits.Train
 	}
-	trained, _ := remarkSeen(dir, run, data, heldOut, validationImages, c)
+	trained, _ := remarkSeen(dir, run, data, heldOut, splits.Train.Hashes, validationImages, c)
 	switch n := heldOut.Len(); {
 	case trained == n:
 		return nil, nil, usage("pollen: calibrate: %s was trained on all %s of %s: guarantees need images that it has not seen",

@@ -71,15 +71,20 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 
 // remarkSeen remarks if images to score or to calibrate with may have been trained on: if the run's
 // own data have changed, or if other data contain images of the run. what is testImages or
-// validationImages. It returns the remarks and, as far as it is known, how many of the images the
-// run was trained on.
-func remarkSeen(name string, run *bayes.Run, data config.Data, images *datasets.Dataset, what string, c *console) (trained int, remarks []string) {
+// validationImages. hashes are those of the files that show whether the data have changed. It
+// returns the remarks and, as far as it is known, how many of the images the run was trained on. It
+// does nothing without images.
+func remarkSeen(name string, run *bayes.Run, data config.Data, images *datasets.Dataset, hashes map[string]string, what string, c *console,
+) (trained int, remarks []string) {
+	if images == nil {
+		return 0, nil
+	}
 	remark := func(format string, arguments ...any) {
 		remarks = append(remarks, fmt.Sprintf(format, arguments...))
 		c.remark("%s", remarks[len(remarks)-1])
 	}
 	m := run.Manifest()
-	changed := config.FilesChanged(m, data, images.Hashes)
+	changed := config.FilesChanged(m, data, hashes)
 	if changed {
 		remark("%s has changed since %s was trained: the run may have been trained on some of today's %s", images.Name, name, what)
 	}
@@ -107,6 +112,14 @@ const (
 	testImages       = "test images"
 	validationImages = "validation images"
 )
+
+// remarkHeldOut calls remarkSeen for what is held out of today's data of a run.
+func remarkHeldOut(name string, run *bayes.Run, data config.Data, splits *datasets.Splits, c *console) {
+	remarkSeen(name, run, data, splits.Validation, splits.Train.Hashes, validationImages, c)
+	if splits.Test != nil {
+		remarkSeen(name, run, data, splits.Test, splits.Test.Hashes, testImages, c)
+	}
+}
 
 // unlabelledImages reads images in the shape of a run's images; nil if path is "".
 func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *console) (*datasets.Dataset, error) {

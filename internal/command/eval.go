@@ -145,7 +145,7 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		return o, err
 	}
 	for _, r := range o.runs {
-		remarkSeen(r.name, r.run, data, o.in, testImages, c)
+		remarkSeen(r.name, r.run, data, o.in, o.in.Hashes, testImages, c)
 	}
 	if s.other != "" {
 		if o.out, err = loadTest(ctx, other, m, true, c); err != nil {

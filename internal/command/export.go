@@ -187,7 +187,7 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		if e.images, err = loadTest(ctx, data, run.Manifest(), false, c); err != nil {
 			return err
 		}
-		_, remarks := remarkSeen(dir, run, data, e.images, testImages, c)
+		_, remarks := remarkSeen(dir, run, data, e.images, e.images.Hashes, testImages, c)
 		e.images.Remarks = append(e.images.Remarks, remarks...) // for the card
 	}
 	remarks, err := to.write(x, ctx, e)
@@ -209,10 +209,12 @@ func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions,
 	if x.samples == 0 {
 		return o, nil
 	}
-	splits, err := openData(ctx, config.DataOf(e.run.Manifest()).In(x.data.Dir), e.c)
+	data := config.DataOf(e.run.Manifest()).In(x.data.Dir)
+	splits, err := openData(ctx, data, e.c)
 	if err != nil {
 		return o, err
 	}
+	remarkSeen(e.run.Dir(), e.run, data, splits.Validation, splits.Train.Hashes, validationImages, e.c)
 	o.HeldOut = splits.Validation
 	return o, nil
 }
