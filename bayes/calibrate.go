@@ -29,6 +29,9 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err := checkContext(ctx, "calibrate"); err != nil {
 		return err
 	}
+	if err := rundir.CheckWritable(r.dir); err != nil { // before the predictions, which take time
+		return err
+	}
 	c, err := r.calibrationOn(ctx, heldOut, nil)
 	if err != nil {
 		return err
@@ -36,6 +39,11 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	c.Notes = r.notes
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
+
+// CheckWritable returns an error if Calibrate could not write to the run's directory. It is for
+// callers that read images first. The error is LockedError while another
+// process writes to the run.
+func (r *Run) CheckWritable() error { return rundir.CheckWritable(r.dir) }
 
 // calibrationOn returns the calibration by held-out data, and remarks on problems with the
 // predictions. atCentre, if not nil, predicts the data at the centre of the samples. If it is nil,

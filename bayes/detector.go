@@ -37,6 +37,9 @@ const detectorSamples = 6
 // In-distribution decisions need a detector, and a calibration that was made after it, see
 // Calibrate. Fit calls both. The error is LockedError while another process writes to the run.
 func (r *Run) FitDetector(ctx context.Context, train *datasets.Dataset) error {
+	if err := rundir.CheckWritable(r.dir); err != nil { // before features are computed, which takes time
+		return err
+	}
 	if subset := r.manifest.Spec.Subset; subset > 0 && train != nil && subset < train.Len() {
 		var err error
 		if train, err = train.First(subset); err != nil {

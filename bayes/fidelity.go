@@ -23,6 +23,9 @@ func (r *Run) MeasureFidelity(ctx context.Context, heldOut *datasets.Dataset, ot
 	if err != nil {
 		return nil, err
 	}
+	if err := rundir.CheckWritable(r.dir); err != nil { // before the predictions, which take time
+		return nil, err
+	}
 	own, err := strangeImages(heldOut)
 	if err != nil {
 		return nil, err

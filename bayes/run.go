@@ -78,6 +78,10 @@ func (r *Run) Dir() string { return r.dir }
 // Level returns the probability with which prediction sets contain the true class, see WithLevel.
 func (r *Run) Level() float64 { return r.level }
 
+// InDistributionRate returns the fraction of in-distribution images that are recognized as such,
+// see WithInDistributionRate.
+func (r *Run) InDistributionRate() float64 { return r.inDistributionRate }
+
 // Manifest returns the description of the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 

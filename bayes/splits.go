@@ -2,7 +2,9 @@ package bayes
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"os"
 	"slices"
 	"strconv"
@@ -26,12 +28,18 @@ type SplitImage struct {
 	// was not held out, or not predicted yet.
 	Prediction string
 	Confidence float64
+	// Pixels identifies the image by its pixels, in the size of the run: the first 16 hexadecimal
+	// digits of their SHA-256. It is "" in runs of earlier versions.
+	Pixels string
 }
 
 // unusedSplit is SplitImage.Split of training images that are not trained on.
 const unusedSplit = "unused"
 
-var splitsHeader = []string{"file", "split", "class", "group", "prediction", "confidence"}
+var splitsHeader = []string{"file", "split", "class", "group", "prediction", "confidence", "pixels"}
+
+// unhashed is the number of columns that runs of earlier versions have.
+const unhashed = 6
 
 // splitImages lists the images of a run with a number of training images: those of each split
 // together, in the order of the data, so that predictions can be assigned to them by their
@@ -48,7 +56,7 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 		}
 		first := len(images)
 		for i := range d.Len() {
-			image := SplitImage{File: strconv.Itoa(i), Split: part.split.String()}
+			image := SplitImage{File: strconv.Itoa(i), Split: part.split.String(), Pixels: pixelsHash(d.Image(i))}
 			if d.Files != nil {
 				image.File = d.Files[i]
 			}
@@ -74,6 +82,13 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 		}
 	}
 	return images, nil
+}
+
+// pixelsHash returns SplitImage.Pixels of an image. By chance, two of a million different images
+// have the same with a probability of 3e-8.
+func pixelsHash(image []byte) string {
+	sum := sha256.Sum256(image)
+	return hex.EncodeToString(sum[:8])
 }
 
 // firstOf returns which images Dataset.First chooses. First returns images, not their numbers, so
@@ -130,7 +145,7 @@ func formatSplits(images []SplitImage) ([]byte, error) {
 			confidence = strconv.FormatFloat(image.Confidence, 'g', 8, 64)
 		}
 		if err == nil {
-			err = rows.Write([]string{image.File, image.Split, image.Class, image.Group, image.Prediction, confidence})
+			err = rows.Write([]string{image.File, image.Split, image.Class, image.Group, image.Prediction, confidence, image.Pixels})
 		}
 	}
 	if rows.Flush(); err == nil {
@@ -146,12 +161,15 @@ func parseSplits(content []byte) ([]SplitImage, error) {
 	if err != nil {
 		return nil, errors.WithStack(err)
 	}
-	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) {
+	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) && !slices.Equal(rows[0], splitsHeader[:unhashed]) {
 		return nil, errors.Errorf("must begin with the header %v", splitsHeader)
 	}
 	images := make([]SplitImage, len(rows)-1)
 	for i, row := range rows[1:] {
 		images[i] = SplitImage{File: row[0], Split: row[1], Class: row[2], Group: row[3], Prediction: row[4]}
+		if len(row) > unhashed {
+			images[i].Pixels = row[unhashed]
+		}
 		if row[5] == "" {
 			continue
 		}
@@ -175,6 +193,45 @@ func (r *Run) Splits() ([]SplitImage, error) {
 		return nil, errors.Wrapf(err, "pollen: %s: %s", r.dir, rundir.SplitsFile)
 	}
 	return images, nil
+}
+
+// Seen returns how many of some images the run was trained on, and how many others it held out for
+// validation. It compares pixels, so images must have the size of the run's. A gathered run is
+// trained on the images of its first part, as are the others. The error's cause is os.ErrNotExist
+// if the run has no list of its images' pixels.
+func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error) {
+	if _, err := r.images(images); err != nil {
+		return 0, 0, err
+	}
+	parts, err := r.Parts()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(parts) > 0 {
+		r = parts[0]
+	}
+	own, err := r.Splits()
+	if err != nil {
+		return 0, 0, err
+	}
+	split := map[string]string{}
+	for _, image := range own {
+		if image.Pixels == "" {
+			return 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
+		}
+		if split[image.Pixels] != datasets.Train.String() {
+			split[image.Pixels] = image.Split
+		}
+	}
+	for i := range images.Len() {
+		switch split[pixelsHash(images.Image(i))] {
+		case datasets.Train.String():
+			trained++
+		case datasets.Validation.String():
+			validation++
+		}
+	}
+	return trained, validation, nil
 }
 
 // RecordTest adds predictions for the test images that Fit was given to the list of Splits. The

@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // The groups of ArviZ's schema.
@@ -41,7 +42,8 @@ const (
 //	                      means over the chains of a run, NaN where they were not recorded; of
 //	                      samplers on all data also lp, acceptance_rate, accepted, n_steps,
 //	                      diverging and energy
-//	posterior_predictive  probabilities [chain draw image class]
+//	posterior_predictive  probabilities [chain draw image class], and label [chain draw image], a
+//	                      class drawn with these probabilities
 //	log_likelihood        label [chain draw image]
 //	observed_data         label [image]
 //
@@ -49,26 +51,46 @@ const (
 // The attributes of all groups are the settings of the run, its digest and its manifest. Runs
 // without draws, which are distilled or have Monte Carlo dropout, are an InvalidError.
 func ArviZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
-	if m := run.Manifest(); m.Teacher != nil {
-		return nil, invalid("arviz: %s is one network, distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
-	}
-	a := &arviz{run: run}
-	if a.draws, err = run.Draws(); err != nil {
-		return nil, err
-	}
-	passes, err := a.draws.Passes()
+	draws, err := run.Draws()
 	if err != nil {
 		return nil, err
 	}
+	passes, err := draws.Passes()
+	if err != nil {
+		return nil, err
+	}
+	if err := arvizRefusal(run, passes); err != nil {
+		return nil, err
+	}
+	if images == nil {
+		return writeArviZ(run, draws, nil, dir)
+	}
+	if err := checkNew(dir); err != nil {
+		return nil, err
+	}
+	p, err := predict(ctx, run, images)
+	if err != nil {
+		return nil, err
+	}
+	return writeArviZ(run, p.draws, p, dir)
+}
+
+// arvizRefusal returns an InvalidError if a run, with a number of passes of each sample, has no
+// draws.
+func arvizRefusal(run *bayes.Run, passes int) error {
+	if m := run.Manifest(); m.Teacher != nil {
+		return invalid("arviz: %s is one network, distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
+	}
 	if passes > 1 {
-		return nil, invalid("arviz: %s has one set of weights and random dropout masks, and so no draws: use another method", run.Dir())
+		return invalid("arviz: %s has one set of weights and random dropout masks, and so no draws: use another method", run.Dir())
 	}
+	return nil
+}
+
+// writeArviZ writes the groups. p has the predictions of the draws; nil without images.
+func writeArviZ(run *bayes.Run, draws *bayes.Draws, p *predicted, dir string) (remarks []string, err error) {
+	a := &arviz{run: run, draws: draws, predicted: p}
 	a.arrange()
-	if images != nil {
-		if a.predicted, err = predict(ctx, run, images); err != nil {
-			return nil, err
-		}
-	}
 	err = intoNew(dir, func(dir string) error {
 		a.zarr.dir = dir
 		return a.write()
@@ -172,7 +194,15 @@ func (a *arviz) attributes() (map[string]any, error) {
 	attributes := map[string]any{
 		"inference_library": "pollen", "inference_library_version": m.Revision, "run_digest": digest, "manifest": string(manifest), "data": m.Data.Name,
 	}
-	for name, text := range m.Spec.Texts() {
+	var counts []int
+	for _, chain := range a.chains {
+		counts = append(counts, len(chain))
+	}
+	settings, err := settingsOf(a.run, counts)
+	if err != nil {
+		return nil, err
+	}
+	for name, text := range settings {
 		attributes[name] = text
 	}
 	return attributes, nil
@@ -326,15 +356,41 @@ func (a *arviz) images(group string) {
 	a.zarr.whole(group, imageAxis, []string{imageAxis}, []int{data.Len()}, values)
 }
 
-// predictions writes the probabilities of images, a chunk for each draw.
+// labelStream is the stream of random numbers with which labels are drawn. Runs have their own
+// streams from 0 up, and random.OrderStream-1 and -2.
+const labelStream = random.OrderStream - 3
+
+// predictions writes the probabilities of images, a chunk for each draw, and labels drawn with
+// them, which ArviZ's plots compare with the observed labels.
 func (a *arviz) predictions() {
 	_, n, k := a.predicted.size()
 	a.images(predictiveGroup)
 	a.zarr.whole(predictiveGroup, classAxis, []string{classAxis}, []int{k}, a.run.Manifest().Data.ClassNames)
 	a.zarr.array(predictiveGroup, probabilitiesArray, "<f4", []string{chainAxis, drawAxis, imageAxis, classAxis}, a.shape(n, k), []int{1, 1, n, k})
+	var labels []int64
+	at := random.Address{Seed: a.run.Manifest().Spec.Seed, Stream: labelStream}
+	uniforms := make([]float32, n)
 	a.eachPrediction(func(chain, draw int, probabilities []float32) {
 		a.zarr.chunk(predictiveGroup, probabilitiesArray, []int{chain, draw, 0, 0}, tensor.Bytes(probabilities))
+		at.Chain, at.Step = uint32(chain), uint64(draw)
+		random.Uniforms(uniforms, 0, at)
+		for i, u := range uniforms {
+			labels = append(labels, drawnLabel(probabilities[i*k:(i+1)*k], u))
+		}
 	})
+	a.zarr.whole(predictiveGroup, labelArray, []string{chainAxis, drawAxis, imageAxis}, a.shape(n), labels)
+}
+
+// drawnLabel returns the first class at which the sum of the probabilities reaches u, which is in
+// (0, 1]. Rounding may keep the sum of all below u.
+func drawnLabel(probabilities []float32, u float32) int64 {
+	sum := float32(0)
+	for class, p := range probabilities {
+		if sum += p; p > 0 && u <= sum {
+			return int64(class)
+		}
+	}
+	return int64(slices.Index(probabilities, slices.Max(probabilities)))
 }
 
 // likelihoods writes the log-likelihoods of labels.

@@ -40,6 +40,19 @@ func traces(t *testing.T, run *bayes.Run, name string, element int) [][]float64 
 	return chains
 }
 
+// Labels are drawn with the probabilities of the classes.
+func TestDrawnLabel(t *testing.T) {
+	probabilities := []float32{0, 0.25, 0, 0.75, 0}
+	for u, want := range map[float32]int64{1e-7: 1, 0.25: 1, 0.2500001: 3, 1: 3} {
+		if got := drawnLabel(probabilities, u); got != want {
+			t.Errorf("drawnLabel(%v) = %d, want %d", u, got, want)
+		}
+	}
+	if got := drawnLabel([]float32{0.3, 0.6999999}, 1); got != 1 {
+		t.Errorf("drawnLabel where the sum is below 1 = %d, want 1", got)
+	}
+}
+
 // TestArviZ: the groups have the samples, and ArviZ's diagnostics of them equal Pollen's.
 func TestArviZ(t *testing.T) {
 	run, data := fitted(t, "mlp-8", 1, 16)
@@ -75,7 +88,8 @@ func TestArviZ(t *testing.T) {
 	n := len(chains[0])
 	for name, shape := range map[string][]int{
 		"posterior/linear1.weight": {2, n, 8, side * side}, "sample_stats/loss": {2, n}, "sample_stats/step_size": {2, n},
-		"posterior_predictive/probabilities": {2, n, 40, 3}, "log_likelihood/label": {2, n, 40}, "observed_data/label": {40},
+		"posterior_predictive/probabilities": {2, n, 40, 3}, "posterior_predictive/label": {2, n, 40},
+		"log_likelihood/label": {2, n, 40}, "observed_data/label": {40},
 	} {
 		if got := all.Metadata[name+"/.zarray"].Shape; !slices.Equal(got, shape) {
 			t.Errorf("%s has shape %v, want %v", name, got, shape)

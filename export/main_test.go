@@ -44,7 +44,7 @@ func patterns(t testing.TB, n, channels int, stream uint16) *datasets.Dataset {
 // several networks; "frozen" and "partly frozen" are networks of an ONNX file.
 func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *datasets.Splits) {
 	t.Helper()
-	data := &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
+	data := splits(t, channels)
 	spec := bayes.Spec{Network: network, Method: langevin.SGLD{}, Batch: 30, Epochs: 8, Chains: 2, Samples: samples}
 	if strings.HasPrefix(network, "distilled") {
 		teacher, _ := fitted(t, "lenet-small", channels, samples)
@@ -71,6 +71,23 @@ func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *d
 		t.Fatal(err)
 	}
 	return run, data
+}
+
+// fittedWith returns a run of a small network on the same images, calibrated on held-out images.
+func fittedWith(t testing.TB, spec bayes.Spec, data *datasets.Splits) *bayes.Run {
+	t.Helper()
+	spec.Batch = 30
+	run, err := bayes.Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "patterns"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// splits returns the images of fitted.
+func splits(t testing.TB, channels int) *datasets.Splits {
+	t.Helper()
+	return &datasets.Splits{Train: patterns(t, 120, channels, 1), Validation: patterns(t, 60, channels, 2), Test: patterns(t, 40, channels, 3)}
 }
 
 // pythonVariable names a Python with the packages of .ci/export.txt, with which the files are read

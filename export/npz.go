@@ -25,6 +25,9 @@ import (
 //
 // prediction_set and in_distribution have the levels of the run's options.
 func NPZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, path string) error {
+	if err := checkWritable(path); err != nil {
+		return err
+	}
 	p, err := predict(ctx, run, images)
 	if err != nil {
 		return err
@@ -33,7 +36,12 @@ func NPZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, path str
 	if err != nil {
 		return err
 	}
-	return npz.Write(path, p.arrays(answers, run.Manifest().Data.ClassNames)...)
+	return p.writeNPZ(path, answers, run.Manifest().Data.ClassNames)
+}
+
+// writeNPZ writes the archive.
+func (p *predicted) writeNPZ(path string, answers []bayes.Answer, classes []string) error {
+	return npz.Write(path, p.arrays(answers, classes)...)
 }
 
 // arrays returns the arrays of an archive.

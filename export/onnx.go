@@ -59,17 +59,18 @@ const (
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
 // The last two outputs exist if the run is calibrated for them. The error is bayes.InvalidError
-// for options out of range, and for a run with Monte Carlo dropout, whose masks are random.
+// for options out of range, and for a run with Monte Carlo dropout, whose masks are random. It is
+// an onnx.UnwritableError if a file cannot have the network or all samples.
 func ONNX(ctx context.Context, run *bayes.Run, path string, o ONNXOptions) (remarks []string, err error) {
-	w, remarks, err := newONNX(ctx, run, o)
-	if err != nil {
-		return nil, err
-	}
-	pending, err := file.Create(path)
+	pending, err := file.Create(path) // first, since it may fail
 	if err != nil {
 		return nil, errors.Wrap(err, "export: onnx")
 	}
 	defer pending.Close()
+	w, remarks, err := newONNX(ctx, run, o)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := w.WriteTo(pending); err != nil {
 		return nil, err
 	}
@@ -166,14 +167,23 @@ func (p *predictive) choose(run *bayes.Run) (err error) {
 	switch n := p.draws.Len(); {
 	case err != nil:
 		return err
-	case passes > 1:
-		return invalid("onnx: %s predicts with random dropout masks, which an ONNX file cannot repeat: use another method", run.Dir())
+	case onnxRefusal(run, passes) != nil:
+		return onnxRefusal(run, passes)
 	case p.o.Samples > n:
 		return invalid("samples must be at most the %d of %s, got %d", n, run.Dir(), p.o.Samples)
 	case p.o.Samples == 0:
 		p.o.Samples = n
 	}
 	p.chosen = spaced(p.draws.Len(), p.o.Samples)
+	return nil
+}
+
+// onnxRefusal returns an InvalidError if an ONNX file cannot compute what a run predicts with a
+// number of passes of each sample.
+func onnxRefusal(run *bayes.Run, passes int) error {
+	if passes > 1 {
+		return invalid("onnx: %s predicts with random dropout masks, which an ONNX file cannot repeat: use another method", run.Dir())
+	}
 	return nil
 }
 

@@ -25,6 +25,12 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 	if images == nil || images.Len() == 0 {
 		return nil, invalid("no images to predict")
 	}
+	var labels []int32
+	if images.Labels != nil { // before the predictions, since classes may be unknown
+		if labels, err = run.Labels(images); err != nil {
+			return nil, err
+		}
+	}
 	p = &predicted{images: images}
 	if p.draws, err = run.Draws(); err != nil {
 		return nil, err
@@ -42,12 +48,7 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 	if len(p.weights) != p.draws.Len()*p.passes {
 		return nil, invalid("%s got new samples while it was read: try again", run.Dir())
 	}
-	p.average.Labels = nil
-	if images.Labels != nil {
-		if p.average.Labels, err = run.Labels(images); err != nil {
-			return nil, err
-		}
-	}
+	p.average.Labels = labels
 	return p, nil
 }
 

@@ -116,29 +116,6 @@ func numbers(n int) []int64 {
 	return all
 }
 
-// intoNew calls write with a new directory next to dir, and then renames it to dir, which must be
-// new or empty.
-func intoNew(dir string, write func(dir string) error) error {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return invalid("%s must be new or empty", dir)
-	}
-	partial, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".*.partial")
-	if err != nil {
-		return errors.Wrap(err, "export")
-	}
-	defer os.RemoveAll(partial)
-	if err := write(partial); err != nil {
-		return err
-	}
-	if err := os.Chmod(partial, 0o755); err != nil {
-		return errors.Wrap(err, "export")
-	}
-	if err := os.Remove(dir); err != nil && !os.IsNotExist(err) {
-		return errors.Wrap(err, "export")
-	}
-	return errors.Wrap(os.Rename(partial, dir), "export")
-}
-
 // logarithm returns log p, with the smallest float32 instead of a probability of 0, which a softmax
 // in float32 can give.
 func logarithm(p float32) float64 {

@@ -89,3 +89,15 @@ func (n *Network) Weights() []string {
 	}
 	return names
 }
+
+// WeightCount returns the number of elements of Weights.
+func (n *Network) WeightCount() (count int) {
+	for _, name := range n.Weights() {
+		elements := 1
+		for _, extent := range n.model.tensors[name].Shape {
+			elements *= extent
+		}
+		count += elements
+	}
+	return count
+}

@@ -44,7 +44,7 @@ type emitted struct {
 
 // Emit adds the network of graph b to the model. The graph's batch must be 1. value is the name of
 // input in the model, and samples has the values of b.Parameters() in each sample. Names in the
-// model begin with scope. Emit returns an error if an op has no translation.
+// model begin with scope. Emit returns an UnwritableError if an op has no translation.
 func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples [][][]float32, scope string) (*Emission, error) {
 	e := &Emission{w: w, samples: len(samples), values: map[*graph.Node]emitted{}, users: map[*graph.Node]int{}, scope: scope}
 	e.values[input] = emitted{name: value, shape: graph.ShapeOf(input)}
@@ -74,7 +74,7 @@ func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples
 		w.Scope(joinScope(scope, a.Scope))
 		v, err := e.emit(a)
 		if err != nil {
-			return nil, errors.WithMessagef(err, "onnx: layer %s: %s", a.Scope, a.Op.Name())
+			return nil, &UnwritableError{errors.WithMessagef(err, "onnx: layer %s: %s", a.Scope, a.Op.Name())}
 		}
 		v.shape = graph.ShapeOf(a.Output)
 		e.values[a.Output] = v

@@ -176,8 +176,18 @@ func (w *Writer) Metadata(key, value string) {
 	w.metadata = append(w.metadata, message(14, text(1, key), text(2, value)))
 }
 
-// WriteTo writes the model. It returns an error if the model is larger than 2 GiB, the limit of
-// protocol buffers.
+// UnwritableError is the error for a network that an ONNX file cannot have: one of its ops has no
+// translation, or the file would be too large.
+type UnwritableError struct{ Cause error }
+
+// Error implements error.
+func (e *UnwritableError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *UnwritableError) Unwrap() error { return e.Cause }
+
+// WriteTo writes the model. It returns an UnwritableError if the model is larger than 2 GiB, the
+// limit of protocol buffers.
 func (w *Writer) WriteTo(to io.Writer) (written int64, err error) {
 	head := slices.Concat(whole(1, irVersion), text(2, w.Producer), text(3, w.Version))
 	parts := [][]byte{text(2, "posterior predictive")}
@@ -195,7 +205,7 @@ func (w *Writer) WriteTo(to io.Writer) (written int64, err error) {
 		size += len(part)
 	}
 	if size >= maxFile {
-		return 0, errors.Errorf("onnx: the model must be smaller than %d bytes, got %d: use fewer samples", maxFile, size)
+		return 0, &UnwritableError{errors.Errorf("onnx: the model must be smaller than %d bytes, got %d: use fewer samples", maxFile, size)}
 	}
 	head = protowire.AppendVarint(protowire.AppendTag(head, 7, protowire.BytesType), uint64(size))
 	tail := message(8, text(1, ""), whole(2, WrittenOpset))

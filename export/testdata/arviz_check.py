@@ -37,6 +37,12 @@ assert np.abs(likelihood - picked).max() < 1e-6
 loo = az.loo(data)
 az.plot_trace(data, var_names=["linear2.bias"])
 az.plot_rank(data, var_names=["linear2.bias"])
+drawn = data.posterior_predictive["label"].values
+assert np.issubdtype(drawn.dtype, np.integer) and drawn.shape == likelihood.shape
+shares = np.stack([(drawn == k).mean(axis=(0, 1, 2)) for k in range(probabilities.shape[-1])])
+errors = np.sqrt(probabilities.mean(axis=(0, 1, 2)) / drawn.size)
+assert (np.abs(shares - probabilities.mean(axis=(0, 1, 2))) < 5 * errors).all(), shares
+az.plot_ppc(data, num_pp_samples=4)
 assert np.isfinite(loo.elpd_loo)
 assert data.sample_stats["loss"].shape == weight.shape and np.isfinite(data.sample_stats["loss"]).all()
 print("R-hat %(rhat).6f, bulk ESS %(bulk).4f, tail ESS %(tail).4f" % got, "elpd_loo %.2f" % loo.elpd_loo)

@@ -73,7 +73,10 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
-	heldOut, notes, err := k.heldOut(ctx, run.Manifest(), c)
+	if err := run.CheckWritable(); err != nil {
+		return err
+	}
+	heldOut, notes, err := k.heldOut(ctx, dir, run, c)
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,8 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 }
 
 // heldOut opens the images to calibrate on, and returns notes on where they came from.
-func (k *calibrateFlags) heldOut(ctx context.Context, m bayes.Manifest, c *console) (*datasets.Dataset, map[string]string, error) {
+func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run, c *console) (*datasets.Dataset, map[string]string, error) {
+	m := run.Manifest()
 	own := config.DataOf(m).In(k.data.Dir)
 	data := k.data
 	isOwn := data.Name == "" || data.Place() == own.Place()
@@ -127,20 +131,26 @@ func (k *calibrateFlags) heldOut(ctx context.Context, m bayes.Manifest, c *conso
 	if err != nil {
 		return nil, nil, err
 	}
-	if config.FilesChanged(m, data, splits.Train.Hashes) {
-		c.remark("%s has changed since the run was trained: the run may have been trained on some of today's validation images", splits.Train.Name)
+	heldOut := splits.Validation
+	switch {
+	case heldOut == nil && isOwn:
+		return nil, nil, usage("pollen: calibrate: no images of %s are held out for calibration, and the run was trained on the others: "+
+			"give other images with --data, or train again with %s fit --validation 0.1", splits.Train.Name, program(os.Executable()))
+	case heldOut == nil:
+		heldOut = splits.Train
+	}
+	trained, _ := remarkSeen(dir, run, data, heldOut, splits.Train.Hashes, validationImages, c)
+	switch n := heldOut.Len(); {
+	case trained == n:
+		return nil, nil, usage("pollen: calibrate: %s was trained on all %s of %s: guarantees need images that it has not seen",
+			dir, counted(n, "image"), heldOut.Name)
+	case trained > 0:
+		c.remark("guarantees need images that the run has not seen: remove these images from the data, and calibrate again")
 	}
 	notes := map[string]string{}
 	data.Notes(notes)
 	maps.DeleteFunc(notes, emptyNote)
-	switch {
-	case splits.Validation != nil:
-		return splits.Validation, notes, nil
-	case isOwn:
-		return nil, nil, usage("pollen: calibrate: no images of %s are held out for calibration, and the run was trained on the others: "+
-			"give other images with --data, or train again with %s fit --validation 0.1", splits.Train.Name, program(os.Executable()))
-	}
-	return splits.Train, notes, nil
+	return heldOut, notes, nil
 }
 
 // printGuarantees prints the guarantees of a calibration: which classes have no threshold of their

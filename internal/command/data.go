@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"os"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/bayes"
@@ -65,6 +67,58 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	}
 	c.skipped(data)
 	return data, nil
+}
+
+// remarkSeen remarks if images to score or to calibrate with may have been trained on: if the run's
+// own data have changed, or if other data contain images of the run. what is testImages or
+// validationImages. hashes are those of the files that show whether the data have changed. It
+// returns the remarks and, as far as it is known, how many of the images the run was trained on. It
+// does nothing without images.
+func remarkSeen(name string, run *bayes.Run, data config.Data, images *datasets.Dataset, hashes map[string]string, what string, c *console,
+) (trained int, remarks []string) {
+	if images == nil {
+		return 0, nil
+	}
+	remark := func(format string, arguments ...any) {
+		remarks = append(remarks, fmt.Sprintf(format, arguments...))
+		c.remark("%s", remarks[len(remarks)-1])
+	}
+	m := run.Manifest()
+	changed := config.FilesChanged(m, data, hashes)
+	if changed {
+		remark("%s has changed since %s was trained: the run may have been trained on some of today's %s", images.Name, name, what)
+	}
+	if own := config.DataOf(m); !changed && data.Place() == own.Place() {
+		return 0, remarks
+	}
+	trained, held, err := run.Seen(images)
+	if err != nil {
+		if !os.IsNotExist(errors.Cause(err)) { // else it is a run of an earlier version
+			remark("whether %s was trained on some of these images is unknown: %v", name, err)
+		}
+		return 0, remarks
+	}
+	if trained > 0 {
+		remark("%s was trained on %d of the %d %s of %s", name, trained, images.Len(), what, images.Name)
+	}
+	if held > 0 && what == testImages {
+		remark("%s held out %d of the %d %s of %s for validation, on which fit calibrates", name, held, images.Len(), what, images.Name)
+	}
+	return trained, remarks
+}
+
+// What images are, in the remarks of remarkSeen.
+const (
+	testImages       = "test images"
+	validationImages = "validation images"
+)
+
+// remarkHeldOut calls remarkSeen for what is held out of today's data of a run.
+func remarkHeldOut(name string, run *bayes.Run, data config.Data, splits *datasets.Splits, c *console) {
+	remarkSeen(name, run, data, splits.Validation, splits.Train.Hashes, validationImages, c)
+	if splits.Test != nil {
+		remarkSeen(name, run, data, splits.Test, splits.Test.Hashes, testImages, c)
+	}
 }
 
 // unlabelledImages reads images in the shape of a run's images; nil if path is "".

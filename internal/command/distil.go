@@ -128,6 +128,11 @@ func (d *distilFlags) prepare(ctx context.Context, teacher string, m bayes.Manif
 	if err != nil {
 		return p, err
 	}
+	run, err := bayes.Open(teacher)
+	if err != nil {
+		return p, err
+	}
+	remarkHeldOut(teacher, run, data, p.data, c)
 	maps.Copy(p.notes, map[string]string{unlabelledNote: absolute(d.unlabelled), outNote: d.outPlace()})
 	maps.DeleteFunc(p.notes, emptyNote)
 	return p, nil

@@ -145,9 +145,7 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		return o, err
 	}
 	for _, r := range o.runs {
-		if config.FilesChanged(r.run.Manifest(), data, o.in.Hashes) {
-			c.remark("%s has changed since %s was trained: the run may have been trained on some of today's test images", o.in.Name, r.name)
-		}
+		remarkSeen(r.name, r.run, data, o.in, o.in.Hashes, testImages, c)
 	}
 	if s.other != "" {
 		if o.out, err = loadTest(ctx, other, m, true, c); err != nil {

@@ -30,10 +30,10 @@ type exportFlags struct {
 }
 
 // format is a format of export: its name, the ending of the default path, whether test images are
-// needed, and what writes it.
+// needed, whether it is a directory, and what writes it.
 type format struct {
 	name, ending string
-	images       bool
+	images, dir  bool
 	write        func(x *exportFlags, ctx context.Context, e exported) (remarks []string, err error)
 }
 
@@ -46,26 +46,26 @@ type exported struct {
 }
 
 var formats = []format{
-	{"onnx", ".onnx", false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"onnx", ".onnx", false, false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		o, err := x.onnx(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		return export.ONNX(ctx, e.run, x.out, o)
 	}},
-	{"arviz", ".zarr", true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"arviz", ".zarr", true, true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		return export.ArviZ(ctx, e.run, e.images, x.out)
 	}},
-	{"npz", ".npz", true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"npz", ".npz", true, false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		return nil, export.NPZ(ctx, e.run, e.images, x.out)
 	}},
-	{"torch", ".safetensors", false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
+	{"torch", ".safetensors", false, false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
 		return nil, export.Torch(e.run, x.out)
 	}},
-	{"tensorboard", "-tensorboard", false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
+	{"tensorboard", "-tensorboard", false, true, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
 		return nil, export.TensorBoard(e.run, x.out, e.c.now())
 	}},
-	{"card", "-card", true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"card", "-card", true, true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		o, err := x.onnx(ctx, e)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func exportCommand(c *console) *cobra.Command {
   npz          NumPy arrays: predictions for the test images by sample
   torch        one safetensors file with the samples, with PyTorch's names and layouts
   tensorboard  event files: scalars by step, histograms of weights, figures; fit --tensorboard writes them during a run
-  card         a directory with all of these, and a README with data, method, scores and limits of use
+  card         a directory with all of these that the run can have, and a README with data, method, convergence, scores and limits
 
 The formats are described in docs/export.md.`,
 		Example: "  pollen export runs/fit-1 --to onnx\n  pollen export runs/fit-1 --to onnx --samples 6 --out flowers.onnx\n" +
@@ -133,6 +133,9 @@ The formats are described in docs/export.md.`,
 				unused = append(unused, "--"+f.Name)
 			}
 		})
+		if x.samples < 1 && command.Flags().Changed("samples") {
+			return usage("pollen: export: --samples must be at least 1, got %d: leave it out for all samples", x.samples)
+		}
 		if len(unused) > 0 {
 			return usage("pollen: export: --to %s does not use %s", x.to, strings.Join(unused, ", "))
 		}
@@ -171,6 +174,9 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	x.out = cmp.Or(x.out, filepath.Clean(dir)+to.ending)
+	if err := export.CheckTarget(x.out, to.dir); err != nil { // before images are read and predicted
+		return err
+	}
 	e := exported{run: run, rule: rule, c: c}
 	if to.images {
 		flags := scoreFlags{data: x.data}
@@ -181,6 +187,8 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		if e.images, err = loadTest(ctx, data, run.Manifest(), false, c); err != nil {
 			return err
 		}
+		_, remarks := remarkSeen(dir, run, data, e.images, e.images.Hashes, testImages, c)
+		e.images.Remarks = append(e.images.Remarks, remarks...) // for the card
 	}
 	remarks, err := to.write(x, ctx, e)
 	c.endProgress()
@@ -201,10 +209,12 @@ func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions,
 	if x.samples == 0 {
 		return o, nil
 	}
-	splits, err := openData(ctx, config.DataOf(e.run.Manifest()).In(x.data.Dir), e.c)
+	data := config.DataOf(e.run.Manifest()).In(x.data.Dir)
+	splits, err := openData(ctx, data, e.c)
 	if err != nil {
 		return o, err
 	}
+	remarkSeen(e.run.Dir(), e.run, data, splits.Validation, splits.Train.Hashes, validationImages, e.c)
 	o.HeldOut = splits.Validation
 	return o, nil
 }

@@ -77,6 +77,7 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 	if err != nil {
 		return err
 	}
+	remarkHeldOut(dir, run, data, splits, c)
 	c.remark("%s: %s of %s", dir, counted(m.Spec.Chains, "chain"), counted(len(parts), "run"))
 	mixing, err := run.Mixing(ctx, splits)
 	c.endProgress()

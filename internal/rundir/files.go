@@ -144,6 +144,12 @@ func AddFile(dir, name string, value any, remark func(string)) error {
 	return addListed(dir, remark, func(to *journal.Writer) error { return writeListed(to, dir, name, value, "") })
 }
 
+// CheckWritable returns the error that AddFile would return before it writes: a LockedError while
+// another process writes to the run, or that the directory cannot be written to.
+func CheckWritable(dir string) error {
+	return addListed(dir, func(string) {}, func(*journal.Writer) error { return nil })
+}
+
 // addListed calls write with the open index of a run that no process writes.
 func addListed(dir string, remark func(string), write func(to *journal.Writer) error) (err error) {
 	held, err := acquire(dir, remark)

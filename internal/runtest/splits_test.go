@@ -2,6 +2,8 @@ package runtest
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/lock"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
@@ -55,6 +58,8 @@ func TestSplitsOfARun(t *testing.T) {
 	images := wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
 	for i, image := range images {
 		want := bayes.SplitImage{File: fmt.Sprint(i), Split: image.Split, Class: all.ClassNames[all.Labels[i]], Group: all.Groups[i]}
+		sum := sha256.Sum256(all.Image(i))
+		want.Pixels = hex.EncodeToString(sum[:8])
 		switch {
 		case i >= 80:
 			want.File = fmt.Sprint(i - 80)
@@ -107,6 +112,63 @@ func TestSplitsOfARun(t *testing.T) {
 	_, err = bayes.Resume(ctx, run.Dir(), data)
 	must(t, err)
 	wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
+}
+
+// A run counts the images that it was trained on among others, by their pixels.
+func TestSeen(t *testing.T) {
+	all := squares(t, 90, 3, 1)
+	train, others, err := all.Split(50)
+	must(t, err)
+	validation, _, err := others.Split(30)
+	must(t, err)
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2, Subset: 40}
+	run := fit(t, spec, &datasets.Splits{Train: train, Validation: validation})
+	seen := func(images *datasets.Dataset, wantTrained, wantValidation int) {
+		t.Helper()
+		if trained, held, err := run.Seen(images); err != nil || trained != wantTrained || held != wantValidation {
+			t.Errorf("Seen = %d, %d, %v, want %d, %d", trained, held, err, wantTrained, wantValidation)
+		}
+	}
+	seen(all, 40, 30) // Subset leaves out 10
+	seen(squares(t, 30, 3, 2), 0, 0)
+	parts := []string{run.Dir()}
+	gathered, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), parts, false)
+	must(t, err)
+	if trained, held, err := gathered.Seen(all); err != nil || trained != 40 || held != 30 {
+		t.Errorf("gathered: Seen = %d, %d, %v, want 40, 30", trained, held, err)
+	}
+
+	// Lists of earlier versions have no pixels.
+	remark := func(string) {}
+	must(t, rundir.AddSplits(run.Dir(), []byte("file,split,class,group,prediction,confidence\n0,train,0,,,\n"), remark))
+	if images, err := run.Splits(); err != nil || len(images) != 1 || images[0].Split != "train" {
+		t.Errorf("an earlier list: %v, %v", images, err)
+	}
+	if _, _, err := run.Seen(all); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an earlier list: the error is %v, want os.ErrNotExist", err)
+	}
+}
+
+// A run that cannot be written to is not calibrated, and nothing is predicted for it.
+func TestWritableFirst(t *testing.T) {
+	train, validation, err := squares(t, 60, 3, 1).Split(40)
+	must(t, err)
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2}
+	run := fit(t, spec, trainOn(train))
+	observed := false
+	run = run.With(bayes.WithObserver(func(bayes.Event) { observed = true }))
+	held, err := lock.Take(run.Dir())
+	must(t, err)
+	for name, err := range map[string]error{
+		"Calibrate": run.Calibrate(context.Background(), validation), "FitDetector": run.FitDetector(context.Background(), train),
+		"CheckWritable": run.CheckWritable(),
+	} {
+		if !errors.As(err, new(*bayes.LockedError)) || observed {
+			t.Errorf("%s: the error is %v, want a LockedError; predicted: %v", name, err, observed)
+		}
+	}
+	must(t, held.Release())
+	must(t, run.CheckWritable())
 }
 
 // The list names the images that a stopped run is trained on, and is the same when it is resumed.

@@ -1,0 +1,318 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// text returns the text of the model card.
+func (c *card) text(ctx context.Context) (string, error) {
+	d, err := c.diagnostics(ctx)
+	if err != nil {
+		return "", err
+	}
+	introduction, err := c.introduction(d)
+	if err != nil {
+		return "", err
+	}
+	method, err := c.method()
+	if err != nil {
+		return "", err
+	}
+	scores, err := c.scores()
+	if err != nil {
+		return "", err
+	}
+	limits, err := c.limits()
+	if err != nil {
+		return "", err
+	}
+	return introduction + c.trainingData() + method + c.convergence(d) + scores + limits, nil
+}
+
+// diagnostics returns the diagnostics of the run, or nil if it has none, or is not of a sampler.
+// What they lack on predictions, as those of gathered runs do, is measured on the test images.
+func (c *card) diagnostics(ctx context.Context) (*bayes.Diagnostics, error) {
+	if familyOf(c.m.Spec) != sampler {
+		return nil, nil
+	}
+	d, err := c.run.Diagnostics()
+	if os.IsNotExist(errors.Cause(err)) {
+		return nil, nil
+	}
+	if err == nil && d.Predicted == nil {
+		d.Predicted, err = c.run.Mixing(ctx, &datasets.Splits{Test: c.test.images})
+	}
+	return d, err
+}
+
+// section builds a section of Markdown.
+type section struct{ strings.Builder }
+
+// say adds a line.
+func (s *section) say(format string, arguments ...any) { fmt.Fprintf(s, format+"\n", arguments...) }
+
+// introduction returns the title, what the run is, and the table of files.
+func (c *card) introduction(d *bayes.Diagnostics) (string, error) {
+	var s section
+	pretrained, err := c.pretrained()
+	if err != nil {
+		return "", err
+	}
+	s.say("# %s on %s\n", c.m.Spec.NetworkName(), markdown(c.m.Data.Name))
+	s.say("%s\n", c.description(d))
+	if pretrained != "" {
+		s.say("%s\n", pretrained)
+	}
+	model, weights, predictions := "the averaged network", "the samples", "predictions for the test images by sample"
+	switch family := familyOf(c.m.Spec); {
+	case c.test.draws.Len() == 1 && c.test.passes == 1:
+		model, weights, predictions = "the network", "its weights", "its predictions for the test images"
+	case family == dropout:
+		weights, predictions = "the weights", "predictions for the test images by pass"
+	case family == optimizer || family == ensemble:
+		weights, predictions = "the weights of the networks", "predictions for the test images by network"
+	}
+	if k, n := c.o.Samples, c.test.draws.Len(); k > 0 && k < n {
+		model += fmt.Sprintf(" of %d of the %d samples", k, n)
+	}
+	s.say("| file | content |\n|---|---|")
+	for _, file := range []struct{ name, content string }{
+		{cardONNX, model + ", with its uncertainties, for onnxruntime"},
+		{cardArviZ, weights + " and their predictions for the test images, for ArviZ and xarray"},
+		{cardTorch, weights + ", with PyTorch's names and layouts"},
+		{cardNPZ, predictions + ", for NumPy"},
+	} {
+		if c.written[file.name] {
+			s.say("| `%s` | %s |", file.name, file.content)
+		}
+	}
+	s.say("| `%s/` | the course of the training, for TensorBoard |\n", cardTensorBoard)
+	return s.String(), nil
+}
+
+func (c *card) trainingData() string {
+	var s section
+	d := c.m.Data
+	s.say("## Training data\n")
+	s.say("%s: %d images of %dx%d with %d channels. The %d classes are %s.\n",
+		markdown(d.Name), d.Size, d.Height, d.Width, d.Channels, d.Classes(), classList(d.ClassNames))
+	if d.Crop {
+		s.say("Other images are cropped to the aspect ratio of %d:%d in the middle, and scaled by a bicubic filter.\n", d.Width, d.Height)
+	} else {
+		s.say("Images of other sizes are stretched to this size by a bicubic filter.\n")
+	}
+	if d.Content != "" {
+		s.say("The SHA-256 of images and labels is `%s`.\n", d.Content)
+	}
+	for _, remark := range d.Remarks {
+		s.say("- %s", markdown(remark))
+	}
+	return s.String() + "\n"
+}
+
+// method returns the section with the settings of the run.
+func (c *card) method() (string, error) {
+	var s section
+	digest, err := c.test.draws.Digest()
+	if err != nil {
+		return "", err
+	}
+	settings, err := settingsOf(c.run, perChain(c.test.draws))
+	if err != nil {
+		return "", err
+	}
+	s.say("## Method\n")
+	s.say("| setting | value |\n|---|---|")
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if settings[name] == "" || name == "model" {
+			continue
+		}
+		title := name
+		if name == samplesSetting {
+			title = "samples of each chain"
+		}
+		s.say("| %s | %s |", title, markdown(settings[name]))
+	}
+	s.say("\n%d parameters. The build is %s. The digest of the run is `%s`.\n", c.m.Parameters, markdown(c.m.Revision), digest)
+	return s.String(), nil
+}
+
+// convergence returns the section about the chains of a sampler; "" for other methods.
+func (c *card) convergence(d *bayes.Diagnostics) string {
+	if familyOf(c.m.Spec) != sampler {
+		return ""
+	}
+	var s section
+	s.say("## Convergence\n")
+	if d == nil {
+		s.say("The run has no diagnostics of its chains.\n")
+		return s.String()
+	}
+	requested := temperatureOf(c.m.Spec)
+	if verdict := d.Verdict(requested).Text; verdict != "" {
+		s.say("The chains are %s.\n", markdown(verdict))
+	} else {
+		s.say("Whether the chains are in equilibrium was not measured.\n")
+	}
+	s.say("| measured | value |\n|---|---|")
+	if p := d.Predicted; p != nil {
+		s.say("| split R-hat of predictions, 95th percentile over %d held-out images | %s |", p.Images, number("%.3f", p.RHat))
+		s.say("| effective sample size of predictions, median over the images | %s |", number("%.0f", p.BulkESS))
+	} else {
+		s.say("| split R-hat of predictions | not measured |")
+	}
+	for _, t := range []struct {
+		by string
+		at *bayes.Measured
+	}{{"curvature", d.Predictions}, {"determination", d.Determination}} {
+		value := "not measured"
+		if t.at != nil {
+			value = t.at.String()
+		}
+		s.say("| temperature of predictions by %s, of %g requested | %s |", t.by, requested, value)
+	}
+	if augment := c.m.Spec.Augment; augment != nil && *augment != (bayes.Augment{}) {
+		s.say("\nImages were changed at random in training (%v): temperatures are not those of the posterior given the images.", augment)
+	}
+	s.say("")
+	return s.String()
+}
+
+// number formats a number, or a dash if it was not measured.
+func number(format string, v bayes.Number) string {
+	if math.IsNaN(float64(v)) {
+		return "-"
+	}
+	return fmt.Sprintf(format, float64(v))
+}
+
+// scores returns the section of scores on the test images and, for a distilled run, of its
+// teacher's.
+func (c *card) scores() (string, error) {
+	var s section
+	p := c.test
+	assessment, err := evaluate.Assess(evaluate.Case{In: p.average})
+	if err != nil {
+		return "", err
+	}
+	s.say("## Scores\n")
+	s.say("On %d test images of %s, with 95 %% intervals for the choice of these images:\n", p.images.Len(), markdown(p.images.Name))
+	s.say("| score | value | interval |\n|---|---|---|")
+	for _, v := range p.scores(c.answers, c.m.Data.ClassNames, c.run.Level()) {
+		s.say("| %s | %.4f | %.4f to %.4f |", v.title, v.value, v.low, v.high)
+	}
+	s.say("| expected calibration error (ECE) of the probabilities | %.4f | |\n", assessment.Values["ece"])
+	for _, remark := range p.images.Remarks {
+		if !slices.Contains(c.m.Data.Remarks, remark) {
+			s.say("- %s\n", markdown(remark))
+		}
+	}
+	fidelity, err := c.fidelity()
+	return s.String() + fidelity, err
+}
+
+// fidelity returns the section that compares a distilled run with its teacher; "" for other runs.
+func (c *card) fidelity() (string, error) {
+	if c.m.Teacher == nil {
+		return "", nil
+	}
+	var s section
+	s.say("## Fidelity\n")
+	f, err := c.run.Fidelity()
+	if os.IsNotExist(errors.Cause(err)) {
+		s.say("The run was not compared with its teacher.\n")
+		return s.String(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	s.say("Compared with its teacher on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, "+
+		"rank correlation of mutual information %.3f.\n", f.Images, markdown(f.Data), 100*f.Agreement, f.TotalVariation, f.KL, f.InformationRank)
+	s.say("| score | teacher | distilled |\n|---|---|---|")
+	for _, score := range evaluate.Scores() {
+		theirs, has := f.Teacher[score.Name]
+		ours, hasOurs := f.Student[score.Name]
+		if has && hasOurs {
+			title := score.TitleFor(evaluate.Case{In: &evaluate.Predictions{Name: f.Data}})
+			s.say("| %s | "+score.Format+" | "+score.Format+" |", title, theirs, ours)
+		}
+	}
+	s.say("")
+	return s.String(), nil
+}
+
+// limits returns the section about the limits of use.
+func (c *card) limits() (string, error) {
+	var s section
+	s.say("## Limits of use\n")
+	s.say("- The network assigns one of its classes to any image, whether or not it shows one of them.")
+	s.say("- Probabilities are not promised to be calibrated: the table of scores has their error on the test images.")
+	calibration, err := c.test.draws.Calibration()
+	if err != nil {
+		return "", err
+	}
+	hasSets, decides := c.answers[0].PredictionSet != nil, c.answers[0].InDistribution != nil
+	if hasSets {
+		each := "not for each class or one image"
+		if c.o.Sets.PerClass {
+			each = "and over the images of each class that has enough of them, not for one image"
+		}
+		s.say("- Prediction sets contain the true class of at least %g %% of images that are exchangeable with the calibration images:", 100*c.run.Level())
+		s.say("  on average over images, %s.", each)
+	}
+	if decides {
+		s.say("- At least %g %% of images that are exchangeable with the calibration images are accepted as in distribution, on average.",
+			100*c.run.InDistributionRate())
+	}
+	if hasSets || decides {
+		s.say("- The calibration images are %d images of %s. Images from the same source are exchangeable with them: the same cameras, the same mixture",
+			calibration.Examples, markdown(calibration.Data))
+		s.say("  of classes. Nothing is promised for other images.")
+	}
+	if !hasSets {
+		s.say("- There are no prediction sets, since the run is not calibrated for them.")
+	}
+	switch {
+	case !decides:
+		s.say("- Nothing tells images out of distribution from others, since the run is not calibrated for it.")
+	case calibration.SelfTest != nil:
+		s.say("- Images out of distribution are recognized in part only. Of strange images made for a test, these were accepted:\n")
+		s.say("  | images | accepted | of |\n  |---|---|---|")
+		for _, kind := range calibration.SelfTest.Kinds {
+			s.say("  | %s | %d | %d |", markdown(kind.Kind), kind.Accepted, kind.Images)
+		}
+		s.say("")
+	}
+	s.say("- The network was not tested against images made to deceive it.")
+	for _, remark := range c.remarks {
+		s.say("- %s", markdown(remark))
+	}
+	return s.String(), nil
+}
+
+// markdown escapes text for a table of Markdown.
+func markdown(text string) string {
+	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[").Replace(text)
+}
+
+// classList lists names, at most maxListed of them.
+func classList(names []string) string {
+	const maxListed = 50
+	listed := strings.Join(names[:min(len(names), maxListed)], ", ")
+	if more := len(names) - maxListed; more > 0 {
+		listed += fmt.Sprintf(" and %d more", more)
+	}
+	return markdown(listed)
+}
