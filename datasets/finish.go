@@ -80,8 +80,12 @@ func checkMeasurements(d *Dataset) error {
 
 // draw draws the test split and then the validation split from the training images, unless the
 // data already have them. undivided is true if the data have neither: a fraction of 0 in the
-// options then stands for the default.
+// options then stands for the default. If the data have only a validation split, it is half of
+// that.
 func (o Options) draw(splits *Splits, undivided bool) error {
+	if splits.Validation != nil && splits.Test == nil && o.Test == 0 {
+		return o.halveValidation(splits)
+	}
 	before := ""
 	// The second draw needs another seed: with the same order it would take the images next to the
 	// first.
@@ -118,6 +122,19 @@ func (o Options) draw(splits *Splits, undivided bool) error {
 	if before != "" && o.Group == "" {
 		remarkSequences(splits, o)
 	}
+	return nil
+}
+
+// halveValidation makes half of the validation images test images.
+func (o Options) halveValidation(splits *Splits) error {
+	rest, part, err := splits.Validation.Stratified(0.5, o.Seed)
+	if err != nil {
+		o.remark("%s has no test images, and its validation images cannot be divided: %v", splits.Validation.Name, err)
+		return nil
+	}
+	o.remark("%s has no test images: %d of its %d validation images are used for scores, the others for calibration "+
+		"(a test fraction draws training images instead)", splits.Validation.Name, part.Len(), splits.Validation.Len())
+	splits.Validation, splits.Test = rest, part
 	return nil
 }
 

@@ -77,6 +77,42 @@ func TestFolderWithSplits(t *testing.T) {
 	}
 }
 
+// Without test images, half of the validation images are test images, unless a fraction is
+// requested.
+func TestFolderWithoutTest(t *testing.T) {
+	root := flowers(t, 8, "train", "val")
+	for fraction, want := range map[float64][3]int{0: {24, 12, 12}, 0.25: {18, 24, 6}, -1: {24, 24, 0}} {
+		options, remarks := isolated(t), []string{}
+		options.Remark, options.Test = func(text string) { remarks = append(remarks, text) }, fraction
+		splits, err := Open(root, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test := 0
+		if splits.Test != nil {
+			test = splits.Test.Len()
+		}
+		if got := [3]int{splits.Train.Len(), splits.Validation.Len(), test}; got != want {
+			t.Errorf("Test = %v: %v images in the splits, want %v", fraction, got, want)
+		}
+		halved := "flowers has no test images: 12 of its 24 validation images are used for scores, the others for calibration"
+		if got := len(remarks) > 0 && strings.HasPrefix(remarks[0], halved); got != (fraction == 0) {
+			t.Errorf("Test = %v: remarks %q", fraction, remarks)
+		}
+		if fraction == 0 {
+			only, err := Load(root, Test, options)
+			if err != nil || !slices.Equal(only.Files, splits.Test.Files) {
+				t.Errorf("the test split has other images when it is loaded without the others (%v)", err)
+			}
+			for _, file := range splits.Test.Files {
+				if slices.Contains(splits.Validation.Files, file) {
+					t.Errorf("%s is in both halves", file)
+				}
+			}
+		}
+	}
+}
+
 // Splits that the data have are not drawn again; asking for that is an error.
 func TestSharesWithoutEffect(t *testing.T) {
 	options, remarks := isolated(t), []string{}
