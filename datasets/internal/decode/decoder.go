@@ -129,7 +129,7 @@ func (d *Decoder) Decode(ctx context.Context, to, content []byte, channels, heig
 
 // DecodeInspected decodes an image that Inspect has accepted.
 func (d *Decoder) DecodeInspected(ctx context.Context, info Info, to, content []byte, channels, height, width int) error {
-	d.last = Notes{pages: info.pages}
+	d.last = Notes{pages: info.pages, frames: info.frames}
 	d.resizer.stopped = func() bool { return ctx.Err() != nil }
 	defer func() { d.resizer.stopped = nil }()
 	err := guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
