@@ -37,3 +37,18 @@ func TestTruncatedFiles(t *testing.T) {
 		}
 	}
 }
+
+// The name of a format is in front of an error once.
+func TestFormatIsNamedOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"netpbm height: must be a number": "netpbm: height: must be a number", "netpbm: value 3 of 4": "netpbm: value 3 of 4",
+		"netpbmish": "netpbm: netpbmish", "unexpected EOF": "netpbm: the file is truncated: unexpected EOF", "bad": "netpbm: bad",
+	} {
+		if got := inFormat("netpbm", errors.New(text)).Error(); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	if err := inFormat("netpbm", nil); err != nil {
+		t.Error(err)
+	}
+}
