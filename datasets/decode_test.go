@@ -24,12 +24,12 @@ func TestDecodeErrors(t *testing.T) {
 	}{
 		{nil, 3, 4, 4, "decode: offset 0: must be an image, got an empty file"},
 		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "netpbm), got a file of type text/html"},
-		{img[:len(img)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
+		{img[:len(img)/2], 3, 4, 4, "PNG: the file is truncated: unexpected EOF"},
 		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got 2"},
 		{img, 3, 0, 4, "decode: images must be 1x1 to 512x512, got 0x4"},
 		{img, 3, 4, 513, "decode: images must be 1x1 to 512x512, got 4x513"},
 		{pngHeader(t, 20000, 20000), 3, 4, 4, "decode: PNG must have 1 to 100000000 pixels, got 20000x20000"},
-		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "decode: netpbm: netpbm: must have at most 100000000 pixels, got 10000000000"},
+		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "decode: netpbm: must have at most 100000000 pixels, got 10000000000"},
 	} {
 		_, err := Decode(t.Context(), test.content, test.channels, test.height, test.width)
 		wantError(t, err, "datasets: decode: ", test.want)
@@ -73,7 +73,7 @@ func TestForeignFormatsAreNamed(t *testing.T) {
 func TestErrorsNameTheFile(t *testing.T) {
 	tiny := encoded(t, greyPicture(1, 1, 0))
 	for content, want := range map[string]string{
-		"HEADER": "offset 0: must begin like an image", string(pngHeader(t, 2, 2)): "PNG: png: invalid format", "P2 2 2 255 1 2 3": "netpbm: netpbm: value 3 of 4",
+		"HEADER": "offset 0: must begin like an image", string(pngHeader(t, 2, 2)): "PNG: the file is truncated", "P2 2 2 255 1 2 3": "netpbm: value 3 of 4",
 	} {
 		_, err := Decode(t.Context(), []byte(content), 3, 4, 4)
 		wantError(t, err, "datasets: decode: "+want)

@@ -37,7 +37,7 @@ func FallbackText(sets *evaluate.Sets, name func(class int) string) string {
 }
 
 // subjectsInFull is the number of subjects that have all columns in the table of classes. With more
-// of them it would be wider than a page, and has recall and coverage only.
+// of them, or with long names, it would be wider than a page, and has recall and coverage only.
 const subjectsInFull = 2
 
 // classesShown is the number of classes in the table of classes.
@@ -109,6 +109,45 @@ func allClasses(scores []evaluate.ClassScores) evaluate.ClassScores {
 	return all
 }
 
+// classColumns returns the columns of the table of classes: recall and, if all sets are known,
+// coverage of each subject, or in full all scores.
+func classColumns(subjects []Subject, covered, full bool) []Column {
+	columns := []Column{{"images", "%.0f"}}
+	names := make([]string, len(subjects))
+	for i, s := range subjects {
+		names[i] = s.Name
+	}
+	for _, prefix := range ShortNames(names) {
+		prefix += ", "
+		if len(subjects) == 1 {
+			prefix = ""
+		}
+		recall, coverage := Column{prefix + "recall", "%.3f"}, Column{prefix + "coverage", "%.3f"}
+		if full {
+			columns = append(columns, Column{prefix + "precision", "%.3f"}, recall, Column{prefix + "F1", "%.3f"})
+		} else {
+			columns = append(columns, recall)
+		}
+		if covered {
+			columns = append(columns, coverage)
+		}
+		if covered && full {
+			columns = append(columns, Column{prefix + "set size", "%.2f"})
+		}
+	}
+	return columns
+}
+
+// tooWide reports whether the titles of the columns would not fit into a line of a terminal.
+func tooWide(columns []Column) bool {
+	const widest = 140
+	width := 0
+	for _, c := range columns {
+		width += 2 + cellWidth(c.Title)
+	}
+	return width > widest
+}
+
 // ClassSection returns the section with a table of the classes, those with the lowest coverage
 // first, or the lowest recall without coverage; nil without labels of several classes.
 func ClassSection(subjects []Subject) (*Section, error) {
@@ -161,24 +200,9 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		entries[k].worst = value(slices.MinFunc(entries[k].rows, func(a, b ClassRow) int { return cmp.Compare(value(a), value(b)) }))
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.worst, b.worst) })
-	columns, full := []Column{{"images", "%.0f"}}, len(subjects) <= subjectsInFull
-	for _, s := range subjects {
-		prefix := ""
-		if len(subjects) > 1 {
-			prefix = s.Name + ", "
-		}
-		recall, coverage := Column{prefix + "recall", "%.3f"}, Column{prefix + "coverage", "%.3f"}
-		if full {
-			columns = append(columns, Column{prefix + "precision", "%.3f"}, recall, Column{prefix + "F1", "%.3f"})
-		} else {
-			columns = append(columns, recall)
-		}
-		if covered {
-			columns = append(columns, coverage)
-		}
-		if covered && full {
-			columns = append(columns, Column{prefix + "set size", "%.2f"})
-		}
+	columns, full := classColumns(subjects, covered, true), true
+	if tooWide(columns) || len(subjects) > subjectsInFull {
+		columns, full = classColumns(subjects, covered, false), false
 	}
 	if n := len(entries); n > classesShown {
 		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))

@@ -95,6 +95,15 @@ tulip       20      1.000   1.000  1.000     1.000      1.00
 	if err := section.Table.WriteText(&b); err != nil || !strings.HasPrefix(b.String(), narrow) || len(section.Text) != 4 {
 		t.Errorf("table of three runs:\n%s%q, %v", b.String(), section.Text, err)
 	}
+	long, longer := rareSubject(t, "experiments/runs/mountain-flowers"), rareSubject(t, "experiments/runs/meadow-flowers")
+	if section, err = ClassSection([]Subject{long, longer}); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	const short = "class   images  mountain-flowers, recall  mountain-flowers, coverage  meadow-flowers, recall  meadow-flowers, coverage\n"
+	if err := section.Table.WriteText(&b); err != nil || !strings.HasPrefix(b.String(), short) {
+		t.Errorf("table of two runs with long names:\n%s%v", b.String(), err)
+	}
 	s.In.Labels = nil
 	if section, err := ClassSection([]Subject{s}); section != nil || err != nil {
 		t.Errorf("without labels: %v, %v, want no section", section, err)

@@ -11,6 +11,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
+// maxZeros is the largest number of classes for which cells of 0 % are labelled. More labels would
+// hide the others.
+const maxZeros = 10
+
 // maxClasses is the largest number of classes for which a confusion matrix is drawn.
 const maxClasses = 50
 
@@ -114,7 +118,7 @@ func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
 			total += count
 		}
 		for column, count := range counts[row] {
-			if count == 0 {
+			if count == 0 && (total == 0 || len(m.names) > maxZeros) {
 				continue
 			}
 			share := float64(count) / float64(total)
@@ -130,6 +134,8 @@ func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
 			percent.Color = ink
 			if share > 0.3 {
 				percent.Color = white
+			} else if count == 0 {
+				percent.Color = muted
 			}
 			middle := vg.Point{X: (cell.Min.X + cell.Max.X) / 2, Y: (cell.Min.Y + cell.Max.Y) / 2}
 			c.FillText(percent, middle, percentText(share))
@@ -141,7 +147,7 @@ func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
 
 // percentText formats a fraction as a percentage of at most three characters.
 func percentText(share float64) string {
-	if percent := 100 * share; percent < 9.95 {
+	if percent := 100 * share; percent > 0 && percent < 9.95 {
 		return fmt.Sprintf("%.1f", percent)
 	}
 	return fmt.Sprintf("%.0f", 100*share)

@@ -37,9 +37,13 @@ var inDistributionRow = FigureRow{
 			}
 			panels[i] = p
 		}
-		key := legend{{in, []plot.Thumbnailer{line(nil, draw.LineStyle{Color: muted, Width: 2})}}}
+		inColor, outColor := muted, muted // of all panels together, which have a colour each
+		if len(subjects) == 1 {
+			inColor, outColor = methodColor(0), mix(methodColor(0), ink, 0.35)
+		}
+		key := legend{{in, []plot.Thumbnailer{line(nil, draw.LineStyle{Color: inColor, Width: 2})}}}
 		if subjects[0].Out != nil {
-			key = append(key, legendEntry{out, []plot.Thumbnailer{line(nil, outLine(muted))}})
+			key = append(key, legendEntry{out, []plot.Thumbnailer{line(nil, outLine(outColor))}})
 		}
 		if decided(subjects) {
 			key = append(key, legendEntry{

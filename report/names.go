@@ -79,12 +79,74 @@ func visibleNames(subjects []Subject) []Subject {
 	return renamed(subjects, visible, name, name, name)
 }
 
-// numberedName is a name that the font of PNG files lacks, and the number that they show instead.
+// numberedName is a name of which the font of PNG files lacks letters, and the number or the name
+// with question marks that they show instead.
 type numberedName struct{ number, name string }
 
-// numberedNames returns the subjects with names that the figures' font can write: others become
-// numbers, which it lists, except for images. changed is false if all names can be written.
+// questioned returns a name with a question mark for each letter that the figures' font lacks.
+func questioned(name string) string {
+	if writable(name) {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case writable(string(r)):
+			return r
+		case unicode.Is(unicode.Mn, r):
+			return -1 // a mark on the letter before
+		}
+		return '?'
+	}, name)
+}
+
+// looks has names by what they look like with question marks. A look of several names has "".
+type looks map[string]string
+
+func (l looks) add(name string) {
+	look := questioned(name)
+	if other, known := l[look]; known && other != name {
+		name = ""
+	}
+	l[look] = name
+}
+
+// of returns the look of a name, or "" if it has no letter or digit, or is that of other names too.
+func (l looks) of(name string) string {
+	look := questioned(name)
+	if l[look] != name || strings.IndexFunc(look, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
+		return ""
+	}
+	return look
+}
+
+// looksOf returns the looks of the names of runs, classes and data, by these words.
+func looksOf(subjects []Subject) map[string]looks {
+	all := map[string]looks{"run": {}, "class": {}, "data": {}}
+	for _, s := range subjects {
+		all["run"].add(s.Name)
+		for _, images := range []*Images{s.InImages, s.OutImages} {
+			if images != nil {
+				for _, name := range images.ClassNames {
+					all["class"].add(name)
+				}
+			}
+		}
+		if s.Assessment != nil {
+			for _, p := range []*evaluate.Predictions{s.In, s.Out} {
+				if p != nil {
+					all["data"].add(p.Name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// numberedNames returns the subjects with names that the figures' font can write: in others,
+// letters become question marks, or the name a number, which it lists, except for images. changed
+// is false if all names can be written.
 func numberedNames(subjects []Subject) (numbered []Subject, names []numberedName, changed bool) {
+	looks := looksOf(subjects)
 	seen := map[numberedName]bool{}
 	as := func(what string, number int, name string) string {
 		if writable(name) {
@@ -92,6 +154,9 @@ func numberedNames(subjects []Subject) (numbered []Subject, names []numberedName
 		}
 		changed = true
 		n := numberedName{fmt.Sprintf("%s %d", what, number), name}
+		if look := looks[what].of(name); look != "" {
+			n.number = look
+		}
 		if what != imageNumber && !seen[n] {
 			seen[n] = true
 			names = append(names, n)

@@ -194,3 +194,35 @@ func textsOf(t *testing.T, svg []byte) (texts []string) {
 		}
 	}
 }
+
+// Of a name with a few letters that the font lacks, the others are kept, unless another name would
+// look the same.
+func TestNamesKeepTheirLetters(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		names      []string
+	}{
+		{"Gänse 蜂", "Gänse ?", []string{"Gänse 蜂", "rose"}},
+		{"Gänse 蜂", "", []string{"Gänse 蜂", "Gänse 花"}},
+		{"Gänse 蜂", "", []string{"Gänse 蜂", "Gänse ?"}},
+		{"花", "", []string{"花"}},
+		{"花 7", "? 7", []string{"花 7", "花 8"}},
+	} {
+		l := looks{}
+		for _, name := range c.names {
+			l.add(name)
+		}
+		if got := l.of(c.name); got != c.want {
+			t.Errorf("of %q, %s is %q, want %q", c.names, c.name, got, c.want)
+		}
+	}
+	numbered, names, changed := numberedNames(subjectsIn(t, "run 行", "データ", "Gänse 蜂", "rose", "花"))
+	if got := numbered[0].InImages.ClassNames[:3]; !changed || !slices.Equal(got, []string{"Gänse ?", "rose", "class 2"}) || numbered[0].Name != "run ?" {
+		t.Errorf("the classes are %q of %q", got, numbered[0].Name)
+	}
+	for _, want := range []numberedName{{"Gänse ?", "Gänse 蜂"}, {"class 2", "花"}, {"run ?", "run 行"}} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%v lacks %v", names, want)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func weightDensity(weight string, traces []trace, places []int) (*Figure, error)
 		c = drawWindowKey(c)
 		side := textStyle(labelSize, ink, text.XCenter, text.YTop)
 		side.Rotation = math.Pi / 2
-		c.FillText(side, vg.Point{X: c.Min.X, Y: c.Center().Y + headingHeight/2}, "density / its maximum")
+		c.FillText(side, vg.Point{X: c.Min.X, Y: c.Center().Y + headingHeight/2}, "density")
 		drawPanels(draw.Crop(c, 16, 0, 0, 0), panels...)
 	}
 	return f, nil
@@ -110,7 +110,8 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 
 var weightRow = FigureRow{
 	File: "weight", Title: "Trace of one weight",
-	Caption: "The density of one weight over windows of the trace. An optimizer's weight converges to a point; a Markov chain keeps moving over the posterior.",
+	Caption: "The density of one weight over windows of the trace, each divided by its maximum. " +
+		"An optimizer's weight converges to a point; a Markov chain keeps moving over the posterior.",
 	Applies: func(subjects []Subject) bool {
 		return !all(subjects, func(s Subject) bool { return len(s.Trace) < shortestTrace })
 	},

@@ -13,8 +13,9 @@ import (
 // images, or if there is nothing to show.
 //
 // Names may be in any script. The page, whose figures are SVG, shows them in the fonts of its
-// reader. PNG files have a font for European scripts: they show other names by number, which the
-// page explains, and figures with such names are also written as SVG files.
+// reader. PNG files have a font for European scripts: they show other letters as question marks, or
+// the name by number, which the page explains. Figures with such names are also written as SVG
+// files.
 func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Section) error {
 	page, figures, err := newPage(title, subtitle, subjects, sections)
 	if err != nil {
@@ -92,7 +93,8 @@ func addNumbered(files map[string]*Figure, row FigureRow, figure *Figure, number
 // namesSection explains the numbers in PNG files.
 func namesSection(names []numberedName) (Section, error) {
 	section := Section{Title: "Names in other scripts", Text: []string{
-		"The PNG files of figures show some names by number, since their font lacks letters of them. The SVG files next to them show the names.",
+		"The PNG files of figures show some names by number or with question marks, since their font lacks letters of them. " +
+			"The SVG files next to them show the names.",
 	}}
 	if len(names) == 0 { // only images have other names: they are numbered in their order
 		return section, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/pollen-ml/pollen/datasets"
 )
@@ -26,7 +27,7 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 			return nil, err
 		}
 		if err != nil {
-			return nil, refuse(http.StatusBadRequest, "image %d (%.80s): %v", i, name, err)
+			return nil, refuse(http.StatusBadRequest, "image %d (%.80s): %s", i, name, strings.TrimPrefix(clientText(err), name+": "))
 		}
 		expanded = append(expanded, images...)
 	}

@@ -128,7 +128,7 @@ func TestPredictArraysRefuses(t *testing.T) {
 		"bomb":        {"", string(npzOf("images", npyOf("(1, 10000, 10000)", make([]byte, 100_000_000)))), 400, "values must have at most"},
 		"promise":     {"", string(npyOf("(1, 60000, 60000)", nil)), 400, "values must have at most"},
 		"floats":      {"", strings.Replace(string(npyOf("(1, 4, 4)", make([]byte, 64))), "|u1", "<f4", 1), 400, "got float32: save (255 * images)"},
-		"CSV":         {"text/csv", "a,b\n1,2\n", 400, "body.csv: line 1: column 1 must be an integer"},
+		"CSV":         {"text/csv", "a,b\n1,2\n", 400, "image 0 (body.csv): line 1: column 1 must be an integer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, body := post(s, "/predict", c.kind, strings.NewReader(c.body))

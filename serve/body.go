@@ -32,7 +32,7 @@ const firstRoom = 16 << 10
 func (b *backend) readBody(w http.ResponseWriter, r *http.Request, h *reservation) ([]byte, error) {
 	limit := b.options.MaxBody
 	if r.ContentLength > int64(limit) {
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes, got %d", limit, r.ContentLength)
+		return nil, refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes (--max-body), got %d", limit, r.ContentLength)
 	}
 	limited, err := plainBody(w, r, http.MaxBytesReader(w, r.Body, int64(limit)), limit)
 	if err != nil {
@@ -76,7 +76,7 @@ func bodyError(err error, limit int) error {
 	case errors.As(err, new(*statusError)):
 		return err
 	case errors.As(err, &large):
-		return refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes, got more", limit)
+		return refuse(http.StatusRequestEntityTooLarge, "the body must have at most %d bytes (--max-body), got more", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusRequestTimeout, "the body did not arrive in time")
 	}

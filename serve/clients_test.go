@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +115,39 @@ func TestGeneratedClient(t *testing.T) {
 	}
 	same(t, "form", results.Form, want)
 	sameTensors(t, "tensor", results.Tensor, want, "class", "confidence")
+}
+
+// TestCurl runs the commands of docs/serving.md that send an image as base64, with an image that is
+// larger than an argument of a program may be.
+func TestCurl(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "docs", "serving.md"))
+	check(err)
+	commands := regexp.MustCompile(`(?m)^    .*\$\(base64[^|]*\|.*$`).FindAllString(string(content), -1)
+	if len(commands) != 2 {
+		t.Fatalf("docs/serving.md has the commands %q, want 2", commands)
+	}
+	for _, program := range []string{"sh", "base64", "curl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	address := serving(t, newTest(t, Options{}))
+	photo := image.NewGray(image.Rect(0, 0, 600, 600))
+	for i := range photo.Pix {
+		photo.Pix[i] = byte(i * i >> 3)
+	}
+	var file bytes.Buffer
+	check((&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&file, photo))
+	dir := t.TempDir()
+	check(os.WriteFile(filepath.Join(dir, "rose.jpg"), file.Bytes(), 0o600))
+	for _, command := range commands {
+		command = strings.NewReplacer("localhost:8080", address, "models/flowers", "models/patterns").Replace(command)
+		run := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(command, "curl --json", "curl -s --json"))
+		run.Dir = dir
+		if out, err := run.CombinedOutput(); err != nil || !regexp.MustCompile(`"class"|"name":"class"`).Match(out) {
+			t.Errorf("%.100s: %.300s, %v", command, out, err)
+		}
+	}
 }
 
 // TestPythonSnippet runs the Python program of docs/serving.md.

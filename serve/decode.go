@@ -47,9 +47,9 @@ func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err
 	m, err := datasets.Measure(content)
 	switch {
 	case m.Width > 0 && m.Height > p.maxPixels/m.Width: // also if there is an error
-		return nil, 0, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels, got %dx%d", p.maxPixels, m.Width, m.Height)
+		return nil, 0, 0, refuse(http.StatusRequestEntityTooLarge, " must have at most %d pixels (--max-pixels), got %dx%d", p.maxPixels, m.Width, m.Height)
 	case err != nil:
-		return nil, 0, 0, refuse(http.StatusBadRequest, ": %v", err)
+		return nil, 0, 0, refuse(http.StatusBadRequest, ": %s", clientText(err))
 	case m.Memory > p.memory:
 		return nil, 0, 0, refuse(http.StatusRequestEntityTooLarge, " must take at most %d bytes to decode, got %d", p.memory, m.Memory)
 	case m.Memory <= smallMemory && m.Height*m.Width <= smallPixels:
@@ -104,7 +104,7 @@ func (p *decodePool) run(ctx context.Context, content []byte, d *bayes.Data, h *
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, " must be decoded within %v", p.timeout)
 	}
-	return nil, refuse(http.StatusBadRequest, ": %v", err)
+	return nil, refuse(http.StatusBadRequest, ": %s", clientText(err))
 }
 
 // guarded decodes an image and turns a panic into an error: in this goroutine a panic would end

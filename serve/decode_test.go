@@ -40,7 +40,7 @@ func TestBatchErrors(t *testing.T) {
 	s := newTest(t, Options{})
 	want := expected(t, 8)
 	images := [][]byte{pngOf(theTest.Image(0)), []byte("garbage"), pngOf(theTest.Image(1)), bomb(10_000, 10_000)}
-	const first, third = "image 1: datasets: measure: offset 0: must begin like an image", "image 3 must have at most 25000000 pixels, got 10000x10000"
+	const first, third = "image 1: offset 0: must begin like an image", "image 3 must have at most 25000000 pixels (--max-pixels), got 10000x10000"
 	check := func(code int, body string, names ...string) {
 		t.Helper()
 		var got struct {
@@ -59,7 +59,7 @@ func TestBatchErrors(t *testing.T) {
 			}
 		}
 		if names == nil && (!strings.HasPrefix(got.Answers[1].Error, first) || got.Answers[3].Error != third) ||
-			names != nil && !strings.HasPrefix(got.Answers[1].Error, "image 1 (b): datasets") {
+			names != nil && !strings.HasPrefix(got.Answers[1].Error, "image 1 (b): offset 0: must begin like an image") {
 			t.Errorf("errors are %q and %q", got.Answers[1].Error, got.Answers[3].Error)
 		}
 		if strings.Count(body, `"class"`) != 2 {
@@ -88,8 +88,8 @@ func TestBatchErrors(t *testing.T) {
 	check(code, body, "a", "b", "c", "d")
 
 	code, _, body = post(s, "/predict", "application/json", strings.NewReader(`{"images":["AAAA","////"]}`))
-	refused(t, "only bad images", code, body, 400, "image 0: datasets")
-	if !strings.Contains(body, `{"error":"image 1: datasets`) {
+	refused(t, "only bad images", code, body, 400, "image 0: offset 0: must begin like an image")
+	if !strings.Contains(body, `{"error":"image 1: offset 0: must begin like an image`) {
 		t.Errorf("only bad images: %s", body)
 	}
 }
@@ -101,9 +101,9 @@ func TestScans(t *testing.T) {
 	jpeg := []byte("\xff\xd8\xff\xc2\x00\x0b\x08\x13\x88\x13\x88\x01\x01\x11\x00")
 	jpeg = append(jpeg, bytes.Repeat([]byte("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x12\x34"), 2000)...)
 	code, _, body := post(s, "/predict", "", bytes.NewReader(jpeg))
-	refused(t, "2000 scans", code, body, 400, "image 0: datasets: measure: JPEG: must have at most 100 scans, got more")
+	refused(t, "2000 scans", code, body, 400, "image 0: JPEG: must have at most 100 scans, got more")
 	code, _, body = post(s, "/v2/models/fake/infer", "", bytes.NewReader(tensorRequest("BYTES", []int{1}, [][]byte{jpeg})))
-	refused(t, "2000 scans in a tensor", code, body, 400, "image 0: datasets: measure: JPEG: must have at most 100 scans, got more")
+	refused(t, "2000 scans in a tensor", code, body, 400, "image 0: JPEG: must have at most 100 scans, got more")
 	// A panic of a decoder ends one image.
 	code, _, body = post(s, "/predict", "", bytes.NewReader(pngOf(theTest.Image(0))))
 	refused(t, "panic", code, body, 400, "image 0: the decoder failed: decoded")

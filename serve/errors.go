@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -30,6 +31,13 @@ func statusOf(err error) int {
 		return f.code
 	}
 	return http.StatusInternalServerError
+}
+
+// clientText returns the text of an error of package datasets without the names of the package and
+// of the function, which mean nothing to a client.
+func clientText(err error) string {
+	text := strings.TrimPrefix(err.Error(), "datasets: ")
+	return strings.TrimPrefix(strings.TrimPrefix(text, "measure: "), "decode: ")
 }
 
 // contextError returns the error for a request whose context has ended.

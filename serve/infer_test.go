@@ -263,16 +263,19 @@ func hostileInfer() map[string]struct {
 		code    int
 		words   string
 	}{
-		"empty":             {plain(""), 400, "JSON: unexpected EOF"},
-		"cut":               {plain(`{"inputs":[{"name":"image"`), 400, "JSON: unexpected EOF"},
-		"no object":         {plain(`[]`), 400, "JSON: json: cannot unmarshal array"},
-		"no inputs":         {plain(`{}`), 400, `the inputs must be one, "image", got 0`},
-		"null":              {plain(`null`), 400, `the inputs must be one, "image", got 0`},
-		"null inputs":       {plain(`{"inputs":null}`), 400, "expected [, got null"},
-		"and more":          {plain(`{} {}`), 400, "JSON: data after the object"},
-		"unknown member":    {plain(`{"input":[]}`), 400, `unknown field "input"`},
-		"unknown parameter": {plain(`{"inputs":[],"parameters":{"priority":1}}`), 400, `unknown field "priority"`},
-		"classification":    {outputs(`[{"name":"class","parameters":{"classification":3}}]`), 400, `unknown field "classification"`},
+		"empty":          {plain(""), 400, "JSON: unexpected EOF"},
+		"cut":            {plain(`{"inputs":[{"name":"image"`), 400, "JSON: unexpected EOF"},
+		"no object":      {plain(`[]`), 400, "JSON: json: cannot unmarshal array"},
+		"no inputs":      {plain(`{}`), 400, `the inputs must be one, "image", got 0`},
+		"null":           {plain(`null`), 400, `the inputs must be one, "image", got 0`},
+		"null inputs":    {plain(`{"inputs":null}`), 400, "expected [, got null"},
+		"and more":       {plain(`{} {}`), 400, "JSON: data after the object"},
+		"unknown member": {plain(`{"input":[]}`), 400, `unknown field "input"`},
+		"classification": {outputs(`[{"name":"class","parameters":{"classification":3}}]`), 400, "the parameter classification (class_count"},
+		"shared output":  {outputs(`[{"name":"class","parameters":{"shared_memory_region":"a"}}]`), 400, "the parameter shared_memory_region is not"},
+		"shared input": {plain(`{"inputs":[{"name":"image","parameters":{"shared_memory_region":"a"}}]}`), 400,
+			"the parameter shared_memory_region is not"},
+		"wrong parameter":   {plain(`{"inputs":[],"parameters":{"binary_data_output":1}}`), 400, "cannot unmarshal number"},
 		"two inputs":        {plain(`{"inputs":[{"name":"image"},{"name":"image"}]}`), 400, `got 2, ["image" "image"]`},
 		"other input":       {plain(`{"inputs":[{"name":"input0"}]}`), 400, `got 1, ["input0"]`},
 		"many inputs":       {plain(`{"inputs":[` + strings.Repeat(`{},`, 50_000) + `{}]}`), 400, "at most 8 elements"},
@@ -321,18 +324,18 @@ func hostileInfer() map[string]struct {
 		"header -1":       {headed("-1", `{}`), 400, "got \"-1\""},
 		"other output":    {outputs(`[{"name":"logits"}]`), 400, `there is no output "logits"`},
 		"output twice":    {outputs(`[{"name":"class"},{"name":"class"}]`), 400, "must be selected once"},
-		"garbage file":    {input(`"datatype":"BYTES","shape":[1],"data":["AAAA"]`), 400, "image 0: datasets: measure"},
+		"garbage file":    {input(`"datatype":"BYTES","shape":[1],"data":["AAAA"]`), 400, "image 0: offset 0: must begin like an image"},
 		"not base64":      {input(`"datatype":"BYTES","shape":[1],"data":["%"]`), 400, "element 0: illegal base64"},
 		"file as number":  {input(`"datatype":"BYTES","shape":[1],"data":[7]`), 400, "element 0: must be base64 text, got a number"},
 		"BYTES of rank 2": {input(`"datatype":"BYTES","shape":[1,2],"data":["AAAA","AAAA"]`), 400, "the shape of BYTES must be [N] or [N 1]"},
 		"bomb":            {binaryRequest(inferTarget, "BYTES", []int{1}, file(bomb(10_000, 10_000))), 413, "image 0 must have at most 1000000 pixels"},
-		"larger bomb":     {binaryRequest(inferTarget, "BYTES", []int{1}, file(bomb(1<<30, 1<<30))), 400, "image 0: datasets: measure: PNG"},
+		"larger bomb":     {binaryRequest(inferTarget, "BYTES", []int{1}, file(bomb(1<<30, 1<<30))), 400, "image 0: PNG"},
 		"file of 4 GiB":   {binaryRequest(inferTarget, "BYTES", []int{1}, long), 400, "a length in 4 bytes and that number of bytes"},
 		"cut length":      {binaryRequest(inferTarget, "BYTES", []int{1}, long[:2]), 400, "a length in 4 bytes"},
 		"file too many":   {binaryRequest(inferTarget, "BYTES", []int{1}, slices.Concat(file(nil), file(nil))), 400, "must be 1 times a length"},
 		"file too few":    {binaryRequest(inferTarget, "BYTES", []int{2}, file(nil)), 400, "must have 2 elements, got 1"},
-		"large body":      {plain(strings.Repeat(" ", 200_001)), 413, "at most 200000 bytes, got 200001"},
-		"gzip bomb":       {encoded("gzip", string(zipped(make([]byte, 50<<20)))), 413, "at most 200000 bytes, got more"},
+		"large body":      {plain(strings.Repeat(" ", 200_001)), 413, "at most 200000 bytes (--max-body), got 200001"},
+		"gzip bomb":       {encoded("gzip", string(zipped(make([]byte, 50<<20)))), 413, "at most 200000 bytes (--max-body), got more"},
 		"not gzip":        {encoded("gzip", strings.Repeat("{}", 10)), 400, "the body must be gzip"},
 		"br":              {encoded("br", "{}"), 415, `must be gzip or none, got "br"`},
 		"parameter":       {httptest.NewRequest("POST", inferTarget+"?model=x", strings.NewReader("{}")), 400, `unknown parameter "model"`},
@@ -452,4 +455,25 @@ func FuzzInfer(f *testing.F) {
 			t.Errorf("%d bytes are not given back", used)
 		}
 	})
+}
+
+// Parameters that are not known, such as those of MLServer and of Triton's clients, are ignored.
+func TestInferIgnoresParameters(t *testing.T) {
+	s := newTest(t, Options{})
+	pixels := theTest.Image(0)
+	values := make([]int, len(pixels))
+	for i, p := range pixels {
+		values[i] = int(p)
+	}
+	content, err := json.Marshal(object{
+		"inputs":     []object{{"name": "image", "datatype": "UINT8", "shape": []int{1, side, side}, "data": values, "parameters": object{"content_type": "np"}}},
+		"outputs":    []object{{"name": "class", "parameters": object{"content_type": "str", "binary_data": false}}},
+		"parameters": object{"content_type": "np", "priority": 1, "timeout": 1000, "sequence_id": 7, "headers": object{"a": "b"}},
+	})
+	check(err)
+	documentedRequest("POST", "/v2/models/{name}/infer", content)
+	w := record(s, httptest.NewRequest("POST", inferTarget, bytes.NewReader(content)))
+	if got := tensorsOf(t, w)["class"]; len(got) != 1 || got[0] != expected(t, 8)[0].Class {
+		t.Errorf("classes %v, want %s", got, expected(t, 8)[0].Class)
+	}
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -86,6 +87,55 @@ type tensorParameters struct {
 	BinaryDataSize int `json:"binary_data_size"`
 }
 
+// refusedParameters are parameters that would change the answer. Triton has them as extensions. All
+// other parameters that are not known are ignored, as KServe, MLServer and Triton do.
+type refusedParameters struct {
+	Classification json.RawMessage `json:"classification"`
+	SharedMemory   json.RawMessage `json:"shared_memory_region"`
+}
+
+// check returns an error if a parameter is given.
+func (p refusedParameters) check() error {
+	switch {
+	case p.Classification != nil:
+		return refuse(http.StatusBadRequest, "the parameter classification (class_count in Triton's clients) is not supported; "+
+			"request the output class, or probabilities")
+	case p.SharedMemory != nil:
+		return refuse(http.StatusBadRequest, "the parameter shared_memory_region is not supported: tensors must be in the request and in the response")
+	}
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *inferParameters) UnmarshalJSON(content []byte) error {
+	type plain inferParameters
+	read := struct {
+		*plain
+		refusedParameters
+	}{plain: (*plain)(p)}
+	return cmp.Or(json.Unmarshal(content, &read), read.check())
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *inputParameters) UnmarshalJSON(content []byte) error {
+	type plain inputParameters
+	read := struct {
+		*plain
+		refusedParameters
+	}{plain: (*plain)(p)}
+	return cmp.Or(json.Unmarshal(content, &read), read.check())
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *outputParameters) UnmarshalJSON(content []byte) error {
+	type plain outputParameters
+	read := struct {
+		*plain
+		refusedParameters
+	}{plain: (*plain)(p)}
+	return cmp.Or(json.Unmarshal(content, &read), read.check())
+}
+
 // few is a JSON list with a limit on its elements: more are an error before they take memory.
 type few[T any] []T
 
@@ -141,6 +191,9 @@ func parseInfer(length string, body []byte, h *reservation) (q *inferRequest, ta
 	d := json.NewDecoder(bytes.NewReader(head))
 	d.DisallowUnknownFields()
 	if err := d.Decode(q); err != nil {
+		if errors.As(err, new(*statusError)) {
+			return nil, nil, err
+		}
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

@@ -225,7 +225,8 @@ func (d *document) component(t reflect.Type) object {
 		return reference
 	}
 	properties, required := object{}, []string{}
-	d.schemas[name] = object{"type": "object", "properties": properties, "additionalProperties": false}
+	ignoresOthers := strings.HasSuffix(t.Name(), "Parameters") && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+	d.schemas[name] = object{"type": "object", "properties": properties, "additionalProperties": ignoresOthers}
 	for _, field := range fieldsOf(t) {
 		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		isAnswer := t == reflect.TypeFor[bayes.Answer]()

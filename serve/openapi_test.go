@@ -100,6 +100,10 @@ func conformsTo(name string, value any) error {
 		}
 	}
 	for key, member := range members {
+		if properties[key] == nil && at(s, "additionalProperties") == true {
+			delete(members, key)
+			continue
+		}
 		if properties[key] == nil {
 			return fmt.Errorf("%s has no property %s", name, key)
 		}

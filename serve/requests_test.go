@@ -140,7 +140,7 @@ func hostile(img string) map[string]struct {
 		"tensor, deep":  {sent(inferTarget, asJSON, `{"id":`+strings.Repeat("[", 2_000_000)), 400, "exceeded max depth"},
 		"two headers":   {sent(inferTarget, asJSON, "{}", inferHeader+": 1", inferHeader+": 2"), 400, ""},
 		"tensor, name":  {line("GET", "/v2/models/"+strings.Repeat("n", 20_000)), 404, "there is no model"},
-		"PNG cut":       {sent("/predict", "image/png", img[:50]), 400, "image 0: datasets"},
+		"PNG cut":       {sent("/predict", "image/png", img[:50]), 400, "image 0: PNG"},
 		"PNM 2^32":      {sent("/predict", "", "P5 65536 65536 255\n"), 400, "got 4294967296"},
 		"PNM":           {sent("/predict", "", "P5 5000 5000 255\n"), 400, "unexpected EOF"},
 	}

@@ -45,7 +45,7 @@ func (b *backend) route(routes *http.ServeMux, w http.ResponseWriter, r *http.Re
 		w.Header().Set("Allow", allow)
 		b.writeError(w, refuse(d.code, "%.100q has the methods %s, got %.20q", r.URL.Path, allow, r.Method))
 	case http.StatusNotFound:
-		b.writeError(w, refuse(d.code, "there is no %.100q; package serve documents the routes", r.URL.Path))
+		b.writeError(w, refuse(d.code, "there is no %.100q; GET /openapi.json describes all paths", r.URL.Path))
 	default: // a redirect
 		handler.ServeHTTP(w, r)
 	}

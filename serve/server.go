@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -65,12 +64,8 @@ func newServer(options Options) *Server {
 // String returns the models in words, as in "flowers version 1: 30 samples".
 func (s *Server) String() string {
 	var all []string
-	for _, m := range s.models.list() {
-		plural := "s"
-		if m.info().Samples == 1 {
-			plural = ""
-		}
-		all = append(all, fmt.Sprintf("%s version %s: %d sample%s", m.name, m.version, m.info().Samples, plural))
+	for _, m := range s.Models() {
+		all = append(all, m.String())
 	}
 	return strings.Join(all, ", ")
 }

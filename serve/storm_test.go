@@ -69,13 +69,13 @@ func TestStorm(t *testing.T) {
 			case 0:
 				s.refused(client, []byte("garbage"), "", 400, `a text that begins with "garbage"`)
 			case 1:
-				s.refused(client, []byte(`{"images":["AAAA"]}`), "application/json", 400, "image 0: datasets")
+				s.refused(client, []byte(`{"images":["AAAA"]}`), "application/json", 400, "image 0: offset 0: must begin like an image")
 			case 2:
 				s.refused(client, larger, "", 413, "got 1001x1001")
 			case 3:
 				s.refused(client, bomb(10_000, 10_000), "", 413, "got 10000x10000")
 			case 4:
-				s.refused(client, long, "", 413, "at most 1048576 bytes, got")
+				s.refused(client, long, "", 413, "at most 1048576 bytes (--max-body), got")
 			case 5:
 				s.slow(client)
 			case 6:

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"net/http"
 	"runtime/debug"
 )
@@ -33,11 +34,11 @@ type serverMetadata struct {
 
 // modelList is the JSON of GET /v2/models.
 type modelList struct {
-	Models []modelEntry `json:"models" doc:"Of a name the last one answers requests without a version; the first one answers /predict."`
+	Models []ModelEntry `json:"models" doc:"Of a name the last one answers requests without a version; the first one answers /predict."`
 }
 
-// modelEntry is an element of modelList.
-type modelEntry struct {
+// ModelEntry describes a model that a Server answers with. It is an element of modelList.
+type ModelEntry struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Samples int    `json:"samples" doc:"Posterior samples averaged."`
@@ -104,14 +105,28 @@ func programVersion() string {
 	return "unknown"
 }
 
-// listModels handles GET /v2/models.
-func (b *backend) listModels(w http.ResponseWriter, _ *http.Request) error {
-	var l modelList
+// String returns a model in words, as in "birds version 2: 40 samples".
+func (m ModelEntry) String() string {
+	plural := "s"
+	if m.Samples == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("%s version %s: %d sample%s", m.Name, m.Version, m.Samples, plural)
+}
+
+// Models returns the models that the server answers with.
+func (b *backend) Models() []ModelEntry {
+	var all []ModelEntry
 	for _, m := range b.models.list() {
 		info := m.info()
-		l.Models = append(l.Models, modelEntry{m.name, m.version, info.Samples, info.Digest})
+		all = append(all, ModelEntry{m.name, m.version, info.Samples, info.Digest})
 	}
-	writeJSON(w, http.StatusOK, l)
+	return all
+}
+
+// listModels handles GET /v2/models.
+func (b *backend) listModels(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, modelList{b.Models()})
 	return nil
 }
 

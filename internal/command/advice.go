@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/report"
 )
 
 // maxAdviceECE is the largest ECE of a run that is called good enough, unless a larger one may be
@@ -217,24 +218,23 @@ func shellQuoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// printAdvice prints whether a run is good enough, and the command that would improve it. took is
-// the time of its steps, 0 if they were not made in one go.
-func printAdvice(r scoredRun, test *datasets.Dataset, took time.Duration, c *console) error {
+// advise returns whether a run is good enough, in words, and the command that would improve it, if
+// there is one. took is the time of the run's steps, 0 if they were not made in one go.
+func advise(r scoredRun, test *datasets.Dataset, took time.Duration) (text, command string, err error) {
 	d, err := r.run.Diagnostics()
 	if err != nil && !os.IsNotExist(errors.Cause(err)) {
-		return err
+		return "", "", err
 	}
 	j, err := judge(r.run, r.assessment, test, d)
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	fmt.Fprintf(c.out, "\nThe run is %s.", j.verdict)
+	text = fmt.Sprintf("The run is %s.", j.verdict)
 	if j.remark != "" {
-		fmt.Fprintf(c.out, " %s.", j.remark)
+		text += fmt.Sprintf(" %s.", j.remark)
 	}
 	if j.command == "" {
-		fmt.Fprintln(c.out)
-		return nil
+		return text, "", nil
 	}
 	cost := ""
 	switch {
@@ -243,6 +243,10 @@ func printAdvice(r scoredRun, test *datasets.Dataset, took time.Duration, c *con
 	case j.cost > 0:
 		cost = fmt.Sprintf(", about %.0f times the time of this run", j.cost)
 	}
-	fmt.Fprintf(c.out, " To improve it%s: %s %s\n", cost, program(os.Executable()), j.command)
-	return nil
+	return text + fmt.Sprintf(" To improve it%s:", cost), program(os.Executable()) + " " + j.command, nil
+}
+
+// adviceSection returns the section of a run's page with the text and the command of advise.
+func adviceSection(text, command string) report.Section {
+	return report.Section{Title: "Is it good enough?", Text: []string{text}, Code: command}
 }

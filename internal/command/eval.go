@@ -233,7 +233,15 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: page")
 	}
-	page, err := writePage(ctx, dir, o.runs, o.in, o.out)
+	var sections []report.Section
+	if first := o.runs[0]; len(o.runs) == 1 && s.data.Name == "" && s.other == "" && len(first.run.Manifest().Parts) == 0 {
+		text, command, err := advise(first, o.in, 0)
+		if err != nil {
+			return err
+		}
+		sections = []report.Section{adviceSection(text, command)}
+	}
+	page, err := writePage(ctx, dir, o.runs, o.in, o.out, sections...)
 	if s.page == "" && file.IsReadOnly(err) { // the scores are printed
 		page, err = fmt.Sprintf("no page: %v; choose its directory with --page", err), nil
 	}

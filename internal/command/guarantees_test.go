@@ -119,3 +119,23 @@ func TestCalibrateCommand(t *testing.T) {
 		}
 	}
 }
+
+// The reason why no risk is certified is one sentence.
+func TestCertificateText(t *testing.T) {
+	few := evaluate.Certificate{Risk: 0.02, Confidence: 0.9, Images: 64, Needed: 183}
+	wrong := few
+	wrong.Images = 200
+	for _, c := range []struct {
+		certificate evaluate.Certificate
+		want        string
+	}{
+		{few, "no answers with at most 2 % errors can be certified with 90 % confidence: that needs at least 183 held-out images, and there are 64; " +
+			"all images are to be referred to a person"},
+		{wrong, "no answers with at most 2 % errors can be certified with 90 % confidence: too many of the 200 held-out images are classified wrongly; " +
+			"all images are to be referred to a person"},
+	} {
+		if got := certificateText(c.certificate); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

@@ -81,7 +81,8 @@ func untilCanceled(ctx context.Context, f func() error) error {
 }
 
 // writePage writes the page and figures of runs into dir, and returns a line with the page's path.
-func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datasets.Dataset) (string, error) {
+// The page ends with the last sections.
+func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datasets.Dataset, last ...report.Section) (string, error) {
 	m := runs[0].run.Manifest()
 	sections, err := chainSections(runs)
 	if err != nil {
@@ -99,14 +100,29 @@ func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datas
 	for _, remarks := range dataRemarks(runs) {
 		sections = append(sections, report.Section{Title: "Remarks on the data", Text: remarks})
 	}
+	sections = append(sections, last...)
 	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
 	subjects := subjectsOf(runs, in, out)
 	if err := untilCanceled(ctx, func() error {
-		return report.WritePage(dir, "Accuracy, calibration and out-of-distribution detection", subtitle, subjects, sections...)
+		return report.WritePage(dir, pageTitle(runs), subtitle, subjects, sections...)
 	}); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Page: %s\n", filepath.Join(dir, "report.html")), nil
+}
+
+// pageTitle returns the title of a page. It begins with the names of the runs and their data, so
+// that one can tell the tabs of a browser apart.
+func pageTitle(runs []scoredRun) string {
+	m := runs[0].run.Manifest()
+	name := fmt.Sprintf("%d runs", len(runs))
+	if len(runs) == 1 {
+		name = filepath.Base(runs[0].run.Dir())
+		if path, err := filepath.Abs(runs[0].run.Dir()); err == nil { // it may be "."
+			name = filepath.Base(path)
+		}
+	}
+	return fmt.Sprintf("%s on %s: accuracy, calibration and out-of-distribution detection", name, m.Data.Name)
 }
 
 // dataRemarks returns the remarks on each of the runs' training data that has any.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"html"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,15 +47,53 @@ func TestPageOfChannels(t *testing.T) {
 			if code := run(strings.Fields(c.command), console); code != 0 {
 				t.Fatalf("%d channels: %s: exit code %d: %s", channels, c.command, code, remarks)
 			}
-			html, err := os.ReadFile(filepath.Join(c.page, "report.html"))
+			content, err := os.ReadFile(filepath.Join(c.page, "report.html"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Contains(string(html), ">Examples</h2>"); got != drawn {
+			if got := strings.Contains(string(content), ">Examples</h2>"); got != drawn {
 				t.Errorf("%d channels: %s: the page has images: %t, want %t", channels, c.command, got, drawn)
 			}
 		}
 	}
+}
+
+// The page of a run ends with the last line that fit prints, and its title begins with the names of
+// the run and the data. eval writes the same.
+func TestPageHasTheVerdict(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	root := t.TempDir()
+	data, dir := filepath.Join(root, "flowers"), filepath.Join(root, "run-7")
+	if err := writeImages(data, 2, 30); err != nil {
+		t.Fatal(err)
+	}
+	stdout, _ := succeed(t, "fit", "--data", data, "--model", "mlp-4", "--method", "sgd", "--epochs", "1", "--folder", dir)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	text, command, found := strings.Cut(lines[len(lines)-1], " To improve it")
+	if !strings.HasPrefix(text, "The run is ") || !found {
+		t.Fatalf("the last line is %q", lines[len(lines)-1])
+	}
+	_, command, _ = strings.Cut(command, ": ")
+	check := func(by string) {
+		t.Helper()
+		content, err := os.ReadFile(filepath.Join(dir, "report.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := html.UnescapeString(string(content))
+		if want := "<title>run-7 on flowers: accuracy"; !strings.Contains(page, want) {
+			t.Errorf("%s: the page lacks %q", by, want)
+		}
+		if at := strings.Index(page, text); at < 0 || !strings.Contains(page[at:], "<pre>"+command+"</pre>") {
+			t.Errorf("%s: the page lacks %q and %q", by, text, command)
+		}
+	}
+	check("fit")
+	if err := os.Remove(filepath.Join(dir, "report.html")); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "eval", dir)
+	check("eval")
 }
 
 // writeChannels writes IDX files of 20 images of 4x4 of each split, in two classes.

@@ -2,8 +2,10 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -60,7 +62,7 @@ func serveCommand(c *console) *cobra.Command {
 		},
 	}
 	f := command.Flags()
-	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; \":8080\" listens on all interfaces")
+	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; \":8080\" listens on all interfaces, \"0.0.0.0:8080\" on those of IPv4")
 	s.guarantees.bindLevels(f)
 	s.guarantees.bind(f)
 	f.IntVar(&s.options.Batch, "batch", 0, "images per forward pass, even if a request has fewer; more raise throughput and latency (default 2)")
@@ -76,7 +78,7 @@ func serveCommand(c *console) *cobra.Command {
 	f.StringVar(&s.accessLog, "access-log", "", "file to append a JSON record of each request to; \"-\" is the standard output")
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
-	s.options.Report = func(err error) { c.remark("serve: %v", err) }
+	s.options.Report = func(err error) { c.remark("%s", named("serve", err)) }
 	return command
 }
 
@@ -128,12 +130,12 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 		}
 	}
 	memory.CollectLess(ctx)
-	listener, err := net.Listen("tcp", s.address)
+	listener, err := net.Listen(networkOf(s.address), s.address)
 	if err != nil {
 		return errors.Wrap(err, "pollen: serve")
 	}
 	s.remarkExposed(listener.Addr(), c)
-	c.remark("serving %s at %s://%s; stop with Ctrl-C", strings.Join(arguments, ", "), s.scheme(), listener.Addr())
+	c.remark("serving %s at %s://%s; stop with Ctrl-C", strings.Join(arguments, ", "), s.scheme(), reachable(listener.Addr()))
 	reload := func() error {
 		if err := log.reopen(); err != nil {
 			return err
@@ -142,14 +144,16 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 		if err != nil {
 			return err
 		}
+		before := server.Models()
 		if err := server.Reload(models); err != nil {
 			return err
 		}
 		for _, m := range models {
 			if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
-				c.remark("serve: %v", err)
+				c.remark("%s", named("serve", err))
 			}
 		}
+		c.remark("pollen: reloaded%s", changes(before, server.Models()))
 		return nil
 	}
 	ended := make(chan error, 1)
@@ -165,12 +169,61 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 			return err
 		case <-hangups:
 			if err := reload(); err != nil {
-				c.remark("pollen: reload: %v; serving as before", err)
-			} else {
-				c.remark("pollen: reloaded %s", server)
+				c.remark("pollen: reload: %s; serving as before", strings.TrimPrefix(err.Error(), "pollen: "))
 			}
 		}
 	}
+}
+
+// networkOf returns the network to listen on. An IPv4 address that stands for all interfaces means
+// IPv4 only, for which net.Listen would also listen on IPv6.
+func networkOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
+}
+
+// reachable returns an address to which a program on this machine can connect: instead of all
+// interfaces it has localhost.
+func reachable(at net.Addr) string {
+	if tcp, is := at.(*net.TCPAddr); is && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return at.String()
+}
+
+// named returns the text of an error that begins with a name, once.
+func named(name string, err error) string {
+	return name + ": " + strings.TrimPrefix(err.Error(), name+": ")
+}
+
+// changes describes a reload, as in " birds version 4: 48 samples; removed birds version 1;
+// unchanged models: 2".
+func changes(before, after []serve.ModelEntry) string {
+	var changed, removed []string
+	for _, m := range after {
+		if !slices.Contains(before, m) {
+			changed = append(changed, m.String())
+		}
+	}
+	for _, m := range before {
+		if !slices.ContainsFunc(after, func(other serve.ModelEntry) bool { return other.Name == m.Name && other.Version == m.Version }) {
+			removed = append(removed, fmt.Sprintf("%s version %s", m.Name, m.Version))
+		}
+	}
+	text := ""
+	if len(changed) > 0 {
+		text = " " + strings.Join(changed, ", ")
+	}
+	if len(removed) > 0 {
+		text += "; removed " + strings.Join(removed, ", ")
+	}
+	if same := len(after) - len(changed); same > 0 {
+		text += fmt.Sprintf("; unchanged models: %d", same)
+	}
+	return text
 }
 
 // takeToken takes the token from the environment. An empty one is an error, not a server that is
@@ -197,13 +250,18 @@ func (s *serveFlags) scheme() string {
 // remarkExposed warns about a server that others can reach without a token, or with one that they
 // can read.
 func (s *serveFlags) remarkExposed(at net.Addr, c *console) {
-	if tcp, is := at.(*net.TCPAddr); !is || tcp.IP.IsLoopback() {
+	tcp, is := at.(*net.TCPAddr)
+	if !is || tcp.IP.IsLoopback() {
 		return
+	}
+	reached := "reach " + at.String()
+	if tcp.IP.IsUnspecified() {
+		reached = fmt.Sprintf("connect to port %d of this machine", tcp.Port)
 	}
 	switch protected := s.options.Token != "" || s.options.TokenFile != ""; {
 	case !protected:
-		c.remark("anyone who can reach %v can use this server: --token-file protects it, --tls-cert encrypts what is sent", at)
+		c.remark("anyone who can %s can use this server: --token-file protects it, --tls-cert encrypts what is sent", reached)
 	case s.options.TLSCert == "":
-		c.remark("the token is sent unencrypted to %v: use --tls-cert, or a proxy with TLS", at)
+		c.remark("the token is sent unencrypted: use --tls-cert, or a proxy with TLS")
 	}
 }

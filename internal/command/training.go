@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -185,16 +187,24 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 	if _, err := printChains(compared, true, c); err != nil {
 		return err
 	}
-	page, err := writePage(ctx, run.Dir(), compared, data.Test, nil)
+	var sections []report.Section
+	text, command := "", ""
+	if data.Test != nil && len(run.Manifest().Parts) == 0 {
+		if text, command, err = advise(compared[0], data.Test, f.took); err != nil {
+			return err
+		}
+		sections = []report.Section{adviceSection(text, command)}
+	}
+	page, err := writePage(ctx, run.Dir(), compared, data.Test, nil, sections...)
 	if err != nil {
 		c.remark("%s: all steps are done; write its page with: pollen eval %s", run.Dir(), run.Dir())
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun directory: %s\n%s", run.Dir(), page)
-	if data.Test == nil || len(run.Manifest().Parts) > 0 {
-		return nil
+	if text != "" {
+		fmt.Fprintln(c.out, "\n"+strings.TrimSpace(text+" "+command))
 	}
-	return printAdvice(compared[0], data.Test, f.took, c)
+	return nil
 }
 
 // remarkKept reports the samples of a failed or stopped run and how to continue it.

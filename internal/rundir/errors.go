@@ -19,7 +19,13 @@ func (d *DamagedError) Error() string { return fmt.Sprintf("pollen: %s: %v", d.F
 // Unwrap returns the cause.
 func (d *DamagedError) Unwrap() error { return d.Cause }
 
-func damaged(path string, cause error) error { return errors.WithStack(&DamagedError{path, cause}) }
+// damaged returns a DamagedError, or the cause if it is already one of the same file.
+func damaged(path string, cause error) error {
+	if d := (*DamagedError)(nil); errors.As(cause, &d) && d.File == path {
+		return cause
+	}
+	return errors.WithStack(&DamagedError{path, cause})
+}
 
 // LockedError is the error of writing to a directory in which another process writes.
 type LockedError struct {

@@ -45,7 +45,7 @@ def ask(name, array, datatype, as_bytes=True, outputs=None, **options):
 ask("bytes", images, "UINT8")
 ask("bytes in JSON", images, "UINT8", as_bytes=False, outputs=[triton.InferRequestedOutput(name, binary_data=False) for name in names])
 ask("[N C H W]", images[:, None], "UINT8", model_version="1", request_id="7")
-ask("[N H W C]", images[..., None], "UINT8")
+ask("[N H W C]", images[..., None], "UINT8", priority=1, timeout=10_000_000, parameters={"content_type": "np"})
 ask("floats", (images / 255).astype(numpy.float32), "FP32")
 ask("files", files, "BYTES")
 ask("compressed", images, "UINT8", request_compression_algorithm="gzip", response_compression_algorithm="gzip")
@@ -59,6 +59,7 @@ for words, attempt in {
     'there is no model "nothing"': lambda: client.get_model_metadata("nothing"),
     "the shape must be": lambda: ask("", images[:, 1:], "UINT8"),
     "FP32 must be from 0 to 1": lambda: ask("", images.astype(numpy.float32), "FP32"),
+    "classification (class_count": lambda: ask("", images, "UINT8", outputs=[triton.InferRequestedOutput("probabilities", class_count=2)]),
     'there is no output "logits"': lambda: ask("", images, "UINT8", outputs=[triton.InferRequestedOutput("logits")]),
 }.items():
     try:

@@ -76,7 +76,7 @@ func (d *Decoder) readHeader(source Source) (Info, error) {
 		io.ReaderAt
 	}{r, source}
 	if config, err = info.format.config(both); err != nil {
-		return info, errors.WithMessage(explained(noEOF(err)), info.format.name)
+		return info, inFormat(info.format.name, err)
 	}
 	info.Height, info.Width = config.Height, config.Width
 	limit, of := MaxPixels, ""
@@ -111,7 +111,7 @@ func (d *Decoder) Inspect(content []byte) (Info, error) {
 		return info, err
 	}
 	if err := guarded(func() error { return info.format.inspect(content, &info) }); err != nil {
-		return info, errors.WithMessage(err, info.format.name)
+		return info, inFormat(info.format.name, err)
 	}
 	const row, taps = 10, 16 // bytes per pixel of a row (see rows.go), and per row and column of newTaps
 	info.Memory += row*max(info.Height, info.Width) + taps*(info.Height+info.Width)
@@ -129,14 +129,14 @@ func (d *Decoder) Decode(ctx context.Context, to, content []byte, channels, heig
 
 // DecodeInspected decodes an image that Inspect has accepted.
 func (d *Decoder) DecodeInspected(ctx context.Context, info Info, to, content []byte, channels, height, width int) error {
-	d.last = Notes{pages: info.pages}
+	d.last = Notes{pages: info.pages, frames: info.frames}
 	d.resizer.stopped = func() bool { return ctx.Err() != nil }
 	defer func() { d.resizer.stopped = nil }()
 	err := guarded(func() error { return d.decodeAs(info, to, &stoppable{ctx, content, 0}, channels, height, width) })
 	if ctx.Err() != nil {
 		return errors.Wrap(ctx.Err(), "decoding was stopped")
 	}
-	return errors.WithMessage(explained(noEOF(err)), info.format.name)
+	return inFormat(info.format.name, err)
 }
 
 // decodeAs decodes an image whose header was read. It does not recover from panics of a decoder.

@@ -265,14 +265,14 @@ func TestNetpbm(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		"P1 1 1 0":             imageWanted + ", got PBM: convert it to PNG or JPEG",
-		"P2 3":                 "netpbm: netpbm height: must be a number: unexpected EOF",
-		"P2 0 1 255 0":         "netpbm: netpbm width must be at least 1, got 0",
-		"P2 x":                 "netpbm: netpbm width: must be a number, got byte 'x'",
-		"P2 3 1 70000 0 0 0":   "netpbm: netpbm largest value: number must be at most 65535, got 70000...",
-		"P2 3 1 255 0 256 0":   "netpbm: netpbm: value 1 of 3: must be at most 255, got 256",
+		"P2 3":                 "netpbm: height: must be a number: unexpected EOF",
+		"P2 0 1 255 0":         "netpbm: width must be at least 1, got 0",
+		"P2 x":                 "netpbm: width: must be a number, got byte 'x'",
+		"P2 3 1 70000 0 0 0":   "netpbm: largest value: number must be at most 65535, got 70000...",
+		"P2 3 1 255 0 256 0":   "netpbm: value 1 of 3: must be at most 255, got 256",
 		"P5 3 1 255\n\x00\x00": "netpbm: got 2 of 3 values: unexpected EOF",
 		"P6 1 1 300\n\x00\x00": "netpbm: value 1 of 3: unexpected EOF",
-		"P3 9999 9999 255\n":   "netpbm: netpbm: value 0 of 299940003: must be a number: unexpected EOF",
+		"P3 9999 9999 255\n":   "netpbm: value 0 of 299940003: must be a number: unexpected EOF",
 	} {
 		_, err := Decode(t.Context(), []byte(content), 3, 1, 1, false)
 		wantError(t, err, want)

@@ -34,7 +34,8 @@ type Info struct {
 	Memory        int  // upper bound of the bytes that decoding allocates; set by Inspect
 
 	orientation int  // of EXIF: 1 (upright) to 8, see upright
-	pages       bool // there are more pages; see inspectTIFF
+	pages       bool // there are more pages; set by Inspect
+	frames      bool // there are more frames of an animation; set by Inspect
 	format      imageFormat
 }
 

@@ -102,7 +102,7 @@ func TestGIFCanvas(t *testing.T) {
 	}
 	content[6] = 2 // the canvas is narrower than the frame's right side
 	_, err = Decode(t.Context(), content, 1, 3, 4, false)
-	wantError(t, err, "GIF: gif: frame bounds larger than image bounds")
+	wantError(t, err, "GIF: frame bounds larger than image bounds")
 }
 
 // Of an animated WebP image, the first frame lies on its canvas.
@@ -186,7 +186,7 @@ func TestPNGErrorsOutsideOfPixels(t *testing.T) {
 	}
 	content[end-1]++ // of the pixels' checksum
 	_, err := Decode(t.Context(), content, 3, 7, 9, false)
-	wantError(t, err, "PNG: png: invalid format: invalid checksum")
+	wantError(t, err, "PNG: invalid format: invalid checksum")
 	content[end-1]--
 	for cut := range end - 4 { // no image without all pixels
 		if _, err := Decode(t.Context(), content[:cut], 3, 7, 9, false); err == nil {

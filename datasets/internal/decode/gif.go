@@ -25,25 +25,51 @@ func inspectGIF(content []byte, info *Info) error {
 	}
 	const decompressor = 32 << 10
 	info.Memory = info.Height*info.Width + decompressor
+	if first := nextGIFFrame(content, afterGIFHeader(content)); first > 0 {
+		info.frames = nextGIFFrame(content, afterGIFFrame(content, first)) > 0
+	}
 	return nil
 }
 
 // firstGIFFrame returns the bounds of the first frame of a GIF image, or none if there is no frame.
-// It skips the extensions before it as image/gif does.
 func firstGIFFrame(content []byte) image.Rectangle {
-	const header, extension, descriptor = 13, 0x21, 0x2c
-	if len(content) < header {
-		return image.Rectangle{}
-	}
-	at := header + gifColours(content[10])
-	for at+2 < len(content) && content[at] == extension {
-		at = afterGIFExtension(content, at)
-	}
-	if at+9 > len(content) || content[at] != descriptor {
+	at := nextGIFFrame(content, afterGIFHeader(content))
+	if at == 0 {
 		return image.Rectangle{}
 	}
 	number := func(i int) int { return int(content[at+i]) | int(content[at+i+1])<<8 }
 	return image.Rect(number(1), number(3), number(1)+number(5), number(3)+number(7))
+}
+
+// afterGIFHeader returns the offset after the header and the colours of all frames.
+func afterGIFHeader(content []byte) int {
+	const header = 13
+	if len(content) < header {
+		return len(content)
+	}
+	return header + gifColours(content[10])
+}
+
+// gifDescriptor is the number of bytes before the colours and pixels of a frame.
+const gifDescriptor = 10
+
+// nextGIFFrame returns the offset of the next frame, or 0 if there is none. It skips the extensions
+// before it as image/gif does.
+func nextGIFFrame(content []byte, at int) int {
+	const extension, separator = 0x21, 0x2c
+	for at+2 < len(content) && content[at] == extension {
+		at = afterGIFExtension(content, at)
+	}
+	if at+gifDescriptor > len(content) || content[at] != separator {
+		return 0
+	}
+	return at
+}
+
+// afterGIFFrame returns the offset after a frame: its colours, the size of its codes, and blocks of
+// pixels.
+func afterGIFFrame(content []byte, at int) int {
+	return afterGIFBlocks(content, at+gifDescriptor+gifColours(content[at+gifDescriptor-1])+1)
 }
 
 // afterGIFExtension returns the offset after an extension.
@@ -59,6 +85,11 @@ func afterGIFExtension(content []byte, at int) int {
 	default:
 		at += 2
 	}
+	return afterGIFBlocks(content, at)
+}
+
+// afterGIFBlocks returns the offset after blocks of bytes, the last of which is empty.
+func afterGIFBlocks(content []byte, at int) int {
 	for at < len(content) && content[at] != 0 {
 		at += 1 + int(content[at])
 	}

@@ -107,7 +107,11 @@ func decodeJPEG(source *stoppable) (image.Image, error) {
 	if !outline.ended && outline.complete() {
 		content = append(slices.Clip(content), 0xff, jpegEOI)
 	}
-	return jpeg.Decode(source.with(content))
+	img, err := jpeg.Decode(source.with(content))
+	if !outline.ended && errors.As(err, new(jpeg.FormatError)) {
+		err = errTruncated // it read the end that was added
+	}
+	return img, err
 }
 
 // inspectJPEG bounds the number of scans of a JPEG image and estimates the memory for decoding it.

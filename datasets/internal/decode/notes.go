@@ -4,8 +4,9 @@ import "fmt"
 
 // Notes are what a user may want to know about a decoded image.
 type Notes struct {
-	deep  valueRange
-	pages bool // there are more pages, see inspectTIFF
+	deep   valueRange
+	pages  bool // there are more pages, see inspectTIFF
+	frames bool // there are more frames of an animation
 }
 
 // fewValues is the number of 16-bit values that cameras of 14 bits write. Images without higher
@@ -16,13 +17,14 @@ const fewValues = 1 << 14
 func Remarks(subject string, names []string, kept []int, notes []Notes) []string {
 	var remarks []string
 	var deep valueRange
-	pages, first := 0, ""
+	var pages, frames []string
 	for _, i := range kept {
 		deep.add(notes[i].deep)
 		if notes[i].pages {
-			if pages++; pages == 1 {
-				first = names[i]
-			}
+			pages = append(pages, names[i])
+		}
+		if notes[i].frames {
+			frames = append(frames, names[i])
 		}
 	}
 	if deep.Images > 0 && deep.Highest < fewValues {
@@ -30,8 +32,11 @@ func Remarks(subject string, names []string, kept []int, notes []Notes) []string
 			"which become bytes of %d to %d: stretch them before they are saved", subject, deep.Images, deep.Lowest, deep.Highest,
 			(int(deep.Lowest)+128)/257, (int(deep.Highest)+128)/257))
 	}
-	if pages > 0 {
-		remarks = append(remarks, fmt.Sprintf("%s: files with several pages, of which the first is read: %d, such as %s", subject, pages, first))
+	if n := len(pages); n > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s: files with several pages, of which the first is read: %d, such as %s", subject, n, pages[0]))
+	}
+	if n := len(frames); n > 0 {
+		remarks = append(remarks, fmt.Sprintf("%s: animations, of which the first frame is read: %d, such as %s", subject, n, frames[0]))
 	}
 	return remarks
 }

@@ -80,6 +80,8 @@ func inspectPNG(content []byte, info *Info) error {
 			data += len(chunk)
 		case "tRNS":
 			transparent = true
+		case "acTL": // of an animation: a length, the kind, and the number of frames
+			info.frames = len(chunk) >= 12 && binary.BigEndian.Uint32(chunk[8:]) > 1
 		}
 	})
 	pixels := info.Height * info.Width

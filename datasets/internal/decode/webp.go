@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"bytes"
 	"encoding/binary"
 	"image"
 	"image/color"
@@ -129,6 +130,12 @@ func inspectWebP(content []byte, info *Info) error {
 	groups := min(maxGroups, (info.Height+3)/4*((info.Width+3)/4))
 	trees := groups*tables + min(groups*nodes, 8*len(content)/3*6*16)
 	info.Memory = 12*info.Height*info.Width + trees + len(content)
+	if h, err := readWebP(bytes.NewReader(content)); err == nil && h.animated {
+		const header = 16 // of a frame, before its chunks
+		size := int64(binary.LittleEndian.Uint32(content[h.frame-header-4:]))
+		next := h.frame - header + size + size%2
+		info.frames = next+4 <= int64(len(content)) && string(content[next:next+4]) == "ANMF"
+	}
 	return nil
 }
 
