@@ -2,6 +2,7 @@ package bayes
 
 import (
 	"path/filepath"
+	"sync"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
@@ -19,7 +20,7 @@ type Draws struct {
 	files  []rundir.File
 	chains []int
 	steps  []int
-	starts map[string][]float64 // see Weights; nil until it is needed
+	starts func() (map[string][]float64, error) // see Weights
 }
 
 // Draws lists the samples of the run. It is an error if there are none yet.
@@ -32,7 +33,7 @@ func (r *Run) Draws() (*Draws, error) {
 		dir    string
 		number int
 	}
-	d, numbers := &Draws{run: r, files: files}, map[chain]int{}
+	d, numbers := &Draws{run: r, files: files, starts: sync.OnceValues(r.manifest.Spec.starts)}, map[chain]int{}
 	for _, f := range files {
 		number, step, err := samples.ParseFileName(f.Path)
 		if err != nil {
@@ -80,18 +81,12 @@ func (d *Draws) Weights(i int) (samples.Sample, error) {
 	if err != nil {
 		return s, err
 	}
-	if d.starts == nil {
-		d.starts = map[string][]float64{}
-		if spec := d.run.manifest.Spec; spec.hasStartPrior() {
-			stem, err := spec.stem()
-			if err != nil {
-				return s, err
-			}
-			d.starts = stem.network.Starts()
-		}
+	starts, err := d.starts()
+	if err != nil {
+		return s, err
 	}
 	for _, p := range s.Parameters {
-		for i, start := range d.starts[p.Name] {
+		for i, start := range starts[p.Name] {
 			p.Values[i] += float32(start)
 		}
 	}

@@ -106,6 +106,18 @@ func (s Spec) startsAt(weight string) bool {
 	return p.PriorOf(weight).Kind == langevin.StartPrior
 }
 
+// starts returns, by name, the weights in the ONNX file whose parameters are offsets from them.
+func (s Spec) starts() (map[string][]float64, error) {
+	if !s.isPretrained() || !s.hasStartPrior() {
+		return nil, nil
+	}
+	stem, err := s.stem()
+	if err != nil {
+		return nil, err
+	}
+	return stem.network.Starts(), nil
+}
+
 // A prior start:S is N(w, S^2) around the value w that a weight has in the file, so that the
 // weights in the file define the prior, and are not only a place to start.
 

@@ -15,12 +15,21 @@ import (
 // algorithms.
 const smallChannels, smallSide, smallFilters, smallOutputs = 64, 14, 64, 33
 
-// smallBatch is a convolution and a product, for a batch of images. If descends is set, their
-// parameters change after each step.
-func smallBatch(batch int, descends bool) *graph.Builder {
+// weightShapes has the shapes of smallBatch's weights.
+var weightShapes = map[string]tensor.Shape{"w": {smallFilters, smallChannels, 3, 3}, "v": {smallOutputs, smallFilters * smallSide * smallSide}}
+
+// smallBatch is a convolution and a product, for a batch of images. Their weights are data that all
+// chains share if shared is set, and otherwise parameters. If descends is set, parameters change
+// after each step.
+func smallBatch(batch int, shared, descends bool) *graph.Builder {
 	b := graph.New(tensor.Float32)
-	w := b.Parameter("w", normal(0.1), smallFilters, smallChannels, 3, 3)
-	v := b.Parameter("v", normal(0.1), smallOutputs, smallFilters*smallSide*smallSide)
+	weights := func(name string) *graph.Node {
+		if shared {
+			return b.Data(name, tensor.Float32, weightShapes[name]...)
+		}
+		return b.Parameter(name, normal(0.1), weightShapes[name]...)
+	}
+	w, v := weights("w"), weights("v")
 	x := b.Data("x", tensor.Float32, batch, smallChannels, smallSide, smallSide)
 	y := b.Apply(op.ReLU{}, b.Apply(op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}, x, w))
 	b.Output("y", b.Apply(op.MatMul{TransposeB: true}, b.Apply(op.ViewAs(batch, smallFilters*smallSide*smallSide), y), v))
@@ -32,9 +41,9 @@ func smallBatch(batch int, descends bool) *graph.Builder {
 }
 
 // loadSmallBatch loads the program with the same image at each place of the batch.
-func loadSmallBatch(t *testing.T, batch, chains int, descends bool) *graph.Session {
+func loadSmallBatch(t *testing.T, batch, chains int, shared, descends bool) *graph.Session {
 	t.Helper()
-	s := load(t, smallBatch(batch, descends), newHost(t, 2), graph.LoadOptions{Seed: 3, Chains: chains})
+	s := load(t, smallBatch(batch, shared, descends), newHost(t, 2), graph.LoadOptions{Seed: 3, Chains: chains})
 	const size = smallChannels * smallSide * smallSide
 	x := make([]float32, size)
 	for i := range x {
@@ -46,6 +55,18 @@ func loadSmallBatch(t *testing.T, batch, chains int, descends bool) *graph.Sessi
 	return s
 }
 
+// writeWeights writes weights that depend on a number.
+func writeWeights(t *testing.T, s *graph.Session, chain, number int) {
+	t.Helper()
+	for name, shape := range weightShapes {
+		values := make([]float32, shape.Elements())
+		for i := range values {
+			values[i] = float32(math.Cos(float64(i * number)))
+		}
+		must(t, graph.Write(s, name, chain, 0, values))
+	}
+}
+
 // outputs runs a step and returns the outputs for the first image.
 func outputs(t *testing.T, s *graph.Session, chain int) []float32 {
 	t.Helper()
@@ -55,10 +76,36 @@ func outputs(t *testing.T, s *graph.Session, chain int) []float32 {
 	return y
 }
 
-// Batches of a few images keep prepared weights from step to step. Their bits are those of a batch
-// that does not, also after other weights have been written.
+// Batches of a few images keep prepared weights from step to step, until others are written.
 func TestSmallBatches(t *testing.T) {
-	const chains = 3
+	for _, chains := range []int{1, 3} {
+		for _, shared := range []bool{false, true} {
+			kept := loadSmallBatch(t, 2, chains, shared, false)
+			for number := range 3 {
+				fresh := loadSmallBatch(t, 2, chains, shared, false)
+				for chain := range chains {
+					if shared && chain > 0 {
+						break
+					}
+					writeWeights(t, kept, chain, 1+number+chain)
+					writeWeights(t, fresh, chain, 1+number+chain)
+				}
+				for chain := range chains {
+					want := outputs(t, fresh, chain)
+					for range 2 {
+						if got := outputs(t, kept, chain); !slices.Equal(got, want) {
+							t.Errorf("%d chains (shared: %t), chain %d, write %d: %v, in a new session %v", chains, shared, chain, number, got[:3], want[:3])
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// With weights that chains share, such as those of a frozen network, an image has the same bits in
+// batches of up to 16 images.
+func TestImageInSmallBatches(t *testing.T) {
 	convolution := kernel.Conv2D{
 		B: 16, C: smallChannels, H: smallSide, W: smallSide, K: smallFilters, R: 3, S: 3,
 		StrideH: 1, StrideW: 1, PadH: 1, PadW: 1, DilationH: 1, DilationW: 1,
@@ -66,32 +113,23 @@ func TestSmallBatches(t *testing.T) {
 	if plan, err := convolution.Forward(); err != nil || !plan.Winograd() {
 		t.Fatalf("the convolution is not one of Winograd's (%v)", err)
 	}
-	for _, batch := range []int{1, 5} {
-		small, large := loadSmallBatch(t, batch, chains, false), loadSmallBatch(t, 16, chains, false)
-		for write := range 3 {
-			if write > 0 { // of one chain's weights
-				for name, shape := range map[string]tensor.Shape{"w": {smallFilters, smallChannels, 3, 3}, "v": {smallOutputs, smallFilters * smallSide * smallSide}} {
-					values := make([]float32, shape.Elements())
-					for i := range values {
-						values[i] = float32(math.Cos(float64(i * (batch + write))))
-					}
-					must(t, graph.Write(small, name, write, 0, values))
-					must(t, graph.Write(large, name, write, 0, values))
-				}
-			}
-			for chain := range chains {
-				want := outputs(t, large, chain)
-				if got := outputs(t, small, chain); !slices.Equal(got, want) {
-					t.Errorf("batch of %d, chain %d, after %d writes: %v, in a batch of 16 %v", batch, chain, write, got[:3], want[:3])
-				}
-			}
+	var want []float32
+	for _, batch := range []int{16, 1, 5} {
+		s := loadSmallBatch(t, batch, 1, true, false)
+		writeWeights(t, s, 0, 2)
+		got := outputs(t, s, 0)
+		if want == nil {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in a batch of %d: %v, in a batch of 16 %v", batch, got[:3], want[:3])
 		}
 	}
 }
 
 // Weights that an op updates are prepared in each step.
 func TestSmallBatchWithUpdates(t *testing.T) {
-	s, fresh := loadSmallBatch(t, 1, 1, true), loadSmallBatch(t, 1, 1, true)
+	s, fresh := loadSmallBatch(t, 1, 1, false, true), loadSmallBatch(t, 1, 1, false, true)
 	first := outputs(t, s, 0)
 	state := save(t, s, 0)
 	second := outputs(t, s, 0)

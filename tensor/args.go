@@ -13,7 +13,6 @@ type Args struct {
 	group     [][arenas][]byte // of the chains that a Joint's kernel works on
 	chain     int
 	workspace []byte
-	kept      []byte // the chain's workspaces with prepared arguments
 	private   []byte
 
 	rowTile      *RowTile    // nil outside row tiles

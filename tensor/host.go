@@ -62,7 +62,7 @@ type hostRunner struct {
 	saved     [][]byte // the chains' memory at the last Keep
 	scratch   [][]byte // one per chain of a group, for each worker that runs its own group
 	workspace [][]byte // one per such worker
-	kept      [][]byte // one per chain: workspaces with prepared arguments
+	kept      [][]byte // workspaces with prepared arguments: one per chain, and one that the chains share
 	private   [][]byte // one per worker: memory of a single tile
 	local     [][]byte // one per worker: intermediates of a fused stage
 	args      []Args   // one per worker
@@ -73,7 +73,9 @@ type hostRunner struct {
 	together int  // the most chains of a group
 	lockstep bool // whether all workers run the only group
 	prepared preparations
-	ready    []bool // whether a chain's arguments are prepared
+
+	sharedReady bool   // whether the arguments that chains share are prepared
+	ready       []bool // whether a chain's own ones are
 
 	remaining []remaining  // per group, when workers run whole chains
 	claimed   atomic.Int64 // groups claimed so far by a worker that runs them to the end
@@ -148,7 +150,7 @@ func (h *Host) Size(s Workload) (Footprint, error) {
 	if s.Keeps {
 		copies *= 2
 	}
-	shared, chains := Align(s.Bytes[Shared]), copies*Align(s.Bytes[Chain])+s.Chains*l.prepared.bytes
+	shared, chains := Align(s.Bytes[Shared])+l.prepared.bytes[Shared], copies*Align(s.Bytes[Chain])+s.Chains*l.prepared.bytes[Chain]
 	return Footprint{Host: shared + chains + l.scratch*Align(s.Bytes[Scratch]) + l.slots*Align(l.workspace) +
 		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
 }
@@ -188,7 +190,7 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	r.workspace = r.memory.slices(l.slots, l.workspace)
 	r.private = r.memory.slices(h.pool.workers, l.private)
 	r.local = r.memory.slices(h.pool.workers, l.passed)
-	r.kept = r.memory.slices(s.Chains, l.prepared.bytes)
+	r.kept = append(r.memory.slices(s.Chains, l.prepared.bytes[Chain]), r.memory.bytes(l.prepared.bytes[Shared]))
 	if s.Keeps {
 		r.saved = r.memory.slices(s.Chains, s.Bytes[Chain])
 	}
@@ -234,6 +236,9 @@ func (r *hostRunner) Run(steps int) error {
 	defer r.host.mu.Unlock()
 	if r.closed || r.host.pool.closed.Load() {
 		return errors.New("tensor: host: Run called after Close")
+	}
+	if steps > 0 {
+		r.prepareShared()
 	}
 	if r.lockstep {
 		for range steps {
@@ -308,7 +313,11 @@ func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 	a.launch = &r.launches[launch]
 	if offset := r.prepared.offsets[launch]; offset >= 0 {
-		a.workspace = a.kept[offset:]
+		kept := len(r.chains) // the last one is shared
+		if r.prepared.arenas[launch] == Chain {
+			kept = a.chain
+		}
+		a.workspace = r.kept[kept][offset:]
 		return
 	}
 	a.workspace = r.workspace[slot][r.offsets[launch]:]
@@ -317,7 +326,7 @@ func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 // bindChain points a worker's arguments at a chain and at the scratch memory of a slot.
 func (r *hostRunner) bindChain(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
-	a.chain, a.private, a.local, a.kept = chain, r.private[worker], r.local[worker], r.kept[chain]
+	a.chain, a.private, a.local = chain, r.private[worker], r.local[worker]
 }
 
 // Step implements Runner.
@@ -351,8 +360,10 @@ func (r *hostRunner) Read(b *Buffer, chain, first int, dst []byte) error {
 // Write implements Runner.
 func (r *hostRunner) Write(b *Buffer, chain, first int, src []byte) error {
 	dst, err := r.region(b, chain, first, len(src))
-	copy(dst, src)
-	r.changed(b, chain)
+	if err == nil {
+		copy(dst, src)
+		r.changed(b, chain)
+	}
 	runtime.KeepAlive(r)
 	return err
 }

@@ -131,7 +131,8 @@ type HostKernel struct {
 // Preparation declares that the first phases of a kernel only prepare one of its arguments, such as
 // packing a layer's weights: they read this argument only, and write the workspace only, which the
 // later phases do not change. If no launch changes the argument, these phases run only once and
-// after each [Runner.Write] to it, and the workspace is kept for each chain.
+// after each [Runner.Write] to it, and the workspace is kept: for each chain, or once if the chains
+// share the argument.
 type Preparation struct {
 	Phases   int
 	Argument int

@@ -4,27 +4,33 @@ package tensor
 // it prepare their arguments in every step, in memory that they share.
 const maxPrepared = 256 << 20
 
-// preparations is the memory of a workload's prepared arguments.
+// preparations is the memory of a workload's prepared arguments. Arguments in the Shared arena are
+// prepared once for all chains.
 type preparations struct {
-	offsets []int // of each launch's workspace in the memory of a chain; -1 if it is not kept
-	bytes   int   // for each chain
+	arenas  []Arena     // of each launch's prepared argument
+	offsets []int       // of each launch's workspace in the memory of that arena; -1 if it is not kept
+	bytes   [arenas]int // for each chain, or for all in the Shared arena
 	sources []*Buffer
 }
 
 // planPreparations chooses the launches whose arguments are prepared once.
 func planPreparations(s Workload) preparations {
-	p := preparations{offsets: make([]int, len(s.Launches))}
+	p := preparations{arenas: make([]Arena, len(s.Launches)), offsets: make([]int, len(s.Launches))}
 	for i := range s.Launches {
 		p.offsets[i] = -1
 		host := &s.Launches[i].Host
 		if host.Preparation.Phases == 0 || host.Joint.Chains > 1 {
 			continue
 		}
-		source, bytes := s.Launches[i].Arguments[host.Preparation.Argument].Buffer, Align(host.Workspace)
-		own := source.Arena == Chain || source.Arena == Shared && s.Chains == 1
-		if own && !writes(s.Launches, source) && (p.bytes+bytes)*s.Chains <= maxPrepared {
-			p.offsets[i], p.bytes, p.sources = p.bytes, p.bytes+bytes, append(p.sources, source)
+		source, bytes := s.Launches[i].Arguments[host.Preparation.Argument].Buffer, p.bytes
+		if source.Arena != Shared && source.Arena != Chain || writes(s.Launches, source) {
+			continue
 		}
+		bytes[source.Arena] += Align(host.Workspace)
+		if bytes[Shared]+bytes[Chain]*s.Chains > maxPrepared {
+			continue
+		}
+		p.arenas[i], p.offsets[i], p.bytes, p.sources = source.Arena, p.bytes[source.Arena], bytes, append(p.sources, source)
 	}
 	return p
 }
@@ -41,19 +47,39 @@ func writes(launches []Launch, b *Buffer) bool {
 	return false
 }
 
+// prepareShared prepares the arguments that all chains share, on all workers.
+func (r *hostRunner) prepareShared() {
+	if r.sharedReady {
+		return
+	}
+	for w := range r.args {
+		r.bindChain(&r.args[w], w, 0, 0)
+	}
+	for i, offset := range r.prepared.offsets {
+		if host := &r.launches[i].Host; offset >= 0 && r.prepared.arenas[i] == Shared {
+			r.parallelPhases(i, host.Phases[:host.Preparation.Phases])
+		}
+	}
+	r.sharedReady = true
+}
+
 // phases returns the phases of a launch that a chain must run, out of its first n.
 func (r *hostRunner) phases(launch, chain, n int) []Phase {
 	host := &r.launches[launch].Host
-	if r.prepared.offsets[launch] >= 0 && r.ready[chain] {
+	if r.prepared.offsets[launch] >= 0 && (r.prepared.arenas[launch] == Shared || r.ready[chain]) {
 		return host.Phases[min(host.Preparation.Phases, n):n]
 	}
 	return host.Phases[:n]
 }
 
-// changed makes a chain prepare its arguments again, after b has been written.
+// changed makes the runner prepare arguments again, after a chain's copy of b has been written.
 func (r *hostRunner) changed(b *Buffer, chain int) {
 	for _, source := range r.prepared.sources {
-		if source.Overlaps(b) {
+		switch {
+		case !source.Overlaps(b):
+		case source.Arena == Shared:
+			r.sharedReady = false
+		default:
 			r.ready[chain] = false
 		}
 	}

@@ -122,22 +122,75 @@ func TestPreparationOfWritten(t *testing.T) {
 	}
 }
 
-// Only a single chain keeps a prepared argument that chains share, and only within maxPrepared.
+// Chains that share an argument prepare it once.
+func TestPreparationOfShared(t *testing.T) {
+	for _, threads := range []int{1, 2, 3} {
+		for _, chains := range []int{1, 2, 5} {
+			host, s := NewHost(threads), newScaled(chains)
+			s.w.Arena = Shared
+			s.schedule.Bytes[Shared] = Alignment
+			r, err := host.Load(s.schedule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := 0.0
+			for step, w := range []float64{3, 4} {
+				if err := r.Write(s.w, 0, 0, Bytes([]float64{w})); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					want += 2 * 10 * w
+					if err := r.Run(2); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for chain := range chains {
+					got := make([]float64, 1)
+					if err := r.Read(s.sum, chain, 0, Bytes(got)); err != nil || got[0] != want {
+						t.Errorf("%d threads: chain %d of %d is at %v, %v, want %v", threads, chain, chains, got[0], err, want)
+					}
+				}
+				if n := int(s.prepared.Load()); n != step+1 {
+					t.Errorf("%d threads, %d chains: prepared %d times after %d writes", threads, chains, n, step+1)
+				}
+			}
+			closeAll(t, r, host)
+		}
+	}
+}
+
+// A write to a chain that does not exist is an error, also to a prepared argument.
+func TestPreparationOfNoChain(t *testing.T) {
+	host, s := NewHost(1), newScaled(1)
+	r, err := host.Load(s.schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, r, host)
+	if err := r.Write(s.w, 1, 0, Bytes([]float64{1})); err == nil {
+		t.Error("no error")
+	}
+}
+
+// Arguments in scratch memory are not kept, nor those beyond maxPrepared.
 func TestPlanPreparations(t *testing.T) {
 	for _, test := range []struct {
 		arena                Arena
 		chains, bytes, joint int
 		kept                 bool
 	}{
-		{Chain, 1, 100, 0, true}, {Chain, 3, 100, 0, true}, {Shared, 1, 100, 0, true}, {Shared, 2, 100, 0, false}, {Scratch, 1, 100, 0, false},
+		{Chain, 1, 100, 0, true}, {Chain, 3, 100, 0, true}, {Shared, 1, 100, 0, true}, {Shared, 2, 100, 0, true}, {Scratch, 1, 100, 0, false},
 		{Chain, 1, maxPrepared, 0, true}, {Chain, 1, maxPrepared + 1, 0, false}, {Chain, 4, maxPrepared / 4, 0, true}, {Chain, 5, maxPrepared / 4, 0, false},
-		{Chain, 3, 100, 3, false},
+		{Shared, 5, maxPrepared, 0, true}, {Chain, 3, 100, 3, false},
 	} {
 		s := newScaled(test.chains).schedule
 		s.Launches[0].Arguments[1].Buffer.Arena = test.arena
 		s.Launches[0].Host.Workspace, s.Launches[0].Host.Joint.Chains = test.bytes, test.joint
-		p := planPreparations(s)
-		if kept := p.offsets[0] == 0 && p.bytes == Align(test.bytes); kept != test.kept || !kept && (p.offsets[0] != -1 || p.bytes != 0) || p.offsets[1] != -1 {
+		p, want := planPreparations(s), preparations{}.bytes
+		if test.kept {
+			want[test.arena] = Align(test.bytes)
+		}
+		if kept := p.offsets[0] == 0; kept != test.kept || p.bytes != want || !kept && p.offsets[0] != -1 || p.offsets[1] != -1 {
 			t.Errorf("%+v: %+v", test, p)
 		}
 	}

@@ -108,7 +108,9 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 	k := c.kernel(l.Shapes[0], l.Shapes[1])
 	k.Direct = l.DType == tensor.Float64
 	keeps := keepsPrepared(l, k.B)
-	if keeps {
+	if keeps && l.In(1).Buffer.Arena == tensor.Shared {
+		// The filter of a frozen network, which all samples share. Choosing the algorithm as for a
+		// larger batch gives an image the same bits in both.
 		k.FilterImages = preparedRows
 	}
 	plan, err := k.Forward()

@@ -14,14 +14,22 @@ const absent = -1
 // operandIndex has the indices, among a launch's arguments, of a routine's operands.
 type operandIndex struct{ out, a, b, bias int }
 
-// preparedRows is the number of rows from which preparing a layer's weights in each step, such as
-// packing or transforming them, costs little compared with the step, and keeping them in memory
-// does not pay.
-const preparedRows = 16
+const (
+	// preparedRows is the number of rows from which preparing a layer's weights in each step, such
+	// as packing or transforming them, costs little compared with the step, and keeping them in
+	// memory does not pay.
+	preparedRows = 16
+	// preparedElements bounds a layer's weights that are kept: larger ones may not fit in the
+	// memory for all of them, and preparing them in each step costs more than using them as they
+	// are.
+	preparedElements = 8 << 20
+)
 
 // keepsPrepared reports whether a layer of the given number of rows, such as images, keeps prepared
 // weights, which are its second input.
-func keepsPrepared(l *graph.Lowering, rows int) bool { return rows < preparedRows && l.Fixed(1) }
+func keepsPrepared(l *graph.Lowering, rows int) bool {
+	return rows < preparedRows && l.Fixed(1) && l.Shapes[1].Elements() <= preparedElements
+}
 
 // hostRoutine returns the host kernel of a launch that runs a routine of package tensor/kernel, a
 // matrix product, convolution or pooling: its phases, its memory, and the phase that can be fused
