@@ -365,9 +365,18 @@ func (t *training) start() error {
 		t.remark(fmt.Sprintf("%s has the seed %d, too: its chains had the same noise, and these approach their samples where they mix; use another seed for new ones",
 			t.spec.Start, t.spec.Seed))
 	}
+	theirs, err := from.manifest.Spec.starts()
+	if err != nil {
+		return errors.WithMessagef(err, "start %s", t.spec.Start)
+	}
+	ours, err := t.spec.starts()
+	if err != nil {
+		return err
+	}
 	for chain := range t.session.Chains() {
 		s, err := last[(t.spec.FirstChain+chain/t.spec.replicasOfEach())%len(last)].Read()
 		if err == nil {
+			moveStarts(s, theirs, ours)
 			err = t.startAt(chain, s)
 		}
 		if err == nil {
@@ -394,6 +403,24 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 		return s.Seed == t.spec.Seed && s.temperature() > 0 && t.spec.temperature() > 0 &&
 			s.FirstChain*theirs < (t.spec.FirstChain+t.spec.Chains)*each && t.spec.FirstChain*each < (s.FirstChain+s.Chains)*theirs
 	}), err
+}
+
+// moveStarts makes parameters that are offsets from some weights, or weights, offsets from others, or
+// weights. theirs and ours have the weights, by name, of which parameters are offsets.
+func moveStarts(s samples.Sample, theirs, ours map[string][]float64) {
+	for _, p := range s.Parameters {
+		from, to := theirs[p.Name], ours[p.Name]
+		for i := range p.Values {
+			move := 0.0
+			if i < len(from) {
+				move += from[i]
+			}
+			if i < len(to) {
+				move -= to[i]
+			}
+			p.Values[i] = float32(float64(p.Values[i]) + move)
+		}
+	}
 }
 
 // startAt sets the parameters of a chain to those of a sample, matched by name and shape, so that

@@ -102,8 +102,8 @@ func (s Spec) checkApplicable(c methodKind) error {
 }
 
 // fill sets defaults for the fields that were left out, for a data set of the given number of
-// examples. Later defaults build on earlier ones: Epochs on Batch, BurnIn on Epochs, and Weights on
-// Cycles.
+// examples. Later defaults build on earlier ones: Epochs on Batch, BurnIn on Epochs, Schedule on
+// Prior, and Weights on Cycles.
 func (s *Spec) fill(c methodKind, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
@@ -124,14 +124,14 @@ func (s *Spec) fill(c methodKind, examples int) {
 		s.Chains = cmp.Or(s.Chains, ensembleChains)
 	}
 	s.Chains = cmp.Or(s.Chains, 1)
-	if s.Schedule == nil && c.traits().rated {
-		s.Schedule = s.customarySchedule(c, examples)
-	}
 	if s.Prior == nil && c.applies("prior") {
 		s.Prior = new(customaryPrior)
 		if s.isPretrained() && !s.Frozen() {
 			s.Prior = new(tuningPrior)
 		}
+	}
+	if s.Schedule == nil && c.traits().rated {
+		s.Schedule = atMost(s.customarySchedule(c, examples), s.maxTuningRate(examples))
 	}
 	if s.Temperature == nil && c.applies("temperature") {
 		s.Temperature = new(1.0)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -48,6 +49,39 @@ func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
 		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: s.Cycles}
 	}
 	return constant
+}
+
+// maxTuningRate returns the largest default rate for weights with the prior start:S: N S^2 for N
+// examples, at which a step takes a weight from anywhere to the prior's mean. At twice this rate
+// gradient descent diverges. It is infinite without such a prior.
+func (s Spec) maxTuningRate(examples int) float64 {
+	most := math.Inf(1)
+	limit := func(p langevin.Prior) {
+		if p.Kind == langevin.StartPrior {
+			most = min(most, float64(examples)*p.Scale*p.Scale)
+		}
+	}
+	if s.Prior != nil {
+		limit(*s.Prior)
+	}
+	for _, p := range s.Priors {
+		limit(p)
+	}
+	return most
+}
+
+// atMost returns a schedule whose rates are at most the given one, if it is one of the kinds that
+// are defaults.
+func atMost(schedule optimizers.Schedule, rate float64) optimizers.Schedule {
+	switch r := schedule.(type) {
+	case optimizers.Constant:
+		return optimizers.Constant{Rate: min(r.Rate, rate)}
+	case optimizers.Cosine:
+		return optimizers.Cosine{First: min(r.First, rate), Last: min(r.Last, rate)}
+	case optimizers.Cyclical:
+		return optimizers.Cyclical{Initial: min(r.Initial, rate), Cycles: r.Cycles}
+	}
+	return schedule
 }
 
 // checkSchedule refuses a schedule that is a nil pointer, is not valid, or cannot be restored from

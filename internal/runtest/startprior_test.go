@@ -8,12 +8,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/onnx"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -120,6 +122,58 @@ func TestDefaultPriorOfPretrainedWeights(t *testing.T) {
 		run := fit(t, spec, splitsOf(t), with(t, 2))
 		if got := run.Manifest().Spec.Prior; got == nil || *got != want {
 			t.Errorf("freeze %s: the prior is %v, want %v", freeze, got, want)
+		}
+	}
+}
+
+// A run that starts at another one has the same weights, also if the parameters of one of them are
+// offsets from the weights in the file.
+func TestStartBetweenPriors(t *testing.T) {
+	data, network := splitsOf(t), pretrained(t, onnxtest.Backbone{}).Network
+	run := func(prior langevin.Prior, start string) *bayes.Run {
+		spec := bayes.Spec{Network: network, Freeze: "none", Method: methodOf(t, "sgld"), Prior: &prior, Epochs: 2, Samples: 1, Seed: 3, Start: start}
+		if start != "" { // the weights stay where they are
+			spec.Schedule, spec.Seed = optimizers.Constant{Rate: 1e-20}, 4
+		}
+		return fit(t, spec, data, with(t, 1))
+	}
+	weights := func(r *bayes.Run) []float32 {
+		draws, err := r.Draws()
+		must(t, err)
+		s, err := draws.Weights(draws.Len() - 1)
+		must(t, err)
+		var all []float32
+		for _, p := range s.Parameters {
+			all = append(all, p.Values...)
+		}
+		return all
+	}
+	priors := map[string]langevin.Prior{"around 0": langevin.Gaussian(0.3), "around the file's weights": langevin.Start(0.3)}
+	for from, a := range priors {
+		start := run(a, "")
+		want := weights(start)
+		for to, b := range priors {
+			got := weights(run(b, start.Dir()))
+			for i := range want {
+				if math.Abs(float64(got[i]-want[i])) > 1e-6 {
+					t.Fatalf("from a prior %s to one %s: weight %d is %v, want %v", from, to, i, got[i], want[i])
+				}
+			}
+		}
+	}
+}
+
+// The default rates are stable under a narrow prior around the file's weights.
+func TestDefaultRateUnderStartPrior(t *testing.T) {
+	prior := langevin.Start(0.01)
+	for _, method := range []string{"ensemble", "sghmc"} {
+		spec := pretrained(t, onnxtest.Backbone{})
+		spec.Freeze, spec.Method, spec.Prior, spec.Epochs, spec.Samples = "none", methodOf(t, method), &prior, 20, 0
+		run := fit(t, spec, splitsOf(t), with(t, 2))
+		rates, err := run.Manifest().Spec.Schedule.Rates(100)
+		must(t, err)
+		if limit := 60 * 0.01 * 0.01; !(rates[0] > 0 && rates[0] <= limit*1.0001) {
+			t.Errorf("%s: the rates begin at %v, at most %v is stable for 60 images", method, rates[0], limit)
 		}
 	}
 }
