@@ -405,8 +405,8 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 	}), err
 }
 
-// moveStarts makes parameters that are offsets from some weights, or weights, offsets from others, or
-// weights. theirs and ours have the weights, by name, of which parameters are offsets.
+// moveStarts makes parameters that are offsets from some weights, or weights, offsets from others,
+// or weights. theirs and ours have the weights, by name, of which parameters are offsets.
 func moveStarts(s samples.Sample, theirs, ours map[string][]float64) {
 	for _, p := range s.Parameters {
 		from, to := theirs[p.Name], ours[p.Name]
