@@ -113,7 +113,7 @@ func (m *Mixing) UnmarshalJSON(content []byte) error {
 	if err := json.Unmarshal(content, (*plain)(m)); err != nil {
 		return err
 	}
-	if math.IsNaN(float64(m.RHat)) {
+	if math.IsNaN(float64(m.RHat)) && m.Values > 0 {
 		m.RHat = Number(math.Inf(1))
 	}
 	return nil
