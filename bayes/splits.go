@@ -196,9 +196,10 @@ func (r *Run) Splits() ([]SplitImage, error) {
 }
 
 // Seen returns how many of some images the run was trained on, and how many others it held out for
-// validation. It compares pixels, so images must have the size of the run's. A gathered run is
-// trained on the images of its first part, as are the others. The error's cause is os.ErrNotExist
-// if the run has no list of its images' pixels.
+// validation. It compares pixels, so images must have the size of the run's. Images of one colour
+// are not counted: equal ones may be different images. A gathered run is trained on the images of
+// its first part, as are the others. The error's cause is os.ErrNotExist if the run has no list of
+// its images' pixels.
 func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error) {
 	if _, err := r.images(images); err != nil {
 		return 0, 0, err
@@ -224,6 +225,9 @@ func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error
 		}
 	}
 	for i := range images.Len() {
+		if isPlain(images.Image(i), images.Channels) {
+			continue
+		}
 		switch split[pixelsHash(images.Image(i))] {
 		case datasets.Train.String():
 			trained++
@@ -232,6 +236,17 @@ func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error
 		}
 	}
 	return trained, validation, nil
+}
+
+// isPlain reports whether all pixels of an image [C H W] have the same colour.
+func isPlain(image []byte, channels int) bool {
+	plane := len(image) / channels
+	for at, value := range image {
+		if value != image[at/plane*plane] {
+			return false
+		}
+	}
+	return true
 }
 
 // RecordTest adds predictions for the test images that Fit was given to the list of Splits. The

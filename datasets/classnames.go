@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/pkg/errors"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -18,6 +21,18 @@ func canonicalClass(name string) string {
 		return strconv.FormatInt(number, 10)
 	}
 	return name
+}
+
+// checkClass returns an error unless the name of a class is one line of valid UTF-8. The JSON of a
+// run's files replaces other bytes, which would make the names of different classes equal.
+func checkClass(name string) error {
+	switch {
+	case !utf8.ValidString(name):
+		return errors.Errorf("class names must be UTF-8, got %q", name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return errors.Errorf("class names must have no control characters, got %q", name)
+	}
+	return nil
 }
 
 func classNumber(name string) (int64, bool) {

@@ -186,8 +186,8 @@ func (d *Dataset) checkSizes() error {
 	return nil
 }
 
-// checkClasses returns an error unless there are distinct names for all classes, and labels are
-// numbers of classes.
+// checkClasses returns an error unless there are distinct valid names for all classes, and labels
+// are numbers of classes.
 func (d *Dataset) checkClasses() error {
 	if (d.Classes < 1 && d.Labels != nil) || d.Classes > maxClasses {
 		return errors.Errorf("datasets: %s: must have 1 to %[3]d classes, got %[2]d", d.Name, d.Classes, maxClasses)
@@ -199,6 +199,9 @@ func (d *Dataset) checkClasses() error {
 	for i, name := range d.ClassNames {
 		if first, twice := numbers[name]; twice {
 			return errors.Errorf("datasets: %s: class names must be distinct, got %q for classes %d and %d", d.Name, name, first, i)
+		}
+		if err := checkClass(name); err != nil {
+			return errors.WithMessagef(err, "datasets: %s", d.Name)
 		}
 		numbers[name] = i
 	}

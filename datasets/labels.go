@@ -104,6 +104,11 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 	case slices.Contains(names, ""):
 		return nil, errors.Errorf("datasets: %s: labels must not be empty", path)
 	}
+	for _, name := range names {
+		if err := checkClass(name); err != nil {
+			return nil, errors.WithMessagef(err, "datasets: %s", path)
+		}
+	}
 	for split, part := range parts {
 		if part == nil || part.labels == nil {
 			continue

@@ -200,7 +200,7 @@ func (t *table) classOf(row []string) (string, error) {
 		if class == "" {
 			return "", errors.New("must have a class")
 		}
-		return class, nil
+		return class, checkClass(class)
 	}
 	var names []string
 	for _, column := range t.classes {
@@ -212,7 +212,7 @@ func (t *table) classOf(row []string) (string, error) {
 	case 0:
 		return "", errors.New("must have a 1 for a class")
 	case 1:
-		return names[0], nil
+		return names[0], checkClass(names[0])
 	}
 	return "", errors.Errorf("must have a 1 for a single class, got %s", abbreviated(names))
 }

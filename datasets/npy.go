@@ -1,12 +1,15 @@
 package datasets
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 )
@@ -83,7 +86,9 @@ func readNPY(name string, r io.Reader, limit int64, use npyUse) (npyArray, error
 	}
 	array.wide = make([]int64, count)
 	if kind.text != 0 {
-		array.names = kind.number(values, array.wide)
+		if array.names, err = kind.number(values, array.wide); err != nil {
+			return npyArray{}, errors.WithMessagef(err, "datasets: %s", name)
+		}
 		return array, nil
 	}
 	for i := range array.wide {
@@ -192,32 +197,49 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 }
 
 // number writes the number of each text into numbers, and returns the texts that these are numbers
-// of, in the order of their first use. NumPy pads texts with zeros.
-func (t npyType) number(values []byte, numbers []int64) (names []string) {
+// of, in the order of their first use. Texts that are not valid Unicode, and more different ones
+// than a data set can have classes, are errors.
+func (t npyType) number(values []byte, numbers []int64) (names []string, err error) {
 	known := map[string]int64{}
 	for i := range numbers {
 		raw := values[i*t.size:][:t.size]
 		at, found := known[string(raw)]
 		if !found {
+			if len(names) == maxClasses {
+				return nil, errors.Errorf("must have at most %d classes, got more in values 0 to %d", maxClasses, i)
+			}
+			name, err := t.textValue(raw)
+			if err != nil {
+				return nil, errors.WithMessagef(err, "value %d", i)
+			}
 			at = int64(len(names))
 			known[string(raw)] = at
-			names = append(names, t.textValue(raw))
+			names = append(names, name)
 		}
 		numbers[i] = at
 	}
-	return names
+	return names, nil
 }
 
-// textValue returns the text that the bytes represent.
-func (t npyType) textValue(bytes []byte) string {
+// textValue returns the text that the bytes represent, without the zeros that NumPy pads it with.
+func (t npyType) textValue(raw []byte) (string, error) {
 	if t.text == 'S' {
-		return strings.TrimRight(string(bytes), "\x00")
+		raw = bytes.TrimRight(raw, "\x00")
+		if !utf8.Valid(raw) {
+			return "", errors.Errorf("text must be UTF-8, got %q: save numpy.char.decode(labels, 'latin-1'), or with another encoding", raw)
+		}
+		return string(raw), nil
 	}
-	var text []rune
-	for ; len(bytes) > 0; bytes = bytes[4:] {
-		text = append(text, rune(t.order.Uint32(bytes)))
+	var text []byte
+	for ; len(raw) > 0; raw = raw[4:] {
+		code := t.order.Uint32(raw)
+		if code > unicode.MaxRune || !utf8.ValidRune(rune(code)) {
+			return "", errors.Errorf("text must be valid Unicode, got the character %#x after %q: "+
+				"decode the labels with their encoding, and save labels.astype(str)", code, text)
+		}
+		text = utf8.AppendRune(text, rune(code))
 	}
-	return strings.TrimRight(string(text), "\x00")
+	return strings.TrimRight(string(text), "\x00"), nil
 }
 
 // floatValue returns the float that the bytes represent.

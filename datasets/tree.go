@@ -221,6 +221,9 @@ func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 			continue
 		}
 		class := canonicalClass(entry.base())
+		if err := checkClass(class); err != nil {
+			return nil, errors.WithMessagef(err, "datasets: %s", s.path(dir))
+		}
 		if other := owners[class]; other != "" {
 			if _, number := classNumber(class); number {
 				return nil, errors.Errorf("datasets: %s: class %[4]s must have one directory, got %[2]s and %[3]s", s.path(dir), other, entry.base(), class)

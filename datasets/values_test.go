@@ -148,6 +148,37 @@ func TestNPZTextLabels(t *testing.T) {
 	wantError(t, err, "text must have 1 to 4096 characters, got U0")
 }
 
+// Labels that are no valid names of classes are errors, since a run's files would have other names,
+// and so are more labels than a data set can have classes.
+func TestNPZInvalidText(t *testing.T) {
+	path, options := filepath.Join(t.TempDir(), "some.npz"), isolated(t)
+	options.Test, options.Validation = -1, -1
+	images := npyBytes("|u1", "(2, 1, 1)", []byte{1, 2})
+	for _, c := range []struct{ kind, labels, want string }{
+		{"|S4", "caf\xe9caf\xe8", `some.npz: y.npy: value 0: text must be UTF-8, got "caf\xe9": save numpy.char.decode(labels, 'latin-1')`},
+		{"|S3", "a\x00\x00a\nb", `some.npz: class names must have no control characters, got "a\nb"`},
+		{"|S3", "a\x00\x00a\x00b", `some.npz: class names must have no control characters, got "a\x00b"`},
+		{"<U2", "a\x00\x00\x00\x1b\x00\x00\x00b\x00\x00\x00\x00\x00\x00\x00", `class names must have no control characters, got "a\x1b"`},
+		{"<U2", "a\x00\x00\x00\x00\xd8\x00\x00b\x00\x00\x00\x00\x00\x00\x00", `value 0: text must be valid Unicode, got the character 0xd800 after "a"`},
+		{">U1", "\x00\x00\x00a\x00\x11\x00\x00", `value 1: text must be valid Unicode, got the character 0x110000 after ""`},
+		{">U1", "\x00\x00\x00a\xff\x00\x00\x00", `value 1: text must be valid Unicode, got the character 0xff000000 after ""`},
+	} {
+		writeNPZ(t, path, map[string][]byte{"x": images, "y": npyBytes(c.kind, "(2,)", []byte(c.labels))})
+		_, err := Open(path, options)
+		wantError(t, err, "datasets: ", c.want)
+	}
+	const many = maxClasses + 1000
+	var labels []byte
+	for i := range many {
+		labels = binary.LittleEndian.AppendUint32(labels, uint32(0x10000+i))
+	}
+	writeNPZ(t, path, map[string][]byte{
+		"x": npyBytes("|u1", fmt.Sprintf("(%d, 1, 1)", many), make([]byte, many)), "y": npyBytes("<U1", fmt.Sprintf("(%d,)", many), labels),
+	})
+	_, err := Open(path, options)
+	wantError(t, err, "datasets: ", "y.npy: must have at most 65536 classes, got more in values 0 to 65536")
+}
+
 // Archives without splits have one array of images and one of labels, of several names.
 func TestNPZNames(t *testing.T) {
 	path, options := filepath.Join(t.TempDir(), "some.npz"), isolated(t)

@@ -51,25 +51,32 @@ func CalibrationErrorByChance(p *Predictions) (mean, high float64, err error) {
 	if err := checkRows(name+": predictions on "+p.Name, p.Probabilities, p.Len(), p.Classes); err != nil {
 		return 0, 0, err
 	}
-	const simulations = 400
-	all := make([]outcome, p.Len())
-	for n := range all {
-		_, all[n].confidence = largest(p.row(n))
+	confidences, members, bins := make([]float64, p.Len()), make([]uint8, p.Len()), widthBins()
+	for n := range confidences {
+		_, confidences[n] = largest(p.row(n))
+		members[n] = uint8(binOf(bins, confidences[n]))
+		bins[members[n]].add(outcome{confidence: confidences[n]})
 	}
-	r, each := rand.New(rand.NewPCG(1, 2)), make([]float64, simulations)
+	r, each := rand.New(rand.NewPCG(1, 2)), make([]float64, simulations(p.Len()))
 	for i := range each {
-		for n := range all {
-			all[n].accuracy = 0
-			if r.Float64() < all[n].confidence {
-				all[n].accuracy = 1
+		var right [CalibrationBins]int
+		for n, confidence := range confidences {
+			if r.Float64() < confidence {
+				right[members[n]]++
 			}
 		}
-		each[i] = calibrationError(equalWidth(all))
-		mean += each[i] / simulations
+		for b, count := range right {
+			each[i] += math.Abs(float64(count)-bins[b].Confidence) / float64(p.Len())
+		}
+		mean += each[i] / float64(len(each))
 	}
 	slices.Sort(each)
-	return mean, each[simulations*95/100], nil
+	return mean, each[len(each)*95/100], nil
 }
+
+// simulations returns the number of simulations of CalibrationErrorByChance. It is smaller for many
+// examples, to limit the time: the error by chance is then far below errors that matter.
+func simulations(examples int) int { return min(400, max(50, 4_000_000/examples)) }
 
 var (
 	eceScore = Score{
@@ -103,16 +110,27 @@ func (p *Predictions) outcomes() []outcome {
 }
 
 func equalWidth(outcomes []outcome) []Bin {
+	bins := widthBins()
+	for _, p := range outcomes {
+		bins[binOf(bins, p.confidence)].add(p)
+	}
+	return averaged(bins)
+}
+
+// widthBins returns empty bins of equal width.
+func widthBins() []Bin {
 	bins := make([]Bin, CalibrationBins)
 	for b := range bins {
 		bins[b].Lower = float64(b) / CalibrationBins
 		bins[b].Upper = float64(b+1) / CalibrationBins
 	}
-	for _, p := range outcomes {
-		b, _ := slices.BinarySearchFunc(bins, p.confidence, func(bin Bin, c float64) int { return cmp.Compare(bin.Upper, c) })
-		bins[min(b, CalibrationBins-1)].add(p)
-	}
-	return averaged(bins)
+	return bins
+}
+
+// binOf returns the number of the bin for a confidence.
+func binOf(bins []Bin, confidence float64) int {
+	b, _ := slices.BinarySearchFunc(bins, confidence, func(bin Bin, c float64) int { return cmp.Compare(bin.Upper, c) })
+	return min(b, CalibrationBins-1)
 }
 
 // equalMass returns bins with equal numbers of outcomes, by confidence. Outcomes of the same

@@ -237,7 +237,7 @@ func (a *arviz) stats(weights []float64) error {
 	windows := map[string]map[int]rundir.Metrics{} // by directory and step
 	var steps []int64
 	values := map[string][]float64{}
-	first := a.firstChains()
+	first, rated := a.firstChains(), a.run.Manifest().Spec.Schedule != nil
 	for _, positions := range a.chains {
 		for _, position := range positions {
 			dir := a.draws.Dir(position)
@@ -253,7 +253,7 @@ func (a *arviz) stats(weights []float64) error {
 				"loss": &line.Loss, "accuracy": &line.Accuracy, "learning_rate": &line.Rate, "temperature": line.Temperature,
 			} {
 				// Samplers on all data have no learning rate, but step sizes.
-				if !known || value == nil || name == "learning_rate" && *value == 0 {
+				if !known || value == nil || name == "learning_rate" && !rated {
 					nan := math.NaN()
 					value = &nan
 				}

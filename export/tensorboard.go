@@ -174,7 +174,7 @@ func (w *events) run(run *bayes.Run) error {
 			prefix = fmt.Sprintf("part%d/", i)
 		}
 		for _, step := range slices.Sorted(maps.Keys(lines)) {
-			w.metrics(prefix, lines[step])
+			w.metrics(prefix, lines[step], run.Manifest().Spec.Schedule != nil)
 		}
 	}
 	draws, err := run.Draws()
@@ -208,11 +208,12 @@ func (w *events) run(run *bayes.Run) error {
 	return w.err
 }
 
-// metrics writes the scalars of a window of steps.
-func (w *events) metrics(prefix string, line rundir.Metrics) {
+// metrics writes the scalars of a window of steps. rated is false for samplers on all data, which
+// have step sizes instead of a learning rate.
+func (w *events) metrics(prefix string, line rundir.Metrics, rated bool) {
 	w.scalar(line.Step, prefix+"loss", line.Loss)
 	w.scalar(line.Step, prefix+"accuracy", line.Accuracy)
-	if line.Rate != 0 { // samplers on all data have step sizes instead
+	if rated {
 		w.scalar(line.Step, prefix+"learning_rate", line.Rate)
 	}
 	if line.Temperature != nil {

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // records returns the records of an event file, whose checksums it checks.
@@ -101,13 +103,45 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A window without a learning rate has no such scalar.
-func TestScalarsWithoutRate(t *testing.T) {
-	for rate, want := range map[float64]bool{0: false, 0.1: true} {
-		var file bytes.Buffer
-		newEvents(&file, time.Unix(0, 0)).metrics("", rundir.Metrics{Step: 1, Rate: rate})
-		if got := bytes.Contains(file.Bytes(), []byte("learning_rate")); got != want || !bytes.Contains(file.Bytes(), []byte("loss")) {
-			t.Errorf("rate %v: the file has a learning rate: %t", rate, got)
+// TestRates: a learning rate of 0 is exported, unless the run has no schedule of learning rates.
+func TestRates(t *testing.T) {
+	data := &datasets.Splits{Train: patterns(t, 30, 1, 1), Test: patterns(t, 6, 1, 3)}
+	for text, want := range map[string]bool{"sgd": true, "nuts": false} {
+		method, err := bayes.ParseMethod(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := bayes.Spec{Network: "mlp-4", Method: method, Epochs: 20, Chains: 1, Samples: 4, Prior: new(langevin.Gaussian(0.5))}
+		if want {
+			spec.Schedule, spec.Samples, spec.Prior = optimizers.Cosine{First: 0.1}, 0, nil
+		}
+		run, err := bayes.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, zarr := filepath.Join(t.TempDir(), "board"), filepath.Join(t.TempDir(), "run.zarr")
+		if _, err := ArviZ(t.Context(), run, nil, zarr); err != nil {
+			t.Fatal(err)
+		}
+		chunk, err := os.ReadFile(filepath.Join(zarr, "sample_stats/learning_rate/0.0"))
+		if got := err == nil; got != want || got && !bytes.Equal(chunk, make([]byte, 8)) {
+			t.Errorf("%s: the rate of the last step is %v (%v), want 0: %t", text, chunk, err, want)
+		}
+		if err := TensorBoard(run, dir, time.Unix(1700000000, 0)); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := readMetrics(run.Dir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rates := 0
+		for _, record := range records(t, filepath.Join(dir, "events.out.tfevents.1700000000.pollen")) {
+			if bytes.Contains(record, []byte("learning_rate")) {
+				rates++
+			}
+		}
+		if want && rates != len(lines) || !want && rates > 0 {
+			t.Errorf("%s: %d learning rates of %d windows, want them: %t", text, rates, len(lines), want)
 		}
 	}
 }

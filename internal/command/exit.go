@@ -93,17 +93,30 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 var packages = []string{"pollen", "datasets", "langevin", "optimizers", "layers", "graph", "samples", "evaluate", "onnx", "cluster", "serve"}
 
 // errorText returns an error's text, in which each package is named once, although errors that wrap
-// each other may name it several times.
+// each other may name it several times. Only the beginnings of wrapped errors change: other text
+// that looks like a package may be a path or what the user has written.
 func errorText(err error) string {
-	text := err.Error()
-	for _, name := range packages {
-		prefix := name + ": "
-		if at := strings.Index(": "+text, ": "+prefix); at >= 0 {
-			end := at + len(prefix)
-			text = text[:end] + strings.TrimPrefix(strings.ReplaceAll(": "+text[end:], ": "+prefix, ": "), ": ")
+	named := map[string]bool{}
+	text, end := "", "" // the texts before and after those of the errors that are wrapped
+	for err != nil {
+		begin, rest, inner := err.Error(), "", errors.Unwrap(err)
+		if inner != nil {
+			at := strings.LastIndex(begin, inner.Error())
+			if at < 0 {
+				inner = nil
+			} else {
+				begin, rest = begin[:at], begin[at+len(inner.Error()):]
+			}
 		}
+		if name, after, is := strings.Cut(begin, ": "); is && slices.Contains(packages, name) {
+			if named[name] {
+				begin = after
+			}
+			named[name] = true
+		}
+		text, end, err = text+begin, rest+end, inner
 	}
-	return text
+	return text + end
 }
 
 // isMemory reports whether there is too little memory, of the host or of a GPU.

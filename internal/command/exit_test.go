@@ -4,21 +4,47 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/bayes"
 )
 
-// TestErrorText: a package is named once, where it is named first.
+// TestErrorText: of errors that wrap each other a package is named once, where it is named first.
 func TestErrorText(t *testing.T) {
-	for text, want := range map[string]string{
-		"datasets: a: must be b":                                    "datasets: a: must be b",
-		"pollen: calibrate: datasets: d: datasets: e: datasets: f":  "pollen: calibrate: datasets: d: e: f",
-		"pollen: run stopped: pollen: no room":                      "pollen: run stopped: no room",
-		"start: pollen: a is not the directory of a run: pollen: b": "start: pollen: a is not the directory of a run: b",
-		"no package: samples":                                       "no package: samples",
-		"pollen: pollen: a":                                         "pollen: a",
-		"":                                                          "",
+	wrapped := func(texts ...string) error {
+		err := errors.New(texts[len(texts)-1])
+		for i := len(texts) - 2; i >= 0; i-- {
+			err = errors.Wrap(err, texts[i])
+		}
+		return err
+	}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{wrapped("datasets: a: must be b"), "datasets: a: must be b"},
+		{wrapped("pollen: calibrate", "datasets: d", "datasets: e", "datasets: f"), "pollen: calibrate: datasets: d: e: f"},
+		{wrapped("pollen: run stopped", "pollen: no room"), "pollen: run stopped: no room"},
+		{wrapped("start", "pollen: a is not the directory of a run", "pollen: b"), "start: pollen: a is not the directory of a run: b"},
+		{wrapped("pollen", "pollen: a"), "pollen: a"},
+		{wrapped("pollen", "pollen", "pollen: a"), "pollen: a"},
+		{wrapped("no package: samples"), "no package: samples"},
+		{wrapped(""), ""},
+		{wrapped("datasets", ""), "datasets: "},
+		// Paths and the user's own text.
+		{wrapped("datasets: datasets: must be one of"), "datasets: datasets: must be one of"},
+		{wrapped("datasets: datasets", "datasets: must be one of"), "datasets: datasets: must be one of"},
+		{wrapped("datasets: datasets", "open datasets: x"), "datasets: datasets: open datasets: x"},
+		{wrapped("layers: a", `pollen: data: "cat: layers: dog: layers: x"`), `layers: a: pollen: data: "cat: layers: dog: layers: x"`},
+		{wrapped(`pollen: data: "cat: layers: dog: layers: x"`), `pollen: data: "cat: layers: dog: layers: x"`},
+		{wrapped("pollen: /a: pollen", "pollen: b"), "pollen: /a: pollen: b"},
+		// Errors that add no text, or some at the end.
+		{bayes.NewInvalidError(wrapped("pollen: a", "pollen: b")), "pollen: a: b"},
+		{&bayes.DivergedError{Method: "SGLD", Cause: wrapped("pollen: a", "pollen: b"), Advice: "less"},
+			"SGLD diverged: pollen: a: b; resuming would repeat this: start a new run with less"},
+		{&bayes.DamagedError{File: "pollen: f", Cause: wrapped("pollen: a", "pollen: b")}, "pollen: pollen: f: a: b"},
 	} {
-		if got := errorText(errors.New(text)); got != want {
-			t.Errorf("errorText(%q) = %q, want %q", text, got, want)
+		if got := errorText(c.err); got != c.want {
+			t.Errorf("errorText(%q) = %q, want %q", c.err, got, c.want)
 		}
 	}
 }

@@ -149,6 +149,24 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// Images of one colour are no sign that a run was trained on the same images.
+func TestSeenPlainImages(t *testing.T) {
+	pixels := make([]byte, 12*3*16)
+	for at := range pixels { // images 0 to 5 have one colour each, the others have one different pixel
+		pixels[at] = byte(100 * (at / 16 % 3))
+		if image := at / 48; image >= 6 && at%48 == 17 {
+			pixels[at] = byte(image)
+		}
+	}
+	labels := []int32{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}
+	train, err := datasets.New("plain", pixels, labels, 3, 4, 4, nil)
+	must(t, err)
+	run := fit(t, bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 4, Samples: 2}, trainOn(train))
+	if trained, held, err := run.Seen(train); err != nil || trained != 6 || held != 0 {
+		t.Errorf("Seen = %d, %d, %v, want 6, 0", trained, held, err)
+	}
+}
+
 // A run that cannot be written to is not calibrated, and nothing is predicted for it.
 func TestWritableFirst(t *testing.T) {
 	train, validation, err := squares(t, 60, 3, 1).Split(40)

@@ -35,11 +35,11 @@ type Estimation struct {
 	// Slack is N beta times the amount by which a minimum, found by gradient descent, is below
 	// L(w*). An estimate at this minimum would be larger by about Slack.
 	Slack float64 `json:"slack"`
-	// Rows are in the order of falling step sizes. The default grid ends where further rows cannot
-	// change the verdict.
+	// Rows are in the order of falling step sizes. The default grid ends where further rows are not
+	// expected to change the verdict.
 	Rows []Row `json:"rows"`
 	// Interrupted reports whether the context ended before the last row was complete. No estimate
-	// is then accepted.
+	// is then accepted. If it ended later, only Reference is missing.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Reference is an estimate by NUTS on all data, without a step size's error; nil without
 	// Options.Reference.
@@ -173,8 +173,11 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 	}
 	if o.Reference > 0 {
 		row, err := e.reference(ctx)
-		if err != nil {
-			return out.interrupted(ctx, err)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return out, err // all rows are complete
+		case err != nil:
+			return nil, err
 		}
 		out.Reference = &row
 	}
@@ -190,14 +193,29 @@ func (e *Estimation) interrupted(ctx context.Context, err error) (*Estimation, e
 	return e, err
 }
 
-// settled reports whether rows of smaller step sizes cannot change the verdict: a row was accepted
-// and compared with the next one, the centre is not a minimum, or chains were too slow twice.
+// settled reports whether rows of smaller step sizes are not expected to change the verdict: a row
+// was accepted and compared with the next one, the centre is not a minimum, or chains were too slow
+// twice. Such rows could still be below w*, or make an estimate larger than its interval.
 func (e *Estimation) settled() bool {
 	problems := e.Problems()
 	last := len(problems) - 1
 	accepted := slices.Index(problems, None)
-	return accepted >= 0 && accepted < last || e.Verdict().Next.Descent > 0 ||
+	return accepted >= 0 && accepted < last || slices.Contains(problems, Below) || e.missesMinimum(problems) ||
 		last > 0 && problems[last] == Moving && problems[last-1] == Moving
+}
+
+// missesMinimum reports whether Slack is too large for the row that the verdict uses, even if its
+// estimate is at the upper end of its interval. Estimates that are known to be wrong do not count.
+func (e *Estimation) missesMinimum(problems []Problem) bool {
+	at := slices.Index(problems, None)
+	if at < 0 {
+		at = e.closest(problems)
+	}
+	if at < 0 || problems[at] == Moving || problems[at] == Steep {
+		return false
+	}
+	_, high := e.Rows[at].Lambda.Interval()
+	return e.Slack > tolerance*math.Max(high, 0)
 }
 
 // centre computes the losses and the curvature at the centre, after the descent to it if there is

@@ -119,6 +119,29 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// TestInterruptedReference: if the context ends during the reference, the rows are complete, and
+// their verdict is that of an estimate without a reference.
+func TestInterruptedReference(t *testing.T) {
+	m, host := known.LinearRegression(100, 5), tensor.NewHost(1)
+	defer host.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	o := llc.Options{Localization: 1, Steps: 4000}
+	want := estimate(t, m, o)
+	o.Seed, o.Reference, o.Observe = 1, 200, func(p llc.Progress) {
+		if p.Task == "NUTS" {
+			stop()
+		}
+	}
+	e, err := llc.Estimate(ctx, host, m, o)
+	if !errors.Is(err, context.Canceled) || e == nil {
+		t.Fatalf("got %v, error %v", e, err)
+	}
+	if v := e.Verdict(); e.Interrupted || e.Reference != nil || !v.Accepted || v.Lambda != want.Verdict().Lambda {
+		t.Errorf("interrupted %v, reference %v, the verdict is %+v, want %+v", e.Interrupted, e.Reference, v, want.Verdict())
+	}
+}
+
 // TestGridEnds: the default grid ends after an accepted row and its neighbour, and has the verdict
 // of all rows.
 func TestGridEnds(t *testing.T) {
