@@ -40,7 +40,7 @@ func TestTooLittleMemory(t *testing.T) {
 		{"fit --method sgld --data notmnist --model mlp-4 --batch 10 --chains 1000", "; less is needed with --chains "},
 		{"fit --method sgld --data notmnist --model mlp-40000-40000 --estimate", "pollen: fit: keeping the weights of a chain needs "},
 		{"fit --data notmnist --subset 200 --method hmc --model resnet20-frn", "pollen: fit needs "},
-		{"fit --method sgld --data bomb.npz --model mlp-4", "datasets: reading an array of 470400000 bytes needs "},
+		{"fit --method sgld --data bomb.npz --model mlp-4", ": reading an array of 470400000 bytes needs "},
 		{"fit --method sgld --data images --model mlp-4", "datasets: decoding "},
 		{"predict small images", "datasets: decoding "},
 		{"predict large pictures", "pollen: predict: large: predicting "},
