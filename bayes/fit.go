@@ -264,7 +264,15 @@ func (t *training) beginRun(device tensor.Device) error {
 // build or device continues the run, the manifest records the step, from which on the bits may
 // differ.
 func (t *training) recoverRun(device tensor.Device) error {
-	if err := t.writer.Recover(t.restore); err != nil {
+	var restoring error
+	err := t.writer.Recover(func(c rundir.Checkpoint) error {
+		restoring = t.restore(c)
+		return restoring
+	})
+	if errors.As(restoring, new(*InvalidError)) { // not a damaged checkpoint
+		return restoring
+	}
+	if err != nil {
 		return err
 	}
 	made := int(t.session.Steps())
