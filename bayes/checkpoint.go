@@ -277,7 +277,11 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 		most += t.spec.Samples
 	}
 	most *= t.spec.Chains
-	required := 2*state + uint64(most)*sample
+	checkpoints, number := uint64(2), "two"
+	if t.keepsFirst() {
+		checkpoints, number = 3, "three"
+	}
+	required := checkpoints*state + uint64(most)*sample
 	free, err := file.Free(dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
@@ -286,7 +290,7 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 	if required < least && !short {
 		return nil
 	}
-	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(required))
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and %s checkpoints, some %.3g MB", most, megabytes(sample), number, megabytes(required))
 	if short {
 		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
@@ -49,9 +50,12 @@ func (t *training) retrain(ctx context.Context, err error) error {
 		halvings[i]++
 		t.remark(fmt.Sprintf("chain %d diverged in step %d, and is trained again from its initial values at 1/%d of the learning rate",
 			t.spec.FirstChain+i, step, 1<<halvings[i]))
-		if err = t.rewind(halvings); err == nil {
-			err = t.makeAgain(ctx, int(to))
+		cause := err
+		if err = t.rewind(halvings); err != nil {
+			err = errors.WithMessagef(err, "%v; to train the chain again", cause)
+			break
 		}
+		err = t.makeAgain(ctx, int(to))
 		if err == nil {
 			return nil
 		}
@@ -77,16 +81,33 @@ func (t *training) halvings() ([]int, error) {
 	return halvings, nil
 }
 
+// keepsFirst reports whether the run keeps its checkpoint at step 0 for retrain: the chains begin
+// at the weights of another run, which may have changed or be gone when they are trained again.
+func (t *training) keepsFirst() bool {
+	return t.halves && t.warmUp == nil && (t.spec.Start != "" || t.teaching.starts())
+}
+
 // rewind gives all chains the states with which they began, at step 0, and numbers of halvings.
-func (t *training) rewind(halvings []int) error {
+func (t *training) rewind(halvings []int) (err error) {
+	var first rundir.Checkpoint
+	if t.keepsFirst() {
+		if first, err = t.writer.First(); err == nil {
+			err = t.checkStates(first)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	t.teaching.rewind()
 	s, state := t.session, make([]byte, t.session.ChainBytes())
 	for chain, number := range halvings {
-		err := s.Restart(chain)
-		if err == nil {
-			err = setRateFactor(s, chain, number)
+		if first.Chains != nil {
+			err = s.Restore(chain, first.Chains[chain], 0)
+		} else if err = s.Restart(chain); err == nil {
+			err = s.SetStep(chain, 0)
 		}
 		if err == nil {
-			err = s.SetStep(chain, 0)
+			err = setRateFactor(s, chain, number)
 		}
 		if err == nil {
 			err = s.Save(chain, state)
@@ -98,7 +119,7 @@ func (t *training) rewind(halvings []int) error {
 			return err
 		}
 	}
-	return t.start()
+	return nil
 }
 
 // makeAgain makes the first steps of a run again, without recording them.

@@ -2,6 +2,7 @@ package runtest
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -79,6 +81,72 @@ func TestChainsAreTrainedAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTrainedAgainFromAStart: chains that start at another run's samples are trained again from
+// there, even if that run has changed or is gone when the run is resumed.
+func TestTrainedAgainFromAStart(t *testing.T) {
+	data, dir := trainOn(squares(t, 60, 3, 1)), t.TempDir()
+	first := func(seed uint64, name string) string {
+		spec := rising(t, "ensemble", 1e-3)
+		spec.Epochs, spec.Schedule, spec.Seed = 2, optimizers.Constant{Rate: 1e-3}, seed
+		path := filepath.Join(dir, name)
+		_, err := bayes.Fit(t.Context(), spec, data, path, with(t, 2))
+		must(t, err)
+		return path
+	}
+	spec := rising(t, "ensemble", 4)
+	spec.Start = first(5, "first")
+	whole := fit(t, spec, data, with(t, 2))
+	d, err := whole.Diagnostics()
+	must(t, err)
+	if len(d.Halvings) != 4 || slices.Max(d.Halvings) == 0 {
+		t.Fatalf("%v halvings, want some", d.Halvings)
+	}
+	stopped := func(name string) string {
+		ctx, observer := stopAt(100)
+		path := filepath.Join(dir, name)
+		_, err := bayes.Fit(ctx, spec, data, path, with(t, 2), observer)
+		wantError(t, "a stop", err, "stopped after 100 of 450 steps")
+		return path
+	}
+	replaced, deleted, lost := stopped("replaced"), stopped("deleted"), stopped("lost")
+	must(t, os.RemoveAll(spec.Start))
+	_, err = bayes.Resume(t.Context(), deleted, data, with(t, 2))
+	must(t, err)
+	same(t, "resumed without the first run", contents(t, whole.Dir()), contents(t, deleted))
+	first(6, "first")
+	_, err = bayes.Resume(t.Context(), replaced, data, with(t, 2))
+	must(t, err)
+	same(t, "resumed with another first run", contents(t, whole.Dir()), contents(t, replaced))
+
+	v, err := bayes.Verify(whole.Dir())
+	must(t, err)
+	if len(v.Damaged) > 0 {
+		t.Errorf("verify: %v", v.Damaged)
+	}
+	must(t, os.Remove(filepath.Join(lost, rundir.FirstCheckpoint)))
+	_, err = bayes.Resume(t.Context(), lost, data, with(t, 2))
+	wantError(t, "without the first checkpoint", err, "graph: step ", "to train the chain again: ", rundir.FirstCheckpoint)
+}
+
+// TestDistilledAgain: a distillation that is trained again begins with the first copy of the
+// images.
+func TestDistilledAgain(t *testing.T) {
+	data, _, spec := lesson(t)
+	at := func(rate float64) *bayes.Run {
+		spec.Schedule = optimizers.WarmUp{Steps: 60, Then: optimizers.Constant{Rate: rate}}
+		return fit(t, spec, data, with(t, 2))
+	}
+	run := at(1)
+	d, err := run.Diagnostics()
+	must(t, err)
+	if len(d.Halvings) != 1 || d.Halvings[0] == 0 {
+		t.Fatalf("%v halvings, want some", d.Halvings)
+	}
+	if !reflect.DeepEqual(lastOf(t, at(1/float64(int(1)<<d.Halvings[0]))), lastOf(t, run)) {
+		t.Errorf("the network differs from that of a run at 1/%d of the rate", 1<<d.Halvings[0])
 	}
 }
 
