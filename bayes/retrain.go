@@ -31,13 +31,11 @@ func (t *training) retrain(ctx context.Context, err error) error {
 	if failed != nil {
 		return failed
 	}
-	to, before := s.Steps(), make([][]byte, s.Chains())
-	for chain := range before {
-		before[chain] = make([]byte, s.ChainBytes())
-		if err := s.Save(chain, before[chain]); err != nil {
-			return err
-		}
+	// goBack reads this checkpoint. Copies in memory would have to be counted by the estimate.
+	if err := t.saveNow(); err != nil {
+		return err
 	}
+	to := int(s.Steps())
 	for {
 		i, step, ok := divergedChain(err, t.spec.FirstChain)
 		if !ok {
@@ -55,17 +53,23 @@ func (t *training) retrain(ctx context.Context, err error) error {
 			err = errors.WithMessagef(err, "%v; to train the chain again", cause)
 			break
 		}
-		err = t.makeAgain(ctx, int(to))
-		if err == nil {
+		if err = t.makeAgain(ctx, to); err == nil {
 			return nil
 		}
 	}
-	for chain, state := range before { // those that belong to what was measured
-		if failed := s.Restore(chain, state, to); failed != nil {
-			return failed
-		}
+	if failed := t.goBack(); failed != nil {
+		return failed
 	}
 	return err
+}
+
+// goBack restores the last checkpoint: its states are those that the measurements belong to.
+func (t *training) goBack() error {
+	c, err := t.writer.Last()
+	if err != nil {
+		return err
+	}
+	return t.restore(c)
 }
 
 // halvings returns how often the learning rate of each chain was halved.

@@ -190,6 +190,12 @@ func (w *Writer) First() (c Checkpoint, err error) {
 	return c, nil
 }
 
+// Last reads the newest checkpoint that is whole. The caller has called Wait.
+func (w *Writer) Last() (Checkpoint, error) {
+	c, _, err := readCheckpoint(w.dir)
+	return c, err
+}
+
 // checkpointSteps returns how many steps were made by the newest checkpoint, from its header only,
 // since states may be large; 0 if that cannot be read.
 func checkpointSteps(dir string) int {

@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -147,6 +149,29 @@ func TestDistilledAgain(t *testing.T) {
 	}
 	if !reflect.DeepEqual(lastOf(t, at(1/float64(int(1)<<d.Halvings[0]))), lastOf(t, run)) {
 		t.Errorf("the network differs from that of a run at 1/%d of the rate", 1<<d.Halvings[0])
+	}
+}
+
+// TestMemoryOfTrainingAgain: the chains' states are not copied while chains are trained again,
+// since the estimate of memory does not count such copies.
+func TestMemoryOfTrainingAgain(t *testing.T) {
+	spec := rising(t, "ensemble", 4)
+	spec.Layers = layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 300}, layers.Linear{Outputs: 300}, layers.Linear{Outputs: 3}}
+	spec.Schedule, spec.Epochs = optimizers.WarmUp{Steps: 190, Then: optimizers.Constant{Rate: 3}}, 200
+	const states = 4 * 4 * (144*300 + 300*300) // at least, in bytes
+	heap := map[string]int64{}
+	fit(t, spec, trainOn(squares(t, 60, 3, 1)), with(t, 2), bayes.WithObserver(func(e bayes.Event) {
+		if e.Remark == "" && heap[e.Task] == 0 {
+			time.Sleep(200 * time.Millisecond) // until the checkpoint is written
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			heap[e.Task] = int64(m.HeapAlloc)
+		}
+	}))
+	t.Log(heap)
+	if before, again := heap["fit"], heap["train again"]; again == 0 || again > before+states/2 {
+		t.Errorf("%d bytes are in use while chains are trained again, want at most half of %d more than %d", again, states, before)
 	}
 }
 
