@@ -133,6 +133,45 @@ func TestTrainedAgainFromAStart(t *testing.T) {
 	wantError(t, "without the first checkpoint", err, "graph: step ", "to train the chain again: ", rundir.FirstCheckpoint)
 }
 
+// TestExplodedAtTheEnd: a chain is also trained again if its loss is far above that of guessing at
+// the end, or if its last update makes its predictions infinite. A run that was stopped meanwhile
+// has the same bits.
+func TestExplodedAtTheEnd(t *testing.T) {
+	data := trainOn(squares(t, 60, 3, 1))
+	for name, c := range map[string]struct {
+		schedule optimizers.Schedule
+		steps    int
+	}{
+		"loss":    {optimizers.Constant{Rate: 0.5}, 3},
+		"weights": {optimizers.WarmUp{Steps: 110, Then: optimizers.Constant{Rate: 2.2}}, 131},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := rising(t, "ensemble", 1)
+			spec.Schedule, spec.Epochs = c.schedule, c.steps
+			whole := fit(t, spec, data, with(t, 2))
+			d, err := whole.Diagnostics()
+			must(t, err)
+			if len(d.Halvings) != 4 || slices.Max(d.Halvings) == 0 {
+				t.Fatalf("%v halvings, want some", d.Halvings)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			dir := filepath.Join(t.TempDir(), "stopped")
+			_, err = bayes.Fit(ctx, spec, data, dir, with(t, 1), bayes.WithObserver(func(e bayes.Event) {
+				if strings.Contains(e.Remark, "is trained again from its initial values") {
+					stop()
+				}
+			}))
+			wantError(t, "a stop", err, "stopped after")
+			resumed, err := bayes.Resume(t.Context(), dir, data, with(t, 2))
+			must(t, err)
+			same(t, "resumed", contents(t, whole.Dir()), contents(t, resumed.Dir()))
+			if of, err := resumed.Diagnostics(); err != nil || !slices.Equal(of.Halvings, d.Halvings) {
+				t.Errorf("resumed, the halvings are %v, want %v (%v)", of.Halvings, d.Halvings, err)
+			}
+		})
+	}
+}
+
 // TestDistilledAgain: a distillation that is trained again begins with the first copy of the
 // images.
 func TestDistilledAgain(t *testing.T) {
