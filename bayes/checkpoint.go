@@ -71,13 +71,27 @@ func (t *training) explores(made int) bool {
 	return t.halves && slices.Contains(t.temperatures[max(0, made-1):], 0)
 }
 
-// restore restores the session and the measurements from a checkpoint. The size of a chain's state
-// must be the program's: another network or method is an error of Session.Restore.
-func (t *training) restore(c rundir.Checkpoint) error {
+// checkStates returns an error if a checkpoint has another number of chains than the session. The
+// error is an InvalidError if the states have another size: since the manifest has the network and
+// the method, another version of Pollen then compiled them to another program.
+func (t *training) checkStates(c rundir.Checkpoint) error {
 	s := t.session
 	if len(c.Chains) != s.Chains() {
 		return errors.Errorf("it has %d chains, the run %d", len(c.Chains), s.Chains())
 	}
+	if got := len(c.Chains[0]); got != s.ChainBytes() {
+		return invalid("%s: another version of Pollen began the run (build %s), which this one cannot continue: "+
+			"the state of a chain has %d bytes, and must have %d; the run's samples can still be used", t.dir, t.manifest.Revision, got, s.ChainBytes())
+	}
+	return nil
+}
+
+// restore restores the session and the measurements from a checkpoint.
+func (t *training) restore(c rundir.Checkpoint) error {
+	if err := t.checkStates(c); err != nil {
+		return err
+	}
+	s := t.session
 	for chain, state := range c.Chains {
 		if err := s.Restore(chain, state, uint64(c.Steps)); err != nil {
 			return err
@@ -263,7 +277,11 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 		most += t.spec.Samples
 	}
 	most *= t.spec.Chains
-	required := 2*state + uint64(most)*sample
+	checkpoints, number := uint64(2), "two"
+	if t.keepsFirst() {
+		checkpoints, number = 3, "three"
+	}
+	required := checkpoints*state + uint64(most)*sample
 	free, err := file.Free(dir)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
@@ -272,7 +290,7 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 	if required < least && !short {
 		return nil
 	}
-	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(required))
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and %s checkpoints, some %.3g MB", most, megabytes(sample), number, megabytes(required))
 	if short {
 		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/memory"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -59,8 +60,9 @@ func (e *UnfinishedError) Error() string {
 func (e *UnfinishedError) Unwrap() error { return e.Cause }
 
 // DivergedError is the error of a run whose numbers did not stay finite: a loss, a weight or a
-// prediction was NaN or infinite. It is within an UnfinishedError. The samples that were kept
-// before are finite and can be used. Resume would repeat the same steps, and fail in the same one.
+// prediction was NaN or infinite, or a loss was far above that of guessing at the end. It is within
+// an UnfinishedError. The samples that were kept before are finite and can be used. Resume would
+// repeat the same steps, and fail in the same one.
 type DivergedError struct {
 	// Method is the name of the method, or of the optimizer of its warm start.
 	Method string
@@ -78,9 +80,22 @@ func (e *DivergedError) Error() string {
 // Unwrap returns the cause.
 func (e *DivergedError) Unwrap() error { return e.Cause }
 
-// isNotFinite reports whether numbers that are not finite caused an error.
+// explodedError is the error of a chain that diverged although its metrics are finite up to the
+// last step.
+type explodedError struct {
+	chain  int // in the session
+	window langevin.Window
+	cause  error
+}
+
+func (e *explodedError) Error() string { return e.cause.Error() }
+
+func (e *explodedError) Unwrap() error { return e.cause }
+
+// isNotFinite reports whether numbers that are not finite, or weights that exploded, caused an
+// error.
 func isNotFinite(err error) bool {
-	return errors.As(err, new(*graph.NotFinite)) || errors.As(err, new(*samples.NotFiniteError))
+	return errors.As(err, new(*explodedError)) || errors.As(err, new(*graph.NotFinite)) || errors.As(err, new(*samples.NotFiniteError))
 }
 
 // DiskFullError is the error of a run that stopped before its disk was full. Its last checkpoint is

@@ -225,6 +225,7 @@ func (t *training) newWriter() *rundir.Writer {
 	return rundir.NewWriter(t.dir, rundir.Options{
 		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: rundir.Retention{Plan: t.plan, Keep: t.spec.Keep},
 		States: t.kind.traits().collected, Drawn: t.kind.traits().drawn, WithoutDamaged: t.withoutDamaged, Remark: t.remark,
+		KeepFirst: t.keepsFirst(),
 	})
 }
 
@@ -264,7 +265,15 @@ func (t *training) beginRun(device tensor.Device) error {
 // build or device continues the run, the manifest records the step, from which on the bits may
 // differ.
 func (t *training) recoverRun(device tensor.Device) error {
-	if err := t.writer.Recover(t.restore); err != nil {
+	var restoring error
+	err := t.writer.Recover(func(c rundir.Checkpoint) error {
+		restoring = t.restore(c)
+		return restoring
+	})
+	if errors.As(restoring, new(*InvalidError)) { // not a damaged checkpoint
+		return restoring
+	}
+	if err != nil {
 		return err
 	}
 	made := int(t.session.Steps())
@@ -322,7 +331,7 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 // start moves the chains of a new run to the last samples of the run Spec.Start, if it is given.
 // Only the parameters are taken over: momenta, preconditioners and thermostats start fresh and
 // adapt during burn-in. It is called before the first checkpoint, from which a resumed run
-// continues without reading Start again.
+// continues without reading Start again; nor does retrain, see keepsFirst.
 func (t *training) start() error {
 	if t.spec.Start == "" {
 		s, err := t.teaching.start()

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 )
 
 // sample makes the steps after the warm start. A chain that diverges where a cycle explores goes
 // back to the weights that it began with, and continues at half its learning rate. A chain that
-// diverges with a method that does not sample is trained again.
+// diverges with a method that does not sample is trained again, after which the window in which it
+// exploded is observed.
 func (t *training) sample(ctx context.Context) error {
 	hooks := t.hooks
 	if t.halves && t.warmUp != nil {
@@ -21,7 +24,11 @@ func (t *training) sample(ctx context.Context) error {
 		i, step, ok := divergedChain(err, t.spec.FirstChain)
 		switch {
 		case ok && t.retrains():
-			err = t.retrain(ctx, err)
+			exploded := (*explodedError)(nil)
+			atEnd := errors.As(err, &exploded)
+			if err = t.retrain(ctx, err); err == nil && atEnd {
+				err = t.observeWindow(exploded.window)
+			}
 		case ok && t.halves && t.warmUp != nil && t.temperatures[step] == 0:
 			err = t.halve(i, fmt.Sprintf("diverged in step %d", step), err)
 		default:

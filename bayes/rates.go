@@ -91,9 +91,12 @@ func writeWeights(s *graph.Session, chain int, weights [][]float32) error {
 	return nil
 }
 
-// divergedChain returns the chain of the session and the step that a graph.NotFinite names. ok is
-// false for other errors.
+// divergedChain returns the chain of the session and the step that a graph.NotFinite or an
+// explodedError names. ok is false for other errors.
 func divergedChain(err error, firstChain int) (chain, step int, ok bool) {
+	if exploded := (*explodedError)(nil); errors.As(err, &exploded) {
+		return exploded.chain, exploded.window.To - 1, true
+	}
 	var bad *graph.NotFinite
 	if !errors.As(err, &bad) {
 		return 0, 0, false

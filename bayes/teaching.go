@@ -109,16 +109,24 @@ func (g *teaching) describe(teacher *Run) (*Teacher, error) {
 	return about, nil
 }
 
+// starts reports whether start returns weights.
+func (g *teaching) starts() bool { return g != nil && g.spec.Method.(Distillation).Networks > 0 }
+
+// rewind prepares for a training that is made again from step 0: OnStep then loads the targets of
+// the first copy of the images.
+func (g *teaching) rewind() {
+	if g != nil {
+		g.loaded = false
+	}
+}
+
 // start returns the initial weights of the copies of the teacher's network, which are means of the
 // teacher's samples; nil without Distillation.Networks.
 func (g *teaching) start() (*samples.Sample, error) {
-	if g == nil {
+	if !g.starts() {
 		return nil, nil
 	}
 	n := g.spec.Method.(Distillation).Networks
-	if n == 0 {
-		return nil, nil
-	}
 	draws, err := g.teacher.Draws()
 	if err != nil {
 		return nil, errors.WithMessage(err, "teacher")

@@ -22,6 +22,9 @@ import (
 // run writes the same samples. The exception is a checkpoint at the end of an epoch, which is
 // skipped while the last one is still being written; it has no sample.
 func (t *training) observeWindow(p langevin.Window) error {
+	if err := t.checkEnd(p); err != nil {
+		return err
+	}
 	line := rundir.Metrics{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
 	chains, err := t.replicas.Cold(t.session)
 	if err != nil {

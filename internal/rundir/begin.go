@@ -62,6 +62,11 @@ func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
 	if err != nil {
 		return err
 	}
+	if w.options.KeepFirst {
+		if err := w.writeFirst(first); err != nil {
+			return err
+		}
+	}
 	if err := w.writeCheckpoint(first); err != nil {
 		return err
 	}

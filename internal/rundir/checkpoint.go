@@ -160,6 +160,42 @@ func readCheckpoint(dir string) (c Checkpoint, problems []*DamagedError, err err
 	return c, problems, errors.WithStack(problems[0])
 }
 
+// writeFirst writes the checkpoint at step 0 that Options.KeepFirst keeps.
+func (w *Writer) writeFirst(c Checkpoint) error {
+	content, err := c.encode()
+	if err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	path := filepath.Join(w.dir, FirstCheckpoint)
+	if err := file.MakeDir(filepath.Dir(path)); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	return errors.Wrap(file.Write(path, content), "pollen: checkpoint")
+}
+
+// First reads the checkpoint at step 0 that Options.KeepFirst keeps. The error is DamagedError if
+// it is missing or was changed.
+func (w *Writer) First() (c Checkpoint, err error) {
+	path := filepath.Join(w.dir, FirstCheckpoint)
+	content, err := checksum.ReadFile(path)
+	if err == nil {
+		c, err = decodeCheckpoint(content)
+	}
+	if err == nil && c.Steps != 0 {
+		err = errors.Errorf("steps must be 0, got %d", c.Steps)
+	}
+	if err != nil {
+		return c, damaged(path, errors.WithMessage(err, "checkpoint"))
+	}
+	return c, nil
+}
+
+// Last reads the newest checkpoint that is whole. The caller has called Wait.
+func (w *Writer) Last() (Checkpoint, error) {
+	c, _, err := readCheckpoint(w.dir)
+	return c, err
+}
+
 // checkpointSteps returns how many steps were made by the newest checkpoint, from its header only,
 // since states may be large; 0 if that cannot be read.
 func checkpointSteps(dir string) int {

@@ -36,6 +36,7 @@ const (
 	CheckpointFile    = "checkpoint/state.safetensors"
 	OlderCheckpoint   = "checkpoint/previous.safetensors" // the one before, in case the newer one is damaged
 	DamagedCheckpoint = "checkpoint/damaged.safetensors"  // a damaged one, moved aside when the run was resumed
+	FirstCheckpoint   = "checkpoint/first.safetensors"    // at step 0; only with Options.KeepFirst
 )
 
 // resultFiles are the JSON files, apart from the manifest, that a run has at its end and that its

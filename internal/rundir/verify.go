@@ -222,13 +222,16 @@ func (v *verifier) path(name string) string {
 	return filepath.Join(v.dir, filepath.FromSlash(name))
 }
 
-// checkpoints checks both checkpoints, and reports whether one is whole.
+// checkpoints checks all checkpoints, and reports whether one of the last two is whole.
 func (v *verifier) checkpoints() (whole bool) {
 	missing := 0
-	for _, name := range []string{CheckpointFile, OlderCheckpoint} {
+	for _, name := range []string{CheckpointFile, OlderCheckpoint, FirstCheckpoint} {
+		last := name != FirstCheckpoint // which few runs have
 		content, err := checksum.ReadFile(v.path(name))
 		if os.IsNotExist(errors.Cause(err)) {
-			missing++
+			if last {
+				missing++
+			}
 			continue
 		}
 		var c Checkpoint
@@ -241,7 +244,7 @@ func (v *verifier) checkpoints() (whole bool) {
 		if err != nil {
 			err = damaged(v.path(name), errors.WithMessage(err, "checkpoint"))
 		}
-		if v.found(err) {
+		if v.found(err) && last {
 			whole, v.Made = true, max(v.Made, c.Steps)
 		}
 	}

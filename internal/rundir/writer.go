@@ -27,6 +27,9 @@ type Options struct {
 	// Drawn means that samples are drawn at the end, and that no states are kept.
 	Drawn bool
 
+	// KeepFirst means that the checkpoint at step 0 is kept in FirstCheckpoint, too.
+	KeepFirst bool
+
 	// WithoutDamaged recovers without damaged and missing files; they are errors otherwise.
 	WithoutDamaged bool
 	// Remark receives sentences for a person.

@@ -2,15 +2,19 @@ package runtest
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -79,6 +83,134 @@ func TestChainsAreTrainedAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTrainedAgainFromAStart: chains that start at another run's samples are trained again from
+// there, even if that run has changed or is gone when the run is resumed.
+func TestTrainedAgainFromAStart(t *testing.T) {
+	data, dir := trainOn(squares(t, 60, 3, 1)), t.TempDir()
+	first := func(seed uint64, name string) string {
+		spec := rising(t, "ensemble", 1e-3)
+		spec.Epochs, spec.Schedule, spec.Seed = 2, optimizers.Constant{Rate: 1e-3}, seed
+		path := filepath.Join(dir, name)
+		_, err := bayes.Fit(t.Context(), spec, data, path, with(t, 2))
+		must(t, err)
+		return path
+	}
+	spec := rising(t, "ensemble", 4)
+	spec.Start = first(5, "first")
+	whole := fit(t, spec, data, with(t, 2))
+	d, err := whole.Diagnostics()
+	must(t, err)
+	if len(d.Halvings) != 4 || slices.Max(d.Halvings) == 0 {
+		t.Fatalf("%v halvings, want some", d.Halvings)
+	}
+	stopped := func(name string) string {
+		ctx, observer := stopAt(100)
+		path := filepath.Join(dir, name)
+		_, err := bayes.Fit(ctx, spec, data, path, with(t, 2), observer)
+		wantError(t, "a stop", err, "stopped after 100 of 450 steps")
+		return path
+	}
+	replaced, deleted, lost := stopped("replaced"), stopped("deleted"), stopped("lost")
+	must(t, os.RemoveAll(spec.Start))
+	_, err = bayes.Resume(t.Context(), deleted, data, with(t, 2))
+	must(t, err)
+	same(t, "resumed without the first run", contents(t, whole.Dir()), contents(t, deleted))
+	first(6, "first")
+	_, err = bayes.Resume(t.Context(), replaced, data, with(t, 2))
+	must(t, err)
+	same(t, "resumed with another first run", contents(t, whole.Dir()), contents(t, replaced))
+
+	v, err := bayes.Verify(whole.Dir())
+	must(t, err)
+	if len(v.Damaged) > 0 {
+		t.Errorf("verify: %v", v.Damaged)
+	}
+	must(t, os.Remove(filepath.Join(lost, rundir.FirstCheckpoint)))
+	_, err = bayes.Resume(t.Context(), lost, data, with(t, 2))
+	wantError(t, "without the first checkpoint", err, "graph: step ", "to train the chain again: ", rundir.FirstCheckpoint)
+}
+
+// TestExplodedAtTheEnd: a chain is also trained again if its loss is far above that of guessing at
+// the end, or if its last update makes its predictions infinite. A run that was stopped meanwhile
+// has the same bits.
+func TestExplodedAtTheEnd(t *testing.T) {
+	data := trainOn(squares(t, 60, 3, 1))
+	for name, c := range map[string]struct {
+		schedule optimizers.Schedule
+		steps    int
+	}{
+		"loss":    {optimizers.Constant{Rate: 0.5}, 3},
+		"weights": {optimizers.WarmUp{Steps: 110, Then: optimizers.Constant{Rate: 2.2}}, 131},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := rising(t, "ensemble", 1)
+			spec.Schedule, spec.Epochs = c.schedule, c.steps
+			whole := fit(t, spec, data, with(t, 2))
+			d, err := whole.Diagnostics()
+			must(t, err)
+			if len(d.Halvings) != 4 || slices.Max(d.Halvings) == 0 {
+				t.Fatalf("%v halvings, want some", d.Halvings)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			dir := filepath.Join(t.TempDir(), "stopped")
+			_, err = bayes.Fit(ctx, spec, data, dir, with(t, 1), bayes.WithObserver(func(e bayes.Event) {
+				if strings.Contains(e.Remark, "is trained again from its initial values") {
+					stop()
+				}
+			}))
+			wantError(t, "a stop", err, "stopped after")
+			resumed, err := bayes.Resume(t.Context(), dir, data, with(t, 2))
+			must(t, err)
+			same(t, "resumed", contents(t, whole.Dir()), contents(t, resumed.Dir()))
+			if of, err := resumed.Diagnostics(); err != nil || !slices.Equal(of.Halvings, d.Halvings) {
+				t.Errorf("resumed, the halvings are %v, want %v (%v)", of.Halvings, d.Halvings, err)
+			}
+		})
+	}
+}
+
+// TestDistilledAgain: a distillation that is trained again begins with the first copy of the
+// images.
+func TestDistilledAgain(t *testing.T) {
+	data, _, spec := lesson(t)
+	at := func(rate float64) *bayes.Run {
+		spec.Schedule = optimizers.WarmUp{Steps: 60, Then: optimizers.Constant{Rate: rate}}
+		return fit(t, spec, data, with(t, 2))
+	}
+	run := at(1)
+	d, err := run.Diagnostics()
+	must(t, err)
+	if len(d.Halvings) != 1 || d.Halvings[0] == 0 {
+		t.Fatalf("%v halvings, want some", d.Halvings)
+	}
+	if !reflect.DeepEqual(lastOf(t, at(1/float64(int(1)<<d.Halvings[0]))), lastOf(t, run)) {
+		t.Errorf("the network differs from that of a run at 1/%d of the rate", 1<<d.Halvings[0])
+	}
+}
+
+// TestMemoryOfTrainingAgain: the chains' states are not copied while chains are trained again,
+// since the estimate of memory does not count such copies.
+func TestMemoryOfTrainingAgain(t *testing.T) {
+	spec := rising(t, "ensemble", 4)
+	spec.Layers = layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 300}, layers.Linear{Outputs: 300}, layers.Linear{Outputs: 3}}
+	spec.Schedule, spec.Epochs = optimizers.WarmUp{Steps: 190, Then: optimizers.Constant{Rate: 3}}, 200
+	const states = 4 * 4 * (144*300 + 300*300) // at least, in bytes
+	heap := map[string]int64{}
+	fit(t, spec, trainOn(squares(t, 60, 3, 1)), with(t, 2), bayes.WithObserver(func(e bayes.Event) {
+		if e.Remark == "" && heap[e.Task] == 0 {
+			time.Sleep(200 * time.Millisecond) // until the checkpoint is written
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			heap[e.Task] = int64(m.HeapAlloc)
+		}
+	}))
+	t.Log(heap)
+	if before, again := heap["fit"], heap["train again"]; again == 0 || again > before+states/2 {
+		t.Errorf("%d bytes are in use while chains are trained again, want at most half of %d more than %d", again, states, before)
 	}
 }
 
