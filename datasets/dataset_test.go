@@ -83,7 +83,6 @@ func TestValidate(t *testing.T) {
 		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "small: must have 1 to 65536 classes, got 65537"},
 		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "small: must have 4 class names, got 3"},
 		"bytes in a name":  {func(d *Dataset) { d.ClassNames[1] = "caf\xe9" }, `small: class names must be UTF-8, got "caf\xe9"`},
-		"lines in a name":  {func(d *Dataset) { d.ClassNames[1] = "a\nb" }, `small: class names must have no control characters, got "a\nb"`},
 		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "small: must have at least 1 image, got none"},
 		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "small: images must have 6 bytes each, got 29 bytes"},
 		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "small: label 3 must be 0 or more and below 4, got 4"},
