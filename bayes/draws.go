@@ -85,11 +85,7 @@ func (d *Draws) Weights(i int) (samples.Sample, error) {
 	if err != nil {
 		return s, err
 	}
-	for _, p := range s.Parameters {
-		for i, start := range starts[p.Name] {
-			p.Values[i] += float32(start)
-		}
-	}
+	moveStarts(s, starts, nil)
 	return s, nil
 }
 

@@ -69,7 +69,7 @@ func (t *training) checkEnd(p langevin.Window) error {
 
 // retrain trains a chain that diverged again, from its initial values to the step where the others
 // are, at half its learning rate. The other chains are trained along with it and arrive at the same
-// bits, so the result is that of a run in which the chain had the lower rate from the beginning. It
+// bits, so the result equals a run in which the chain had the lower rate from the beginning. It
 // returns err, the cause, if the chain was trained again too often.
 func (t *training) retrain(ctx context.Context, err error) error {
 	s := t.session

@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// The ECE by chance is that of labels drawn from the probabilities, here from other random numbers.
+// The test draws labels from the probabilities, by other random numbers, and computes their ECE.
 func TestCalibrationErrorByChance(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, examples := range []int{24, 80, 2000} {

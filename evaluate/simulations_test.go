@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSimulations: many examples have few simulations, whose result is that of more ones.
+// TestSimulations: more examples have fewer simulations, and these give the same result.
 func TestSimulations(t *testing.T) {
 	for examples, want := range map[int]int{1: 400, 10_000: 400, 40_000: 100, 80_000: 50, 1_000_000: 50} {
 		if got := simulations(examples); got != want {

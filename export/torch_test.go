@@ -7,6 +7,7 @@ import (
 
 	"github.com/maruel/safetensors"
 
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/tensor"
@@ -19,10 +20,9 @@ func TestTorch(t *testing.T) {
 	}
 }
 
-func checkTorch(t *testing.T, network, output string) {
-	run, data := fitted(t, network, 1, 3)
-	dir := t.TempDir()
-	path, reference := filepath.Join(dir, "posterior.safetensors"), filepath.Join(dir, "reference.npz")
+// writtenByTorch exports a run to a file and returns the file's content.
+func writtenByTorch(t *testing.T, run *bayes.Run, path string) safetensors.File {
+	t.Helper()
 	if err := Torch(run, path); err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +34,14 @@ func checkTorch(t *testing.T, network, output string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return *f
+}
+
+func checkTorch(t *testing.T, network, output string) {
+	run, data := fitted(t, network, 1, 3)
+	dir := t.TempDir()
+	path, reference := filepath.Join(dir, "posterior.safetensors"), filepath.Join(dir, "reference.npz")
+	f := writtenByTorch(t, run, path)
 	draws, err := run.Draws()
 	if err != nil {
 		t.Fatal(err)
@@ -80,17 +88,7 @@ func checkTorch(t *testing.T, network, output string) {
 func TestTorchOffsets(t *testing.T) {
 	run, _ := fitted(t, "offsets", 1, 3)
 	path := filepath.Join(t.TempDir(), "posterior.safetensors")
-	if err := Torch(run, path); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := safetensors.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := writtenByTorch(t, run, path)
 	draws, err := run.Draws()
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func (l looks) add(name string) {
 	l[look] = name
 }
 
-// of returns the look of a name, or "" if it has no letter or digit, or is that of other names too.
+// of returns the look of a name, or "" if it has no letter or digit, or if other names look alike.
 func (l looks) of(name string) string {
 	look := questioned(name)
 	if l[look] != name || strings.IndexFunc(look, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {

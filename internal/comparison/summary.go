@@ -53,7 +53,7 @@ func Summarize(names []string, runs []*bayes.Run) (s Summary, err error) {
 		if m := o.mixing(); m.Images > 0 && s.Notes == nil {
 			s.Notes = append(s.Notes, fmt.Sprintf("Predictions of %d held-out images: split R-hat "+
 				"is the 95th percentile over images, the effective sample size (ESS) is the median.", m.Images),
-				"The ESS is that of the chains' states over all steps, of which samples are a part, so that it can exceed their number.")
+				"The ESS counts the chains' states over all steps, not only the samples, so it can exceed their number.")
 		}
 		verdicts = append(verdicts, o.verdict()...)
 		if line := o.temperatureRange(); line != "" {

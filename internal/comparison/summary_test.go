@@ -134,7 +134,7 @@ vague                1    1.01 ± 0.02    1.5 ± 0.3  0.96 ± 0.01
 old                  1    1.00 ± 0.01  1.00 ± 0.01  1.00 ± 0.01
 
 Predictions of 50 held-out images: split R-hat is the 95th percentile over images, the effective sample size (ESS) is the median.
-The ESS is that of the chains' states over all steps, of which samples are a part, so that it can exceed their number.
+The ESS counts the chains' states over all steps, not only the samples, so it can exceed their number.
 Measured temperatures, in total and by layer, are configurational, with standard errors; in equilibrium they equal the requested one.
 Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch
 noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.

@@ -120,7 +120,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 // TestInterruptedReference: if the context ends during the reference, the rows are complete, and
-// their verdict is that of an estimate without a reference.
+// they have the verdict of an estimate without a reference.
 func TestInterruptedReference(t *testing.T) {
 	m, host := known.LinearRegression(100, 5), tensor.NewHost(1)
 	defer host.Close()

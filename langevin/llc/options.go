@@ -17,8 +17,8 @@ type Options struct {
 	// InverseTemperature is beta. The default is 1/log N.
 	InverseTemperature float64
 	// StepSizes are the epsilons of the grid, one row each. By default there are up to five, each
-	// half of the one before, as many as the verdict needs; the largest is derived from the
-	// curvature of the loss and the noise of minibatches.
+	// half of the one before, and the grid ends when the verdict is settled. The largest is derived
+	// from the curvature of the loss and the noise of minibatches.
 	StepSizes []float64
 	// Sampler moves the chains. The default is SGLD, the only sampler for which the energy added by
 	// finite steps is measured.
