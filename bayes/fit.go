@@ -414,24 +414,6 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 	}), err
 }
 
-// moveStarts makes parameters that are offsets from some weights, or weights, offsets from others,
-// or weights. theirs and ours have the weights, by name, of which parameters are offsets.
-func moveStarts(s samples.Sample, theirs, ours map[string][]float64) {
-	for _, p := range s.Parameters {
-		from, to := theirs[p.Name], ours[p.Name]
-		for i := range p.Values {
-			move := 0.0
-			if i < len(from) {
-				move += from[i]
-			}
-			if i < len(to) {
-				move -= to[i]
-			}
-			p.Values[i] = float32(float64(p.Values[i]) + move)
-		}
-	}
-}
-
 // startAt sets the parameters of a chain to those of a sample, matched by name and shape, so that
 // the order of layers does not matter.
 func (t *training) startAt(chain int, s samples.Sample) error {

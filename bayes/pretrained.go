@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/onnx"
+	"github.com/pollen-ml/pollen/samples"
 )
 
 // The values of Spec.Freeze that are not names, and the default of Spec.Head.
@@ -116,6 +117,24 @@ func (s Spec) starts() (map[string][]float64, error) {
 		return nil, err
 	}
 	return stem.network.Starts(), nil
+}
+
+// moveStarts makes parameters that are offsets from some weights, or weights, offsets from others,
+// or weights. theirs and ours have the weights, by name, of which parameters are offsets.
+func moveStarts(s samples.Sample, theirs, ours map[string][]float64) {
+	for _, p := range s.Parameters {
+		from, to := theirs[p.Name], ours[p.Name]
+		for i := range p.Values {
+			move := 0.0
+			if i < len(from) {
+				move += from[i]
+			}
+			if i < len(to) {
+				move -= to[i]
+			}
+			p.Values[i] = float32(float64(p.Values[i]) + move)
+		}
+	}
 }
 
 // A prior start:S is N(w, S^2) around the value w that a weight has in the file, so that the
