@@ -61,7 +61,7 @@ func weightDensity(weight string, traces []trace, places []int) (*Figure, error)
 		c = drawWindowKey(c)
 		side := textStyle(labelSize, ink, text.XCenter, text.YTop)
 		side.Rotation = math.Pi / 2
-		c.FillText(side, vg.Point{X: c.Min.X, Y: c.Center().Y + headingHeight/2}, "density")
+		c.FillText(side, vg.Point{X: c.Min.X, Y: c.Center().Y + headingHeight/2}, "relative density")
 		drawPanels(draw.Crop(c, 16, 0, 0, 0), panels...)
 	}
 	return f, nil
