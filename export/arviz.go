@@ -145,8 +145,8 @@ func (a *arviz) write() error {
 	begin := func(group string) {
 		a.zarr.group(group, attributes)
 		if group != observedGroup {
-			a.zarr.whole(group, chainAxis, []string{chainAxis}, []int{len(a.chains)}, numbers(len(a.chains)))
-			a.zarr.whole(group, drawAxis, []string{drawAxis}, []int{len(a.chains[0])}, numbers(len(a.chains[0])))
+			a.zarr.coordinates(group, chainAxis, len(a.chains), numbers(len(a.chains)))
+			a.zarr.coordinates(group, drawAxis, len(a.chains[0]), numbers(len(a.chains[0])))
 		}
 	}
 	begin(posteriorGroup)
@@ -223,6 +223,9 @@ func (a *arviz) posterior() (weights []float64, err error) {
 					axes, chunk = append(axes, fmt.Sprintf("%s_dim_%d", p.Name, i)), append(chunk, extent)
 				}
 				if chain == 0 && draw == 0 {
+					for i, extent := range p.Shape {
+						a.zarr.coordinates(posteriorGroup, axes[2+i], extent, numbers(extent))
+					}
 					a.zarr.array(posteriorGroup, p.Name, "<f4", axes, a.shape(p.Shape...), chunk)
 				}
 				a.zarr.chunk(posteriorGroup, p.Name, append([]int{chain, draw}, make([]int, len(p.Shape))...), tensor.Bytes(p.Values))
@@ -353,7 +356,7 @@ func (a *arviz) images(group string) {
 	if data.Files != nil {
 		values = data.Files
 	}
-	a.zarr.whole(group, imageAxis, []string{imageAxis}, []int{data.Len()}, values)
+	a.zarr.coordinates(group, imageAxis, data.Len(), values)
 }
 
 // labelStream is the stream of random numbers with which labels are drawn. Runs have their own
@@ -365,7 +368,7 @@ const labelStream = random.OrderStream - 3
 func (a *arviz) predictions() {
 	_, n, k := a.predicted.size()
 	a.images(predictiveGroup)
-	a.zarr.whole(predictiveGroup, classAxis, []string{classAxis}, []int{k}, a.run.Manifest().Data.ClassNames)
+	a.zarr.coordinates(predictiveGroup, classAxis, k, a.run.Manifest().Data.ClassNames)
 	a.zarr.array(predictiveGroup, probabilitiesArray, "<f4", []string{chainAxis, drawAxis, imageAxis, classAxis}, a.shape(n, k), []int{1, 1, n, k})
 	var labels []int64
 	at := random.Address{Seed: a.run.Manifest().Spec.Seed, Stream: labelStream}

@@ -94,8 +94,14 @@ func TestArviZ(t *testing.T) {
 		if got := all.Metadata[name+"/.zarray"].Shape; !slices.Equal(got, shape) {
 			t.Errorf("%s has shape %v, want %v", name, got, shape)
 		}
-		if axes := all.Metadata[name+"/.zattrs"].Axes; len(axes) != len(shape) {
+		axes := all.Metadata[name+"/.zattrs"].Axes
+		if len(axes) != len(shape) {
 			t.Errorf("%s has axes %v", name, axes)
+		}
+		for i, axis := range axes {
+			if got := all.Metadata[filepath.ToSlash(filepath.Join(filepath.Dir(name), axis, ".zarray"))].Shape; !slices.Equal(got, shape[i:i+1]) {
+				t.Errorf("the coordinates %s of %s have shape %v, want %v", axis, name, got, shape[i:i+1])
+			}
 		}
 	}
 	if digest, err := run.Digest(); err != nil || all.Metadata["posterior/.zattrs"].Run != digest {

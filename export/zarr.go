@@ -101,6 +101,11 @@ func (z *zarr) whole(group, name string, axes []string, shape []int, values any)
 	z.chunk(group, name, make([]int, len(shape)), content)
 }
 
+// coordinates writes the n coordinates of an axis, by which ArviZ's plots select elements.
+func (z *zarr) coordinates(group, axis string, n int, values any) {
+	z.whole(group, axis, []string{axis}, []int{n}, values)
+}
+
 // close writes the consolidated metadata.
 func (z *zarr) close() error {
 	z.put(".zmetadata", map[string]any{"zarr_consolidated_format": 1, "metadata": maps.Clone(z.metadata)})

@@ -104,7 +104,11 @@ func (d *distilFlags) run(ctx context.Context, teacher string, networks *pflag.F
 	if d.estimate {
 		return p.estimate(ctx, c, bayes.WithUnlabelled(unlabelled))
 	}
-	return p.fit(ctx, dir, d.settings.Data.Dir, c, bayes.WithUnlabelled(unlabelled))
+	others, err := outImages(ctx, *m, d.outPlace(), d.settings.Data.Dir, c)
+	if err != nil {
+		return err
+	}
+	return p.fit(ctx, dir, others, c, bayes.WithUnlabelled(unlabelled))
 }
 
 // prepare fills in the settings and the data of the teacher.

@@ -15,10 +15,23 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// measureFidelity compares a distilled run with its teacher, on test images and the
-// out-of-distribution data of distil, which are searched for in dataDir first, and prints the
-// result. It does nothing for other runs.
-func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits, dataDir string, c *console) error {
+// outImages reads the out-of-distribution images of distil in the shape of a run's images, from a
+// data set that is searched for in dataDir first; nil if name is "".
+func outImages(ctx context.Context, m bayes.Manifest, name, dataDir string, c *console) ([]*datasets.Dataset, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := config.DataOf(m).In(dataDir).OOD(name, "", m.Data.ClassNames)
+	if err != nil {
+		return nil, err
+	}
+	images, err := loadTest(ctx, data, m, true, c)
+	return []*datasets.Dataset{images}, err
+}
+
+// measureFidelity compares a distilled run with its teacher, on test images and on other data, and
+// prints the result. It does nothing for other runs.
+func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits, others []*datasets.Dataset, c *console) error {
 	m := run.Manifest()
 	heldOut := data.Test
 	if heldOut == nil {
@@ -26,18 +39,6 @@ func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits,
 	}
 	if m.Teacher == nil || heldOut == nil {
 		return nil
-	}
-	var others []*datasets.Dataset
-	if name := m.Notes[outNote]; name != "" {
-		other, err := config.DataOf(m).In(dataDir).OOD(name, "", m.Data.ClassNames)
-		if err != nil {
-			return err
-		}
-		out, err := loadTest(ctx, other, m, true, c)
-		if err != nil {
-			return err
-		}
-		others = append(others, out)
 	}
 	f, err := run.With(bayes.WithObserver(c.observer("fidelity"))).MeasureFidelity(ctx, heldOut, others...)
 	c.endProgress()

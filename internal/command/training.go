@@ -97,12 +97,12 @@ func runFit(ctx context.Context, s *config.Settings, dir string, c *console) err
 		return err
 	}
 	defer p.device.Close()
-	return p.fit(ctx, dir, s.Data.Dir, c)
+	return p.fit(ctx, dir, nil, c)
 }
 
-// fit trains a run in dir, with more options, and scores it. Other data are searched for in dataDir
-// first.
-func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more ...bayes.Option) error {
+// fit trains a run in dir, with more options, and scores it. A distilled run is compared with its
+// teacher on others, too.
+func (p prepared) fit(ctx context.Context, dir string, others []*datasets.Dataset, c *console, more ...bayes.Option) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (p prepared) fit(ctx context.Context, dir, dataDir string, c *console, more
 	began := c.now()
 	run, err := bayes.Fit(ctx, p.asked, p.data, dir,
 		append(more, bayes.WithDevice(p.device), bayes.WithObserver(c.observer(name)), bayes.WithNotes(p.notes), keepFeatures())...)
-	return finishFit(ctx, run, err, finished{name, p.data, dataDir, c.now().Sub(began)}, c)
+	return finishFit(ctx, run, err, finished{name, p.data, others, c.now().Sub(began)}, c)
 }
 
 // newRunDir returns the given directory, or else the next numbered one for name, and checks that it
@@ -141,19 +141,24 @@ func resumeRun(ctx context.Context, m bayes.Manifest, device deviceFlags, dataDi
 	if err != nil {
 		return err
 	}
+	others, err := outImages(ctx, m, m.Notes[outNote], dataDir, c)
+	if err != nil {
+		return err
+	}
 	name := bayes.MethodName(m.Spec.Method)
 	run, err := bayes.Resume(ctx, dir, splits,
 		append(more, bayes.WithDevice(opened), bayes.WithObserver(c.observer(name)), bayes.WithUnlabelled(unlabelled), keepFeatures())...)
-	return finishFit(ctx, run, err, finished{name, splits, dataDir, 0}, c)
+	return finishFit(ctx, run, err, finished{name, splits, others, 0}, c)
 }
 
-// finished describes a run for finishFit: the name of its method, its data, the directory in which
-// other data are searched for, and the time of its steps, or 0 if they were not made in one go.
+// finished describes a run for finishFit: the name of its method, its data, the out-of-distribution
+// data on which a distilled run is compared with its teacher, and the time of its steps, or 0 if
+// they were not made in one go.
 type finished struct {
-	name    string
-	data    *datasets.Splits
-	dataDir string
-	took    time.Duration
+	name   string
+	data   *datasets.Splits
+	others []*datasets.Dataset
+	took   time.Duration
 }
 
 // finishFit scores a finished run, or reports the samples of a failed or stopped one.
@@ -178,7 +183,7 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 		}
 		fmt.Fprintln(c.out)
 	}
-	if err := measureFidelity(ctx, run, data, f.dataDir, c); err != nil {
+	if err := measureFidelity(ctx, run, data, f.others, c); err != nil {
 		return err
 	}
 	if err := printSelfTest(run, c); err != nil {
