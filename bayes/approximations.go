@@ -108,9 +108,6 @@ func (d Dropout) within(n layers.Sequential, later bool, dropped *bool) (with la
 			l.Body, body = d.within(l.Body, later, dropped)
 			l.Shortcut, shortcut = d.within(l.Shortcut, later, dropped)
 			layer, later = l, body || shortcut
-		case layers.Average:
-			l.Body, later = d.within(l.Body, later, dropped)
-			layer = l
 		case layers.Linear:
 			if later {
 				with = append(with, layers.Dropout{Rate: d.Rate, AlsoPredicting: true})

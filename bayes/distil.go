@@ -8,8 +8,8 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -18,10 +18,13 @@ import (
 // concentrations alpha of a Dirichlet distribution over the probabilities. Their softmax is its
 // mean, so that the network predicts like any other, and the mutual information follows from their
 // sum, see evaluate.DirichletInformation. A prediction costs one network instead of all samples.
+// With several Networks, each is a chain that learns from a part of the teacher's samples, and is a
+// sample of the run. Predictions average them as those of the teacher are averaged, so that the
+// disagreement between the parts is kept.
 //
-// The target for an image is the Dirichlet distribution with the teacher's averaged probabilities p
-// and with its mutual information, whose precision is a. With y = logits - ln a, Adam minimizes the
-// mean over images of
+// The target for an image is the Dirichlet distribution with the average p of the probabilities
+// that the samples predict, and with their mutual information, whose precision is a. With
+// y = logits - ln a, Adam minimizes the mean over images of
 //
 //	ln sum_k exp(y_k) - sum_k p_k y_k  +  PrecisionWeight/2 (ln sum_k exp(y_k))^2,
 //
@@ -42,10 +45,10 @@ type Distillation struct {
 	// Copies is the number of copies of the images, at least 1, of which all but the first are
 	// changed. The teacher predicts each copy once. Each epoch uses the next copy, in turn.
 	Copies int
-	// Networks, if it is above 0, is the number of copies of the teacher's network, whose logits
-	// are averaged, see layers.Average. Each copy starts at the mean of the teacher's samples of
-	// one chain or, if that has several cycles, of one cycle. A prediction costs Networks times as
-	// much as with one sample. At 0 the network is Spec.Network, and starts at random values.
+	// Networks, if it is above 0, is the number of networks like the teacher's, at most its chains
+	// times their cycles, which are divided among them. Each network starts at the mean of the
+	// samples of one of its cycles. At 0, one network learns from all samples, Spec.Network, and
+	// starts at random values.
 	Networks int
 }
 
@@ -70,12 +73,8 @@ func (d Distillation) Validate() error {
 	return nil
 }
 
-func (d Distillation) network(n layers.Sequential) (layers.Sequential, error) {
-	if d.Networks < 2 {
-		return n, nil
-	}
-	return layers.Sequential{layers.Average{Copies: d.Networks, Body: n}}, nil
-}
+// chains returns the number of networks that are trained.
+func (d Distillation) chains() int { return max(1, d.Networks) }
 
 func (Distillation) traits() kindTraits {
 	return kindTraits{rated: true, dirichlet: true, epochs: distillationEpochs}
@@ -90,8 +89,8 @@ func (d Distillation) check(s *Spec) error {
 	switch {
 	case s.Teacher == "":
 		return errors.New("pollen: distil: teacher must be the directory of a run")
-	case s.Chains != 1:
-		return errors.Errorf("pollen: distil: chains must be 1, got %d: one network is trained", s.Chains)
+	case s.Chains != d.chains():
+		return errors.Errorf("pollen: distil: chains must be %d, one for each network, got %d", d.chains(), s.Chains)
 	case !s.Augment.isNone():
 		return errors.New("pollen: distil: augment does not apply: the method changes images itself, and the teacher must predict the same ones")
 	case !s.ClassWeights.isNone():
@@ -104,10 +103,12 @@ func (d Distillation) check(s *Spec) error {
 	return d.Validate()
 }
 
-// The inputs of a distillation in addition to images and labels.
+// The inputs of a distillation in addition to images and labels, for N images, M networks and K
+// classes, and the state of a chain that selects its network's.
 const (
-	meansInput      = "means"      // [N K], of the target
-	precisionsInput = "precisions" // [N 1], logarithms
+	meansInput      = "means"      // [N MK], of the targets
+	precisionsInput = "precisions" // [N M], logarithms
+	networkState    = "network"    // [M], 1 for the chain's network and 0 for others
 )
 
 // attach records the cross-entropy with the teacher's mean as the loss, which is comparable with
@@ -115,15 +116,35 @@ const (
 func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits = in.network.Apply(b, in.x)
 	n, batch := t.data.Len(), op.Batch{Size: t.spec.Batch, Order: op.Shuffled}
-	means := b.Apply(op.GatherRows{Batch: batch}, b.Data(meansInput, tensor.Float32, n, t.data.Classes), b.Header())
-	precisions := b.Apply(op.GatherRows{Batch: batch}, b.Data(precisionsInput, tensor.Float32, n, 1), b.Header())
+	networks, k := d.chains(), t.data.Classes
+	means := b.Apply(op.GatherRows{Batch: batch}, b.Data(meansInput, tensor.Float32, n, networks*k), b.Header())
+	precisions := b.Apply(op.GatherRows{Batch: batch}, b.Data(precisionsInput, tensor.Float32, n, networks), b.Header())
+	if networks > 1 {
+		means, precisions = t.ownTargets(b, means, precisions)
+	}
 	crossEntropy, squaredError := distillationLosses(b, logits, means, precisions)
 	total := b.Apply(op.Add{}, crossEntropy, b.Apply(op.Scale{Factor: d.PrecisionWeight / 2}, squaredError))
 	parameters := b.Parameters()
 	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 	optimizers.Update(b, adam, parameters, b.Gradients(total, parameters...), t.stepRates(b))
-	t.hooks = append(t.hooks, t.targets)
+	t.hooks = append(t.hooks, t.lessons)
 	return logits, crossEntropy, b.Err()
+}
+
+// ownTargets selects the targets of a chain's network, means [B K] and precisions [B 1], from those
+// of all M networks, [B MK] and [B M].
+func (t *job) ownTargets(b *graph.Builder, means, precisions *graph.Node) (ownMeans, ownPrecisions *graph.Node) {
+	networks, k, first := t.spec.Chains, t.data.Classes, uint32(t.spec.FirstChain)
+	own := b.State(networkState, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+		clear(values)
+		values[chain-first] = 1
+	}, networks)
+	selected := func(targets *graph.Node, width int) *graph.Node {
+		targets = b.Apply(op.ViewAs(t.spec.Batch, networks, width), targets)
+		sum := b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.Multiply{}, targets, b.Apply(op.ViewAs(networks, 1), own)))
+		return b.Apply(op.ViewAs(t.spec.Batch, width), sum)
+	}
+	return selected(means, k), selected(precisions, 1)
 }
 
 // distillationLosses returns the mean cross-entropy of a minibatch's logits [B K] with means [B K],
@@ -138,7 +159,17 @@ func distillationLosses(b *graph.Builder, logits, means, precisions *graph.Node)
 	return crossEntropy, b.Apply(op.Mean{}, b.Apply(op.Squared{}, excess))
 }
 
+// states returns the state of each chain with the weight of the samples that its network learns
+// from.
+func (Distillation) states(t *job, _ int) ([]samples.Sample, error) {
+	weights, err := t.lessons.weights()
+	if err != nil {
+		return nil, err
+	}
+	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.FromSession(t.session, chain, weights[chain]) })
+}
+
 // conclude removes the teacher's predictions, which only an unfinished run needs.
 func (Distillation) conclude(_ context.Context, t *job, _ tensor.Device) error {
-	return errors.Wrap(os.RemoveAll(t.targetsDir), "pollen: distil")
+	return errors.Wrap(os.RemoveAll(t.lessons.targetsDir()), "pollen: distil")
 }

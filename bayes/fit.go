@@ -334,11 +334,11 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 // continues without reading Start again; nor does retrain, see keepsFirst.
 func (t *training) start() error {
 	if t.spec.Start == "" {
-		s, err := t.teaching.start()
-		if s == nil || err != nil {
-			return err
+		starts, err := t.teaching.start()
+		for i := 0; i < len(starts) && err == nil; i++ {
+			err = errors.WithMessage(t.startAt(i, starts[i]), "distil: networks")
 		}
-		return errors.WithMessage(t.startAt(0, *s), "distil: networks")
+		return err
 	}
 	from, err := Open(t.spec.Start)
 	if errors.As(err, new(*NotARunError)) {

@@ -56,7 +56,7 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	if t.teaching != nil {
 		const perTarget = 2 * 4 // bytes, of the file and its values
 		n := t.data.Len()
-		m.add("changed images and targets", duringTraining, tensor.Footprint{}, n*(t.data.ImageSize()+perTarget*(t.data.Classes+1)))
+		m.add("changed images and targets", duringTraining, tensor.Footprint{}, n*(t.data.ImageSize()+perTarget*t.spec.Chains*(t.data.Classes+1)))
 	}
 	if err := t.addConclusion(m, device, weights); err != nil {
 		return nil, err

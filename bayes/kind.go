@@ -155,12 +155,18 @@ type job struct {
 	walk         mcmc.Chains            // of samplers on all data
 	replicas     *langevin.Replicas     // of replica exchange
 	meanField    *approximate.MeanField // of Bayes by Backprop
-	targets      langevin.Hook          // of a distillation: loads the teacher's predictions
-	targetsDir   string                 // where its predictions are kept until the run is finished
+	lessons      lessons                // of a distillation; nil for other methods
 	session      *graph.Session
 	writer       *rundir.Writer
 	probe        *samples.Probe    // checks samples before they are kept
 	note         func(text string) // makes a remark to the user
+}
+
+// lessons are what the networks of a distillation learn from. The hook loads them.
+type lessons interface {
+	langevin.Hook
+	weights() ([]float64, error) // of the networks in averages
+	targetsDir() string          // where predictions are kept until the run is finished
 }
 
 // labelsInput is the name of the input with the examples' labels.

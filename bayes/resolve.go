@@ -120,8 +120,11 @@ func (s *Spec) fill(c methodKind, examples int) {
 			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // so that burn-in is the usual 3/8 of them
 		}
 	}
-	if _, ok := s.Method.(Ensemble); ok {
+	switch m := s.Method.(type) {
+	case Ensemble:
 		s.Chains = cmp.Or(s.Chains, ensembleChains)
+	case Distillation:
+		s.Chains = cmp.Or(s.Chains, m.chains())
 	}
 	s.Chains = cmp.Or(s.Chains, 1)
 	if s.Prior == nil && c.applies("prior") {

@@ -18,7 +18,6 @@ import (
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/transfer"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -33,10 +32,22 @@ type teaching struct {
 	data   *datasets.Dataset // trained on
 	images samples.Images    // shape and moments
 
-	teacher *Run // nil before open
+	// Set by open.
+	teacher *Run
 	about   *Teacher
+	draws   *Draws
+	parts   []part // by chain
 	loaded  bool
 }
+
+// part is what one network learns from: some cycles of the teacher.
+type part struct {
+	draws interval // of all these cycles
+	start interval // of the cycle at whose mean the network starts
+}
+
+// interval is a range of draws, with from <= i < to.
+type interval struct{ from, to int }
 
 // open opens the teacher, and refuses one that cannot teach the run. It compares the teacher with
 // the one that the run began with, unless before is nil.
@@ -62,6 +73,9 @@ func (g *teaching) open(before *Teacher) error {
 	if theirs, ours := teacher.manifest.Data.ClassNames, g.data.ClassNames; !slices.Equal(theirs, ours) {
 		return invalid("distil: the classes of %s must be those of %s, %q, got %q", g.data.Name, dir, theirs, ours)
 	}
+	if above := teacher.manifest.Spec.Teacher; above != "" {
+		return invalid("distil: %s is distilled itself: distil its teacher, %s", dir, above)
+	}
 	about, err := g.describe(teacher)
 	switch {
 	case err != nil:
@@ -77,6 +91,23 @@ func (g *teaching) open(before *Teacher) error {
 	}
 	teacher.undetected = true
 	g.teacher, g.about = teacher, about
+	return g.divide()
+}
+
+// divide divides the teacher's cycles among the networks.
+func (g *teaching) divide() (err error) {
+	if g.draws, err = g.teacher.Draws(); err != nil {
+		return errors.WithMessage(err, "teacher")
+	}
+	cycles, n := g.cycles(), g.spec.Chains
+	if n > len(cycles) {
+		return invalid("distil: networks must be at most %d, the chains of %s times their cycles, got %d", len(cycles), g.spec.Teacher, n)
+	}
+	g.parts = make([]part, n)
+	for i := range g.parts {
+		own := cycles[i*len(cycles)/n : (i+1)*len(cycles)/n]
+		g.parts[i] = part{interval{own[0].from, own[len(own)-1].to}, own[len(own)/2]}
+	}
 	return nil
 }
 
@@ -120,49 +151,54 @@ func (g *teaching) rewind() {
 	}
 }
 
-// start returns the initial weights of the copies of the teacher's network, which are means of the
-// teacher's samples; nil without Distillation.Networks.
-func (g *teaching) start() (*samples.Sample, error) {
+// start returns the initial weights of the chains, which are means of the teacher's samples; nil
+// without Distillation.Networks.
+func (g *teaching) start() (starts []samples.Sample, err error) {
 	if !g.starts() {
 		return nil, nil
 	}
-	n := g.spec.Method.(Distillation).Networks
-	draws, err := g.teacher.Draws()
-	if err != nil {
-		return nil, errors.WithMessage(err, "teacher")
-	}
-	groups := g.cycles(draws)
-	if n > len(groups) {
-		return nil, invalid("distil: networks must be at most %d, the chains of %s times their cycles, got %d", len(groups), g.spec.Teacher, n)
-	}
-	all := &samples.Sample{}
-	for i := range n {
-		var mean sampleMean
-		group := groups[(2*i+1)*len(groups)/(2*n)]
-		for at := group.from; at < group.to; at++ {
-			sample, err := draws.Read(at)
-			if err == nil {
-				err = mean.add(sample)
-			}
-			if err != nil {
-				return nil, errors.WithMessage(err, "teacher")
-			}
+	for _, p := range g.parts {
+		mean, err := g.mean(p.start)
+		if err != nil {
+			return nil, err
 		}
-		for _, p := range mean.sample().Parameters {
-			if n > 1 {
-				p.Name = layers.CopyPrefix(i+1) + p.Name
-			}
-			all.Parameters = append(all.Parameters, p)
-		}
+		starts = append(starts, mean.sample())
 	}
-	return all, nil
+	return starts, nil
 }
 
-// interval is a range of draws, with from <= i < to.
-type interval struct{ from, to int }
+// weights returns the weight of the samples that each network learns from.
+func (g *teaching) weights() (weights []float64, err error) {
+	if len(g.parts) == 1 {
+		return []float64{1}, nil
+	}
+	for _, p := range g.parts {
+		mean, err := g.mean(p.draws)
+		if err != nil {
+			return nil, err
+		}
+		weights = append(weights, mean.weight)
+	}
+	return weights, nil
+}
+
+// mean returns the mean of some of the teacher's samples.
+func (g *teaching) mean(of interval) (mean sampleMean, err error) {
+	for at := of.from; at < of.to; at++ {
+		sample, err := g.draws.Read(at)
+		if err == nil {
+			err = mean.add(sample)
+		}
+		if err != nil {
+			return mean, errors.WithMessage(err, "teacher")
+		}
+	}
+	return mean, nil
+}
 
 // cycles returns the teacher's draws by chain and, within each, by cycle.
-func (g *teaching) cycles(draws *Draws) (groups []interval) {
+func (g *teaching) cycles() (groups []interval) {
+	draws := g.draws
 	plan := langevin.Plan{Steps: g.teacher.manifest.Steps, Cycles: g.teacher.manifest.Spec.Cycles}
 	same := func(i, j int) bool {
 		return draws.Dir(i) == draws.Dir(j) && draws.Chain(i) == draws.Chain(j) && plan.CycleAt(draws.Step(i)) == plan.CycleAt(draws.Step(j))
@@ -197,13 +233,8 @@ func (g *teaching) OnStep(ctx context.Context, s *graph.Session) error {
 	if err != nil {
 		return err
 	}
-	// With the teacher's class as the label, the accuracy of a minibatch is the agreement with it.
-	labels, classes := make([]int32, g.data.Len()), g.data.Classes
-	for i := range labels {
-		row := means[i*classes : (i+1)*classes]
-		labels[i] = int32(slices.Index(row, slices.Max(row)))
-	}
 	g.loaded = true
+	labels := g.labels(means)
 	return cmp.Or(images.Write(s), graph.Write(s, labelsInput, 0, 0, labels),
 		s.WriteFloats(meansInput, 0, means), s.WriteFloats(precisionsInput, 0, precisions))
 }
@@ -227,15 +258,15 @@ func (g *teaching) pool() transfer.Pool {
 // targetsDir returns the directory of the teacher's predictions.
 func (g *teaching) targetsDir() string { return filepath.Join(g.dir, rundir.TargetsDir) }
 
-// targets returns the target for a copy of the images: means [N K], and logarithms of precisions
-// [N]. They are kept on the disk until the run is finished, since the teacher takes long to compute
-// them.
+// targets returns the targets for a copy of the images: means [N MK], and logarithms of precisions
+// [N M]. They are kept on the disk until the run is finished, since the teacher takes long to
+// compute them.
 func (g *teaching) targets(ctx context.Context, number int, pixels []byte) (means, precisions []float32, err error) {
 	path := filepath.Join(g.targetsDir(), samples.FileName(0, number))
 	kept, err := samples.ReadSample(path)
-	n, classes := g.data.Len(), g.data.Classes
+	n, classes, networks := g.data.Len(), g.data.Classes, len(g.parts)
 	switch {
-	case err == nil && len(kept.Parameters) == 2 && len(kept.Parameters[0].Values) == n*classes && len(kept.Parameters[1].Values) == n:
+	case err == nil && len(kept.Parameters) == 2 && len(kept.Parameters[0].Values) == n*networks*classes && len(kept.Parameters[1].Values) == n*networks:
 		return kept.Parameters[0].Values, kept.Parameters[1].Values, nil
 	case !os.IsNotExist(errors.Cause(err)):
 		g.remark(fmt.Sprintf("%s is damaged: the teacher predicts these images again", path))
@@ -243,21 +274,69 @@ func (g *teaching) targets(ctx context.Context, number int, pixels []byte) (mean
 	images := *g.data
 	images.Images, images.Labels = pixels, nil
 	images.Name = fmt.Sprintf("copy %d of %d of %s", number+1, g.spec.Method.(Distillation).Copies, g.data.Name)
-	predictions, err := g.teacher.Predictions(ctx, &images, nil)
+	byPart, err := g.predict(ctx, &images)
 	if err != nil {
 		return nil, nil, errors.WithMessage(err, "teacher")
 	}
-	means, precisions = make([]float32, n*classes), make([]float32, n)
-	for i, p := range predictions.Probabilities {
-		means[i] = float32(p)
-	}
-	for i, information := range predictions.MutualInformation {
-		precisions[i] = float32(math.Log(evaluate.DirichletPrecision(predictions.Probabilities[i*classes:(i+1)*classes], information)))
+	means, precisions = make([]float32, n*networks*classes), make([]float32, n*networks)
+	for part, predictions := range byPart {
+		for i, information := range predictions.MutualInformation {
+			p, row := predictions.Probabilities[i*classes:(i+1)*classes], i*networks+part
+			for k, v := range p {
+				means[row*classes+k] = float32(v)
+			}
+			precisions[row] = float32(math.Log(evaluate.DirichletPrecision(p, information)))
+		}
 	}
 	if err := file.MakeDir(g.targetsDir()); err != nil {
 		return nil, nil, errors.Wrap(err, "pollen: distil")
 	}
 	return means, precisions, samples.NewStore(g.targetsDir()).Add(samples.Sample{Step: number, Weight: 1, Parameters: []samples.Parameter{
-		{Name: meansInput, Shape: tensor.Shape{n, classes}, Values: means}, {Name: precisionsInput, Shape: tensor.Shape{n, 1}, Values: precisions},
+		{Name: meansInput, Shape: tensor.Shape{n, networks * classes}, Values: means},
+		{Name: precisionsInput, Shape: tensor.Shape{n, networks}, Values: precisions},
 	}})
+}
+
+// predict returns what the samples of each part predict for images.
+func (g *teaching) predict(ctx context.Context, images *datasets.Dataset) (byPart []*evaluate.Predictions, err error) {
+	averages := make([]*evaluate.Predictive, len(g.parts))
+	for i := range averages {
+		if averages[i], err = evaluate.NewPredictive(images.Len(), images.Classes); err != nil {
+			return nil, err
+		}
+	}
+	passes, err := g.draws.Passes()
+	if err != nil {
+		return nil, err
+	}
+	part, predicted := 0, 0
+	_, err = g.teacher.Predictions(ctx, images, func(probabilities []float32, weight float64) error {
+		if predicted == passes*g.parts[part].draws.to {
+			part++
+		}
+		predicted++
+		return averages[part].Add(probabilities, weight)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range averages {
+		byPart = append(byPart, a.Predictions(images.Name, nil))
+	}
+	return byPart, nil
+}
+
+// labels returns the classes of the largest of the means [N MK], summed over networks. With them as
+// labels, the accuracy of a minibatch is the agreement with the teacher.
+func (g *teaching) labels(means []float32) []int32 {
+	labels, classes := make([]int32, g.data.Len()), g.data.Classes
+	sums := make([]float32, classes)
+	for i := range labels {
+		clear(sums)
+		for j, p := range means[i*len(g.parts)*classes : (i+1)*len(g.parts)*classes] {
+			sums[j%classes] += p
+		}
+		labels[i] = int32(slices.Index(sums, slices.Max(sums)))
+	}
+	return labels
 }

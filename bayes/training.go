@@ -133,7 +133,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	}
 	if _, ok := t.kind.(Distillation); ok {
 		t.teaching = &teaching{environment: e, dir: dir, spec: t.spec, data: t.data, images: t.inputs}
-		t.targets, t.targetsDir = t.teaching, t.teaching.targetsDir()
+		t.lessons = t.teaching
 	}
 	if t.classWeights, err = t.spec.ClassWeights.of(t.data); err != nil {
 		return nil, err

@@ -76,7 +76,6 @@ type Builder struct {
 	byName                          map[string]*input
 	header                          *Node          // nil until Header is called
 	scope                           string         // see Scope
-	prefix                          string         // of names, see Prefix
 	numbers                         map[string]int // of layers by kind, see Number
 	serial                          uint64         // of the last application
 	streams                         uint16         // streams of random numbers so far
@@ -144,20 +143,8 @@ func (b *Builder) Cast(n *Node) *Node {
 // Typical use: defer b.Scope("conv1")().
 func (b *Builder) Scope(name string) (end func()) {
 	outer := b.scope
-	b.scope = b.prefix + name
+	b.scope = name
 	return func() { b.scope = outer }
-}
-
-// Prefix puts a prefix before the names of new parameters and layers, and numbers layers from 1,
-// until end is called, so that a network can be applied several times with separate parameters.
-// Prefixes cannot be nested: graphs would grow exponentially.
-func (b *Builder) Prefix(prefix string) (end func()) {
-	if b.prefix != "" {
-		b.Fail(errors.Errorf("graph: prefix %q: it is within prefix %q", prefix, b.prefix))
-	}
-	outer, scope, numbers := b.prefix, b.scope, b.numbers
-	b.prefix, b.numbers = prefix, map[string]int{}
-	return func() { b.prefix, b.scope, b.numbers = outer, scope, numbers }
 }
 
 // Number returns 1 for the first layer of a kind, 2 for the next, and so on: the default names of
@@ -201,7 +188,6 @@ func (b *Builder) TableValues(n *Node) []float64 {
 // Parameter makes a trainable input of which every chain has its own values. It starts as zeros if
 // initialize is nil.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
-	name = b.prefix + name
 	if hook := b.Hooks.Parameter; hook != nil && b.err == nil {
 		defer b.withoutHooks()()
 		return hook(name, initialize, shape...)
@@ -298,12 +284,11 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	return n
 }
 
-// withoutHooks removes the hooks until end is called. It also removes the prefix, because the
-// names that are passed to hooks contain it already.
+// withoutHooks removes the hooks until end is called.
 func (b *Builder) withoutHooks() (end func()) {
-	hooks, prefix := b.Hooks, b.prefix
-	b.Hooks, b.prefix = Hooks{}, ""
-	return func() { b.Hooks, b.prefix = hooks, prefix }
+	hooks := b.Hooks
+	b.Hooks = Hooks{}
+	return func() { b.Hooks = hooks }
 }
 
 // applyHook returns the hook's replacement for an op's output, or nil if there is none.

@@ -2,7 +2,7 @@
 // networks by name, and a format of network files.
 //
 // A Layer is a struct of attributes that maps a node to a node and creates its parameters.
-// Sequential, Residual and Average compose layers. New returns a network of the zoo; Parse reads
+// Sequential and Residual compose layers. New returns a network of the zoo; Parse reads
 // one from a file, and Format writes it. Check reports whether a network fits its images; Summarize
 // lists the layers with their parameters and floating-point operations.
 //

@@ -32,7 +32,6 @@ var layerKinds = []kind{
 	{"groupnorm", GroupNorm{}},
 	{"dropout", Dropout{}},
 	{"residual", Residual{}},
-	{"average", Average{}},
 	{"sequential", Sequential(nil)},
 }
 

@@ -33,7 +33,6 @@ var everything = Sequential{
 		},
 		Shortcut: Sequential{Sequential{Tanh{}, Sequential{}}, Sequential(nil)},
 	},
-	Average{Copies: 2, Body: Sequential{Tanh{}}},
 	Flatten{},
 	Linear{Name: "true", Outputs: 1 << 20, Weight: Orthogonal{Gain: 1.0 / 3}, Bias: Constant{}},
 	Linear{Name: "a \"name\":\n#é\u2028", Outputs: 10, Weight: Glorot{Uniform: true}},
@@ -56,10 +55,6 @@ const everythingText = `- groupnorm: {groups: 1}
           - tanh
           - sequential: []
       - sequential
-- average:
-    copies: 2
-    body:
-      - tanh
 - flatten
 - linear: {name: "true", outputs: 1048576, weight: {orthogonal: {gain: 0.3333333333333333}}, bias: constant}
 - linear: {name: "a \"name\":\n#é\u2028", outputs: 10, weight: {glorot: {uniform: true}}}

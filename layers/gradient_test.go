@@ -27,10 +27,6 @@ func TestGradients(t *testing.T) {
 			},
 			ReLU{}, Flatten{}, Linear{Outputs: 3, NoBias: true},
 		},
-		"average": {
-			Conv2D{Filters: 3, Kernel: 3},
-			Average{Copies: 3, Body: Sequential{Conv2D{Filters: 4, Kernel: 3}, Tanh{}, Flatten{}, Linear{Outputs: 3}}},
-		},
 		"normalisations": {
 			Conv2D{Filters: 4, Kernel: 3}, GroupNorm{Groups: 2}, FilterResponseNorm{}, SiLU{},
 			Conv2D{Filters: 4, Kernel: 3, Padding: 1}, FilterResponseNorm{NoThreshold: true}, Tanh{}, Flatten{}, Linear{Outputs: 3},

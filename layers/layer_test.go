@@ -35,7 +35,6 @@ func TestOutputShapes(t *testing.T) {
 		{"group norm", GroupNorm{Groups: 3}, tensor.Shape{6, 9, 8}, tensor.Shape{6, 9, 8}},
 		{"dropout", Dropout{Rate: .3}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"nothing", Sequential{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
-		{"average", Average{Copies: 2, Body: Sequential{Flatten{}, Linear{Outputs: 4}}}, tensor.Shape{3, 9, 8}, tensor.Shape{4}},
 		{"identity twice", Residual{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 	} {
 		b, _, y := build(graph.Training, c.layer, c.input)
@@ -78,10 +77,6 @@ func TestErrors(t *testing.T) {
 		{Dropout{Rate: math.NaN()}, image, []string{"layers: dropout1", "Rate must be", "got NaN"}},
 		{ELU{Alpha: -1}, image, []string{"layers: elu1", "Alpha must be", "got -1"}},
 		{Residual{Body: Sequential{Conv2D{Filters: 1, Kernel: 1}}}, image, []string{"layers: residual1", "[B 3 9 8]", "[B 1 9 8]"}},
-		{Average{Copies: 101}, image, []string{"layers: average1", "Copies must be", "got 101"}},
-		{Average{Copies: 1, Body: Sequential{Average{Copies: 1}}}, image, []string{`prefix "copy1.": it is within prefix "copy1."`}},
-		{Average{}, image, []string{"layers: average1", "Copies must be", "got 0"}},
-		{Average{Copies: 2, Body: Sequential{Conv2D{Kernel: 1}}}, image, []string{"layers: conv1"}},
 		{Residual{Body: Sequential{Conv2D{Kernel: 1}}}, image, []string{"layers: conv1"}},
 		{Sequential{Linear{Name: "a", Outputs: 2}, Linear{Name: "a", Outputs: 2}}, tensor.Shape{31}, []string{`"a.weight"`, "taken"}},
 		{Sequential{Linear{}, Conv2D{}, Flatten{}, MaxPool{}}, tensor.Shape{31}, []string{"layers: linear1"}},

@@ -129,9 +129,6 @@ func withoutDropout(network layers.Sequential) layers.Sequential {
 		case layers.Residual:
 			l.Body, l.Shortcut = withoutDropout(l.Body), withoutDropout(l.Shortcut)
 			without[i] = l
-		case layers.Average:
-			l.Body = withoutDropout(l.Body)
-			without[i] = l
 		}
 	}
 	return without

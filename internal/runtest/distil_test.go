@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -58,8 +59,8 @@ func TestDistil(t *testing.T) {
 	checkSpread(t, run, data.Test)
 }
 
-// The copies of the teacher's network start at the means of its samples, by chain and, if a chain
-// has several cycles, by cycle. At a rate of almost 0 they stay there.
+// The networks start at the means of the teacher's samples, by chain and, if a chain has several
+// cycles, by cycle. At a rate of almost 0 they stay there.
 func TestDistilNetworksStart(t *testing.T) {
 	data, teacher, spec := lesson(t)
 	cyclical := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 20, Epochs: 8, Samples: 6, Chains: 2, Cycles: 2, Seed: 3}, data)
@@ -68,7 +69,7 @@ func TestDistilNetworksStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		teacher  *bayes.Run
 		networks int
-		want     [][2]int // draws from and to, by copy
+		want     [][2]int // draws from and to, by network
 	}{
 		"one of two chains":      {teacher, 1, [][2]int{{5, 10}}},
 		"two chains":             {teacher, 2, [][2]int{{0, 5}, {5, 10}}},
@@ -80,28 +81,29 @@ func TestDistilNetworksStart(t *testing.T) {
 			spec.Method = bayes.Distillation{PrecisionWeight: 0.1, Copies: 1, Networks: c.networks}
 			spec.Schedule = optimizers.Constant{Rate: 1e-9}
 			run := fit(t, spec, data)
-			draws, err := run.Draws()
+			students, err := run.Draws()
 			must(t, err)
-			sample, err := draws.Read(0)
-			must(t, err)
-			if each := len(sample.Parameters) / c.networks; each != 4 || len(sample.Parameters) != 4*c.networks {
-				t.Fatalf("the student has %d parameters, want 4 for each of %d networks", len(sample.Parameters), c.networks)
+			if students.Len() != c.networks {
+				t.Fatalf("the student has %d samples, want one for each of %d networks", students.Len(), c.networks)
 			}
-			draws, err = c.teacher.Draws()
+			draws, err := c.teacher.Draws()
 			must(t, err)
-			for i, p := range sample.Parameters {
-				interval := c.want[i/4]
-				mean, number := make([]float64, len(p.Values)), i%4
-				for at := interval[0]; at < interval[1]; at++ {
-					s, err := draws.Read(at)
-					must(t, err)
-					for k, v := range s.Parameters[number].Values {
-						mean[k] += float64(v) / float64(interval[1]-interval[0])
+			for i, interval := range c.want {
+				student, err := students.Read(i)
+				must(t, err)
+				for number, p := range student.Parameters {
+					mean := make([]float64, len(p.Values))
+					for at := interval[0]; at < interval[1]; at++ {
+						s, err := draws.Read(at)
+						must(t, err)
+						for k, v := range s.Parameters[number].Values {
+							mean[k] += float64(v) / float64(interval[1]-interval[0])
+						}
 					}
-				}
-				for k, v := range p.Values {
-					if math.Abs(float64(v)-mean[k]) > 1e-5 {
-						t.Fatalf("%s, element %d: %v, want the mean %v of draws %v", p.Name, k, v, mean[k], interval)
+					for k, v := range p.Values {
+						if math.Abs(float64(v)-mean[k]) > 1e-5 {
+							t.Fatalf("network %d: %s, element %d: %v, want the mean %v of draws %v", i, p.Name, k, v, mean[k], interval)
+						}
 					}
 				}
 			}
@@ -112,7 +114,7 @@ func TestDistilNetworksStart(t *testing.T) {
 // Copies of the teacher's network follow it more closely than one network that starts at random,
 // and their run is one like any other.
 func TestDistilNetworks(t *testing.T) {
-	data, _, spec := lesson(t)
+	data, teacher, spec := lesson(t)
 	spec.Network, spec.Epochs = "mlp-6", 12
 	one := fit(t, spec, data)
 	spec.Method = methodOf(t, "distil:copies=4,networks=2")
@@ -124,7 +126,61 @@ func TestDistilNetworks(t *testing.T) {
 	if !(b.KL < a.KL/2) || b.Agreement < 0.97 {
 		t.Errorf("a divergence of %v and an agreement of %v, with one network %v and %v", b.KL, b.Agreement, a.KL, a.Agreement)
 	}
+	if chains := several.Manifest().Spec.Chains; chains != 2 {
+		t.Errorf("the run has %d chains, want one for each of 2 networks", chains)
+	}
+
+	// Each network has learnt from its own chain of the teacher.
+	students, chains := predicted(t, several, data.Test, 1), predicted(t, teacher, data.Test, 5)
+	for i, student := range students {
+		if own, other := divergence(chains[i], student), divergence(chains[1-i], student); !(own < other/3) {
+			t.Errorf("network %d has a divergence of %v from its own chain, and %v from the other", i, own, other)
+		}
+	}
 	checkSpread(t, several, data.Test)
+}
+
+// A network is weighted as the samples that it learns from are together: of cycles with 3, 3 and 2
+// samples, the first network has one and the second has two.
+func TestDistilWeights(t *testing.T) {
+	data, _, spec := lesson(t)
+	teacher := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "sghmc"), Batch: 50, Epochs: 7, Samples: 6, Chains: 1, Cycles: 3, Seed: 3}, data)
+	spec.Network, spec.Teacher, spec.Epochs, spec.Method = "mlp-6", teacher.Dir(), 1, methodOf(t, "distil:copies=1,networks=2")
+	var weights []float64
+	_, err := fit(t, spec, data).Predictions(context.Background(), data.Test, func(_ []float32, weight float64) error {
+		weights = append(weights, weight)
+		return nil
+	})
+	must(t, err)
+	if !slices.Equal(weights, []float64{3, 5}) {
+		t.Errorf("the networks have the weights %v, want 3 and 5", weights)
+	}
+}
+
+// predicted returns the averages of the predictions of each number of samples of a run.
+func predicted(t *testing.T, run *bayes.Run, test *datasets.Dataset, each int) (averages [][]float64) {
+	t.Helper()
+	i := 0
+	_, err := run.Predictions(context.Background(), test, func(probabilities []float32, _ float64) error {
+		if i%each == 0 {
+			averages = append(averages, make([]float64, len(probabilities)))
+		}
+		i++
+		for k, p := range probabilities {
+			averages[len(averages)-1][k] += float64(p) / float64(each)
+		}
+		return nil
+	})
+	must(t, err)
+	return averages
+}
+
+// divergence returns the sum of p ln p/q.
+func divergence(p, q []float64) (sum float64) {
+	for i := range p {
+		sum += p[i] * math.Log(max(p[i], 1e-30)/q[i])
+	}
+	return sum
 }
 
 // TryTeacher predicts some images, and returns the number of images that a distillation predicts:
@@ -160,8 +216,8 @@ func checkSpread(t *testing.T, run *bayes.Run, test *datasets.Dataset) {
 	t.Helper()
 	p, err := run.Predictions(context.Background(), test, nil)
 	must(t, err)
-	if !p.Dirichlet || p.Samples != 1 || p.Nonconformity == nil {
-		t.Errorf("predictions have Dirichlet %v, %d samples and %d nonconformity scores, want 1 sample", p.Dirichlet, p.Samples, len(p.Nonconformity))
+	if networks := run.Manifest().Spec.Chains; !p.Dirichlet || p.Samples != networks || p.Nonconformity == nil {
+		t.Errorf("predictions have Dirichlet %v, %d samples and %d nonconformity scores, want %d samples", p.Dirichlet, p.Samples, len(p.Nonconformity), networks)
 	}
 	answers, err := loaded(t, run, 16).Answer(context.Background(), test.Images)
 	must(t, err)
@@ -242,6 +298,8 @@ func TestResumeDistillation(t *testing.T) {
 func TestDistilRefuses(t *testing.T) {
 	data, teacher, spec := lesson(t)
 	single := fit(t, bayes.Spec{Network: "mlp-6", Method: methodOf(t, "adam"), Batch: 20, Epochs: 2}, data)
+	spec.Epochs = 1
+	distilled := fit(t, spec, data)
 	with := func(change func(s *bayes.Spec)) bayes.Spec {
 		s := spec
 		change(&s)
@@ -249,9 +307,10 @@ func TestDistilRefuses(t *testing.T) {
 	}
 	for want, s := range map[string]bayes.Spec{
 		"must have at least 2 samples, got 1: one network has no spread": with(func(s *bayes.Spec) { s.Teacher = single.Dir() }),
+		"is distilled itself: distil its teacher, " + teacher.Dir():      with(func(s *bayes.Spec) { s.Teacher = distilled.Dir() }),
 		"teacher must be the directory of a run":                         with(func(s *bayes.Spec) { s.Teacher = "" }),
 		"is not the directory of a run":                                  with(func(s *bayes.Spec) { s.Teacher = t.TempDir() }),
-		"chains must be 1, got 2":                                        with(func(s *bayes.Spec) { s.Chains = 2 }),
+		"chains must be 1, one for each network, got 2":                  with(func(s *bayes.Spec) { s.Chains = 2 }),
 		"augment does not apply":                                         with(func(s *bayes.Spec) { s.Augment = &bayes.Augment{Flip: true} }),
 		"class-weights do not apply":                                     with(func(s *bayes.Spec) { s.ClassWeights = bayes.ClassWeights{Balanced: true} }),
 		"Copies must be at least 1, got 0":                               with(func(s *bayes.Spec) { s.Method = bayes.Distillation{PrecisionWeight: 1} }),
