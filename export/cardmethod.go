@@ -100,8 +100,12 @@ func (c *card) distilled() string {
 			samples = "passes"
 		}
 	}
-	return fmt.Sprintf("A neural network that classifies images, distilled by Pollen from %s (%s by %s): it predicts what the average of %d %s does, "+
-		"as closely as the section on fidelity says.", from, markdown(t.Network), markdown(t.Method), t.Samples, samples)
+	student, predicts := "A neural network that classifies images", "it predicts"
+	if n := c.test.draws.Len(); n > 1 {
+		student, predicts = fmt.Sprintf("%d neural networks that classify images", n), "their average predicts"
+	}
+	return fmt.Sprintf("%s, distilled by Pollen from %s (%s by %s): %s what the average of %d %s does, as closely as the section on fidelity says.",
+		student, from, markdown(t.Network), markdown(t.Method), predicts, t.Samples, samples)
 }
 
 // sampled describes a run of a sampler by the verdict on its chains.

@@ -136,7 +136,7 @@ func pretrainedFlags(m bayes.Manifest) string {
 const maxAdviceNetworks = 4
 
 // distilAgain returns the command that would make a distilled run better, and how many times as
-// long it would take: more copies of the teacher's network instead of one, or twice the epochs.
+// long it would take: more networks instead of one, or twice the epochs.
 func distilAgain(m bayes.Manifest) (command string, cost float64) {
 	command, epochs := "distil "+shellQuoted(m.Spec.Teacher), m.Spec.Epochs
 	cost = 2

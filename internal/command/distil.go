@@ -23,11 +23,11 @@ type distilFlags struct {
 func distilCommand(c *console) *cobra.Command {
 	d := distilFlags{method: usualDistillation()}
 	command := &cobra.Command{
-		Use: "distil RUN", Short: "Train one network that predicts what all samples of a run predict",
-		Long: "Trains one network to predict what a run does by averaging its samples: the probabilities, and how much the samples disagree.\n" +
+		Use: "distil RUN", Short: "Train a network that predicts what all samples of a run predict",
+		Long: "Trains a network to predict what a run does by averaging its samples: the probabilities, and how much the samples disagree.\n" +
 			"Its output is a Dirichlet distribution over probabilities, from which entropy, expected entropy and mutual information\n" +
 			"follow. The result is a run with a calibration of its own, which every command accepts. A prediction costs one network\n" +
-			"instead of one for each sample. The result is not a posterior: it has no samples, no R-hat and no temperature.\n\n" +
+			"instead of one for each sample. The result is not a posterior: it has no R-hat and no temperature.\n\n" +
 			"The network learns from the run's training images, from changed copies of them (warped, blended with each other),\n" +
 			"from drawn shapes and from the images of --data. The run predicts each of these; labels are not used. At the end,\n" +
 			"both are compared on the test images and on out-of-distribution images. pollen fit --resume continues an\n" +
@@ -52,7 +52,7 @@ func distilCommand(c *console) *cobra.Command {
 	}
 	f.Lookup("model").Usage = "network to train: a name of pollen fit --help or a network file (default: that of the run)"
 	f.IntVar(&d.method.Copies, "copies", d.method.Copies, "copies of the images, of which all but the first are changed; the teacher predicts each once")
-	f.IntVar(&d.method.Networks, "networks", 1, "train the average of N copies of RUN's network, each of which starts at the mean of one chain's samples.\n"+
+	f.IntVar(&d.method.Networks, "networks", 1, "divide RUN's samples among N networks like its own, each of which starts at the mean of one chain's samples.\n"+
 		"More are closer to RUN, and slower. 0 trains one network from random values; --model and --start imply 0")
 	f.Float64Var(&d.method.PrecisionWeight, "precision-weight", d.method.PrecisionWeight, "weight of the spread in the loss")
 	f.StringVar(&d.unlabelled, "data", "", "more images to learn from, whose labels are not used: a file or a directory (default: none)")
@@ -79,7 +79,7 @@ func (d *distilFlags) run(ctx context.Context, teacher string, networks *pflag.F
 	}
 	if d.settings.Text["model"] != "" || d.settings.Text["start"] != "" {
 		if networks.Changed && d.method.Networks > 0 {
-			return usage("pollen: distil: --model and --start do not apply with --networks, which are copies of the network of %s and start at its chains", teacher)
+			return usage("pollen: distil: --model and --start do not apply with --networks, which are like the network of %s and start at its chains", teacher)
 		}
 		d.method.Networks = 0
 	}

@@ -115,12 +115,14 @@ func fidelitySections(runs []scoredRun) ([]report.Section, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := r.run.Manifest()
+		m, trained := r.run.Manifest(), "The network was"
+		if m.Spec.Chains > 1 {
+			trained = fmt.Sprintf("%d networks were", m.Spec.Chains)
+		}
 		sections = append(sections, report.Section{Title: "Fidelity of " + r.name, Table: table, Text: []string{
 			fidelityText(m.Spec.Teacher, f),
-			fmt.Sprintf("The network was trained to predict what %d samples of %s predict. "+
-				"Its mutual information comes from the Dirichlet distribution that it predicts, not from samples.",
-				m.Teacher.Samples, m.Teacher.Method),
+			fmt.Sprintf("%s trained to predict what %d samples of %s predict. Each image has a Dirichlet distribution for each network, "+
+				"from which the mutual information follows.", trained, m.Teacher.Samples, m.Teacher.Method),
 		}})
 	}
 	return sections, nil

@@ -14,10 +14,9 @@ import (
 // on images like those trained on. A fraction blended of all images is then blended with another
 // image.
 //
-// For the fractions pasted and drawn, the network learns its teacher's predictions for images
+// For the fractions pasted, waves and figures, the network learns its teacher's predictions for images
 // that belong to no class. A pasted image is made of two images, warped strongly times as much: a
-// rectangle of one is pasted into the other. A drawn image is not made of images of the pool, see
-// draw.
+// rectangle of one is pasted into the other. Images of waves and figures are drawn.
 const (
 	maxTurn  = math.Pi / 36
 	maxZoom  = 0.05
@@ -26,7 +25,8 @@ const (
 
 	blended = 0.25
 	pasted  = 0.15
-	drawn   = 0.25
+	waves   = 0.1
+	figures = 0.2
 )
 
 // Pool has the images to start from, numbered from 0 to Len-1.
@@ -80,13 +80,15 @@ func (c *changer) image(position int, to []byte) {
 	}
 	another := func() []byte { return c.Image(int(c.fraction() * float64(n))) }
 	switch kind := c.fraction(); {
-	case kind < drawn:
-		c.draw(to)
-	case kind < drawn+pasted:
+	case kind < waves:
+		c.drawWaves(to)
+	case kind < waves+figures:
+		c.drawFigures(to)
+	case kind < waves+figures+pasted:
 		c.warp(image, to, strongly)
 		c.warp(another(), c.other, strongly)
 		c.paste(to)
-	case kind < drawn+pasted+blended:
+	case kind < waves+figures+pasted+blended:
 		c.warp(image, to, 1)
 		c.warp(another(), c.other, 1)
 		c.blend(to)
@@ -137,45 +139,6 @@ func (c *changer) blend(image []byte) {
 	t := c.fraction() / 2
 	for i, v := range c.other {
 		image[i] = byte(float64(image[i])*(1-t) + float64(v)*t + 0.5)
-	}
-}
-
-// waves is the number of plane waves of a drawn image.
-const waves = 6
-
-// draw writes an image of smooth shapes with random contours, contrast and colours: a sum of plane
-// waves, whose wavelengths are between a seventh of the shorter side and twice that side, passes a
-// sigmoid function, which mixes two colours.
-func (c *changer) draw(to []byte) {
-	side := float64(min(c.Height, c.Width))
-	var waveY, waveX, phase [waves]float64
-	for i := range waves {
-		sin, cos := math.Sincos(c.between(math.Pi))
-		number := 2 * math.Pi / (side * 2 * math.Pow(14, -c.fraction()))
-		waveY[i], waveX[i], phase[i] = number*sin, number*cos, c.between(math.Pi)
-	}
-	gain, level := 2*math.Pow(10, c.fraction()), c.between(0.5)
-	low, high := make([]float64, c.Channels), make([]float64, c.Channels)
-	for channel := range c.Channels {
-		low[channel], high[channel] = 255*c.fraction(), 255*c.fraction()
-		if c.fraction() < 0.5 { // like a background
-			low[channel] = 0
-		}
-		if c.fraction() < 0.5 {
-			high[channel] = 255
-		}
-	}
-	for y := range c.Height {
-		for x := range c.Width {
-			sum := 0.0
-			for i := range waves {
-				sum += math.Cos(waveY[i]*float64(y) + waveX[i]*float64(x) + phase[i])
-			}
-			t := 1 / (1 + math.Exp(-gain*(sum/math.Sqrt(waves)-level)))
-			for channel := range c.Channels {
-				to[(channel*c.Height+y)*c.Width+x] = byte(low[channel] + t*(high[channel]-low[channel]) + 0.5)
-			}
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"testing"
 )
@@ -83,29 +84,53 @@ func TestBlend(t *testing.T) {
 	}
 }
 
-// Drawn images are smooth, differ from each other, and about half of them have a black background.
+// Drawn images differ from each other, and about half of them have a black background.
 func TestDraw(t *testing.T) {
-	const side = 28
-	c := changer{Pool: Pool{Channels: 1, Height: side, Width: side}}
-	seen, dark := map[string]bool{}, 0
-	const images = 60
-	for step := range uint64(images) {
-		c.address.Step, c.used = step, 0
-		to := make([]byte, side*side)
-		c.draw(to)
-		seen[string(to)] = true
-		if slices.Min(to) < 8 {
-			dark++
+	for name, draw := range map[string]func(c *changer, to []byte){"waves": (*changer).drawWaves, "figures": (*changer).drawFigures} {
+		t.Run(name, func(t *testing.T) {
+			const side = 28
+			c := &changer{Pool: Pool{Channels: 1, Height: side, Width: side}}
+			seen, dark := map[string]bool{}, 0
+			const images = 60
+			for step := range uint64(images) {
+				c.address.Step, c.used = step, 0
+				to := make([]byte, side*side)
+				draw(c, to)
+				seen[string(to)] = true
+				if slices.Min(to) < 8 {
+					dark++
+				}
+			}
+			if len(seen) != images || dark < images/4 {
+				t.Errorf("%d of %d images differ, and %d have dark parts", len(seen), images, dark)
+			}
+			var rgb [3 * 81]byte
+			c = &changer{Pool: Pool{Channels: 3, Height: 9, Width: 9}}
+			draw(c, rgb[:])
+			if bytes.Equal(rgb[:81], rgb[81:162]) {
+				t.Error("channels do not differ in their colours")
+			}
+		})
+	}
+}
+
+// A figure's distance is negative within it, and is measured from its outline if it has one.
+func TestFigure(t *testing.T) {
+	turned := figure{y: 10, x: 20, sin: 1, length: 5, width: 2} // its length is vertical
+	outlined, ellipse := turned, turned
+	outlined.line, ellipse.round = 0.5, true
+	for _, row := range []struct {
+		name       string
+		of         figure
+		y, x, want float64
+	}{
+		{"centre", turned, 10, 20, -2}, {"above", turned, 4, 20, 1}, {"end", turned, 14, 20, -1}, {"right", turned, 10, 24, 2},
+		{"centre of an outline", outlined, 10, 20, 1.5}, {"outline", outlined, 10, 22, -0.5},
+		{"centre of an ellipse", ellipse, 10, 20, -2}, {"tip of an ellipse", ellipse, 15, 20, 0}, {"corner of an ellipse", ellipse, 14, 21.6, 0.263},
+	} {
+		if got := row.of.distance(row.y, row.x); math.Abs(got-row.want) > 1e-3 {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
 		}
-	}
-	if len(seen) != images || dark < images/4 {
-		t.Errorf("%d of %d images differ, and %d have dark parts", len(seen), images, dark)
-	}
-	var rgb [3 * 9]byte
-	c = changer{Pool: Pool{Channels: 3, Height: 3, Width: 3}}
-	c.draw(rgb[:])
-	if bytes.Equal(rgb[:9], rgb[9:18]) {
-		t.Error("channels do not differ in their colours")
 	}
 }
 
@@ -120,6 +145,7 @@ func TestFractions(t *testing.T) {
 			different++
 		}
 	}
+	const drawn = waves + figures
 	if got := float64(different) / n; got < drawn-0.03 || got > drawn+0.03 {
 		t.Errorf("%.3f of the images are drawn, want %v", got, drawn)
 	}
