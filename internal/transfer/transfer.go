@@ -14,9 +14,9 @@ import (
 // on images like those trained on. A fraction blended of all images is then blended with another
 // image.
 //
-// For the fractions pasted, waves and figures, the network learns its teacher's predictions for images
-// that belong to no class. A pasted image is made of two images, warped strongly times as much: a
-// rectangle of one is pasted into the other. Images of waves and figures are drawn.
+// For the fractions pasted, waves and figures, the network learns its teacher's predictions for
+// images that belong to no class. A pasted image is made of two images, warped strongly times as
+// much: a rectangle of one is pasted into the other. Waves and figures are drawn.
 const (
 	maxTurn  = math.Pi / 36
 	maxZoom  = 0.05
