@@ -463,6 +463,22 @@ func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File
 	return e, nil
 }
 
+// warmUp predicts a black image, so that no later call waits for what is loaded or prepared when it
+// is first needed.
+func (e *ensembles) warmUp() error {
+	black := make([]byte, e.extractor.images.Bytes(1))
+	if e.extractor.stem != nil { // predict may know the features of black images
+		features := make([]float32, e.extractor.width)
+		if err := e.extractor.compute(batchOf(e.extractor.device, 1), []int{0}, black, func(int) []float32 { return features }); err != nil {
+			return err
+		}
+	}
+	if _, err := e.predict(context.Background(), "a black image", black, 1); !isNotFinite(err) {
+		return err
+	}
+	return nil // finite has checked the samples on other images
+}
+
 // predict predicts n images. It adds the samples in the order of the run, since rounding depends on
 // the order.
 func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n int) (*evaluate.Predictions, error) {

@@ -165,6 +165,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		device = p.host
 	}
 	p.ensembles, err = loadEnsembles(device, parts, batch, files, p.detector, r.detectorShape(), passes, c.traits().dirichlet)
+	if err == nil {
+		err = p.ensembles.warmUp()
+	}
 	if err != nil {
 		p.Close()
 		return nil, err
