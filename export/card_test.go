@@ -51,7 +51,7 @@ func TestCard(t *testing.T) {
 func TestCardOfDistilled(t *testing.T) {
 	run, data := fitted(t, "distilled", 1, 3)
 	_, err := ArviZ(t.Context(), run, data.Test, filepath.Join(t.TempDir(), "zarr"))
-	if refused := "is one network, distilled from a posterior, and has no draws: export its teacher, "; err == nil || !strings.Contains(err.Error(), refused) {
+	if refused := "was distilled from a posterior, and has no draws: export its teacher, "; err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("the error is %v, want %q", err, refused)
 	}
 	dir := filepath.Join(t.TempDir(), "card")
