@@ -102,7 +102,7 @@ func arrayReader(name string, content []byte) func(name string, content []byte, 
 			part, _, err := readCSV(name, bytes.NewReader(content), options)
 			return arraySet{parts: [3]*arrayPart{Test: part}}, err
 		}
-	case beginsLikeIDX(bytes.NewReader(content)):
+	case (zipped || bytes.HasPrefix(content, []byte{0, 0})) && beginsLikeIDX(bytes.NewReader(content)): // which takes a large buffer
 		return func(name string, content []byte, options Options) (arraySet, error) {
 			part := &arrayPart{name: name}
 			var err error
