@@ -136,9 +136,15 @@ func pretrainedFlags(m bayes.Manifest) string {
 const maxAdviceNetworks = 4
 
 // distilAgain returns the command that would make a distilled run better, and how many times as
-// long it would take: more networks instead of one, or twice the epochs.
+// long it would take: the default number of epochs if it had fewer, or more networks instead of
+// one, or twice the epochs.
 func distilAgain(m bayes.Manifest) (command string, cost float64) {
 	command, epochs := "distil "+shellQuoted(m.Spec.Teacher), m.Spec.Epochs
+	usual := m.Spec
+	usual.Epochs = 0
+	if usual, err := usual.Resolve(); err == nil && epochs < usual.Epochs {
+		return fmt.Sprintf("%s%s --epochs %d", command, distilOptions(m), usual.Epochs), float64(usual.Epochs) / float64(epochs)
+	}
 	cost = 2
 	networks := 0
 	if m.Spec.Method.(bayes.Distillation).Networks == 1 {
