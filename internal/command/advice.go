@@ -143,7 +143,7 @@ func distilAgain(m bayes.Manifest) (command string, cost float64) {
 	usual := m.Spec
 	usual.Epochs = 0
 	if usual, err := usual.Resolve(); err == nil && epochs < usual.Epochs {
-		return fmt.Sprintf("%s%s --epochs %d", command, distilOptions(m), usual.Epochs), float64(usual.Epochs) / float64(epochs)
+		return command + distilOptions(m), float64(usual.Epochs) / float64(epochs) // which may be more for few images
 	}
 	cost = 2
 	networks := 0
