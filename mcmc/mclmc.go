@@ -27,7 +27,9 @@ import (
 // TraceEnergyError.
 //
 // During warm-up the step size adapts until the mean square of this error is d times
-// EnergyVariance. In the first third it grows by a fixed factor if the error is too small, and
+// EnergyVariance, or 1/2 if that is less. (Without this bound, the few directions of a large network
+// that the data determine may become unstable: they make only a small part of an error that may grow
+// with all of its weights.) In the first third it grows by a fixed factor if the error is too small, and
 // shrinks if it is too large. Afterwards it is m^(-1/6), where m is a weighted mean of the squared
 // errors over d EnergyVariance, each divided by the sixth power of its step size; errors near the
 // target have more weight. After warm-up it is frozen.

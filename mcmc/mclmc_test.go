@@ -364,6 +364,24 @@ func TestMCLMCWarmup(t *testing.T) {
 	}
 }
 
+// TestMCLMCBound: the energy's variance in a step is at most 1/2.
+func TestMCLMCBound(t *testing.T) {
+	const dimensions, warmup = 2000, 300
+	step := func(energy float64) float64 {
+		session, _ := exactRun{
+			field: trial.DiagonalGaussian{Smallest: 1, Largest: 4}, dimensions: dimensions, chains: 1, temperature: 1,
+			start:   trial.Normal(func(int) float64 { return 1 }),
+			sampler: mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.1, EnergyVariance: energy}, StepSize: 1, Warmup: warmup},
+		}.load(t, graph.LoadOptions{Seed: trial.RunSeed}, 0)
+		trial.Advance(t, session, warmup+1)
+		return session.Metric(0, mcmc.TraceStepSize, session.Steps()-1)
+	}
+	most, above, below := step(0.5/dimensions), step(1), step(0.1/dimensions)
+	if above != most || !(below < 0.9*most) {
+		t.Errorf("step sizes %v with a variance of 1/2, %v with more and %v with 1/10", most, above, below)
+	}
+}
+
 func TestMCLMCRefuses(t *testing.T) {
 	good := mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 1, EnergyVariance: 1}, StepSize: 0.1}
 	for want, change := range map[string]func(u *mcmc.Unadjusted){
