@@ -35,7 +35,7 @@ func init() {
 		{"random-walk", mcmc.RandomWalk{}, nil},
 		{"mala", mcmc.MALA{}, nil},
 		{"hmc", mcmc.HMC{LeapfrogSteps: 20, Jitter: 0.2}, nil},
-		{"mclmc", mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil},
+		{"mclmc", mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5, MaxVariance: 0.5}, nil},
 		{"nuts", NUTS{TargetAcceptance: 0.8, MaxDepth: 10}, nil},
 
 		{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},

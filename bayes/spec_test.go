@@ -89,7 +89,7 @@ func TestParseMethod(t *testing.T) {
 		"psghmc:friction=0.2":         langevin.PSGHMC{Friction: 0.2, Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
 		"ccadl:alpha=0.99":            langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1e-3},
 		"smile:0.3":                   langevin.SMILE{Friction: 0.3},
-		"mclmc:0.2":                   mcmc.MCLMC{Friction: 0.2, EnergyVariance: 2e-5},
+		"mclmc:0.2":                   mcmc.MCLMC{Friction: 0.2, EnergyVariance: 2e-5, MaxVariance: 0.5},
 		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
 		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
 		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},

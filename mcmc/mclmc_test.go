@@ -364,14 +364,14 @@ func TestMCLMCWarmup(t *testing.T) {
 	}
 }
 
-// TestMCLMCBound: the energy's variance in a step is at most 1/2.
+// TestMCLMCBound: the step size adapts to MaxVariance where EnergyVariance would be more.
 func TestMCLMCBound(t *testing.T) {
 	const dimensions, warmup = 2000, 300
 	step := func(energy float64) float64 {
 		session, _ := exactRun{
 			field: trial.DiagonalGaussian{Smallest: 1, Largest: 4}, dimensions: dimensions, chains: 1, temperature: 1,
 			start:   trial.Normal(func(int) float64 { return 1 }),
-			sampler: mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.1, EnergyVariance: energy}, StepSize: 1, Warmup: warmup},
+			sampler: mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.1, EnergyVariance: energy, MaxVariance: 0.5}, StepSize: 1, Warmup: warmup},
 		}.load(t, graph.LoadOptions{Seed: trial.RunSeed}, 0)
 		trial.Advance(t, session, warmup+1)
 		return session.Metric(0, mcmc.TraceStepSize, session.Steps()-1)

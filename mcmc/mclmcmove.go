@@ -146,16 +146,13 @@ func (d mclmcDecide) noise() float64 {
 	return math.Sqrt(math.Expm1(2*d.dynamics.Friction) / float64(d.dimensions))
 }
 
-// mclmcMaxVariance bounds the variance of the energy's error in a step. A single direction at the
-// edge of stability, q = 4, has 4^3/144 = 0.44. A hidden layer of 64 units on 1,280 features of 245
-// images, with 82,000 weights, would have 1.6 without the bound: one of four chains became unstable,
-// and the split R-hat of predictions was 1.13 instead of 1.003.
-const mclmcMaxVariance = 0.5
-
 // energyVariance returns the variance of the energy's error in a step, divided by d, to which the
 // step size adapts.
 func (d mclmcDecide) energyVariance() float64 {
-	return min(d.dynamics.EnergyVariance, mclmcMaxVariance/float64(d.dimensions))
+	if most := d.dynamics.MaxVariance; most > 0 {
+		return min(d.dynamics.EnergyVariance, most/float64(d.dimensions))
+	}
+	return d.dynamics.EnergyVariance
 }
 
 func (d mclmcDecide) run(a *tensor.Args, parameters int) {

@@ -33,14 +33,14 @@ func TestAutoOnFewExamples(t *testing.T) {
 	dir, spec := t.TempDir(), bayes.Spec{Epochs: 1500, Seed: 3, Temperature: new(3e-3)}
 	run, remarks := automatic(t, spec, 40, filepath.Join(dir, "auto"), with(t, 2))
 	spec.Chains, spec.Samples, spec.Prior = 4, 25, new(langevin.FanIn(2))
-	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
+	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5, MaxVariance: 0.5}, "mlp-5"
 	asked, err := bayes.Fit(t.Context(), spec, trainOn(noisy(t, 40)), filepath.Join(dir, "asked"), with(t, 2))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(asked.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)))
 	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 40 {
 		t.Errorf("the manifest has %s with batch %d", bayes.MethodText(got.Method), got.Batch)
 	}
-	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05 with all 40 examples at each step, 1500 steps; it finds") {
+	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05,max-variance=0.5 with all 40 examples at each step, 1500 steps; it finds") {
 		t.Errorf("remarks are %q", remarks)
 	}
 }
