@@ -1,12 +1,12 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -122,6 +122,9 @@ The formats are described in docs/export.md.`,
 		if len(runs) != 1 {
 			return usage("pollen: export needs one run, got %d", len(runs))
 		}
+		if isDir := slices.ContainsFunc(formats, func(f format) bool { return f.name == x.to && f.dir }); isDir && x.out != "" {
+			x.out = filepath.Clean(x.out) // it may end in a slash
+		}
 		if err := config.CheckParent("out", x.out); err != nil {
 			return err
 		}
@@ -173,7 +176,11 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
-	x.out = cmp.Or(x.out, filepath.Clean(dir)+to.ending)
+	if x.out == "" {
+		if x.out, err = nextTo(dir, to.ending); err != nil {
+			return err
+		}
+	}
 	if err := export.CheckTarget(x.out, to.dir); err != nil { // before images are read and predicted
 		return err
 	}
@@ -200,6 +207,18 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	}
 	c.remark("Written: %s", x.out)
 	return nil
+}
+
+// nextTo returns the path of a run with another ending.
+func nextTo(dir, ending string) (string, error) {
+	path := filepath.Clean(dir)
+	if name := filepath.Base(path); name == "." || name == ".." { // which names no run
+		var err error
+		if path, err = filepath.Abs(path); err != nil {
+			return "", errors.Wrap(err, "pollen: export")
+		}
+	}
+	return path + ending, nil
 }
 
 // onnx returns the options of an ONNX file. Prediction sets of fewer samples than the run has are
