@@ -131,15 +131,15 @@ func (o *outputFlags) print(to io.Writer, answers []bayes.Answer, classes []stri
 
 // writeAnswerArrays writes the answers as arrays, without those that have an error: file, id if
 // there are identifiers, class_names [K], probabilities [N K], index, confidence, entropy and
-// mutual_information, and, if the run is calibrated, prediction_set [N K], in_distribution and
-// p_value.
+// mutual_information, if the run is calibrated, prediction_set [N K], in_distribution and p_value,
+// and refer if a risk was asked for.
 func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) error {
 	answers = slices.DeleteFunc(slices.Clone(answers), func(a bayes.Answer) bool { return a.Error != "" })
 	n, k := len(answers), len(classes)
 	var files, ids []string
 	var index []int64
 	var probabilities, confidence, entropy, information, pValues []float64
-	var sets, inside []bool
+	var sets, inside, refer []bool
 	for _, a := range answers {
 		files, ids, index = append(files, a.File), append(ids, a.ID), append(index, int64(a.Index))
 		probabilities, confidence = append(probabilities, a.Probabilities...), append(confidence, a.Confidence)
@@ -151,6 +151,9 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 		}
 		if a.InDistribution != nil {
 			inside, pValues = append(inside, *a.InDistribution), append(pValues, *a.PValue)
+		}
+		if a.Refer != nil {
+			refer = append(refer, *a.Refer)
 		}
 	}
 	arrays := []npz.Array{
@@ -167,6 +170,9 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 	}
 	if inside != nil {
 		arrays = append(arrays, npz.Array{Name: "in_distribution", Shape: []int{n}, Values: inside}, npz.Array{Name: "p_value", Shape: []int{n}, Values: pValues})
+	}
+	if refer != nil {
+		arrays = append(arrays, npz.Array{Name: "refer", Shape: []int{n}, Values: refer})
 	}
 	return npz.Write(path, arrays...)
 }

@@ -110,12 +110,12 @@ func TestAnswerFormats(t *testing.T) {
 	if got, _ := predict(0, plain, "--template", template); got != "Id,Class\na,cat\nb,cat\n" {
 		t.Errorf("a template for arrays: %s", got)
 	}
-	predict(0, table, "--out", out+".npz")
+	predict(0, table, "--out", out+".npz", "--risk", "0.5")
 	if reread, err := datasets.ReadImages([]string{out + ".npz"}, datasets.Options{}); err == nil {
 		t.Errorf("answers were read as images: %v", reread)
 	}
 	content := readText(t, out+".npz")
-	for _, name := range []string{"file.npy", "id.npy", "class_names.npy", "probabilities.npy", "index.npy", "mutual_information.npy"} {
+	for _, name := range []string{"file.npy", "id.npy", "class_names.npy", "probabilities.npy", "index.npy", "mutual_information.npy", "refer.npy"} {
 		if !strings.Contains(content, name) {
 			t.Errorf("the archive has no %s", name)
 		}
