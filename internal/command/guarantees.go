@@ -55,6 +55,9 @@ func (g *guaranteeFlags) options() ([]bayes.Option, error) {
 	if !(g.riskConfidence > 0 && g.riskConfidence < 1) { // 0 is the default of WithRisk
 		return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
 	}
+	if g.levels && g.risk == 0 && g.riskConfidence != evaluate.RiskConfidence { // eval certifies without --risk, too
+		return nil, usage("pollen: --risk-confidence applies with --risk only")
+	}
 	rule.PerClass, rule.AllowEmpty = g.perClass, g.allowEmpty
 	options := []bayes.Option{bayes.WithSetRule(rule), bayes.WithRisk(g.risk, g.riskConfidence)}
 	if g.levels {
