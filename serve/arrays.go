@@ -49,8 +49,8 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 	// images are copied.
 	const arrays = 4
 	limit := min(b.options.MaxBody, b.options.Memory/(2*arrays))
-	images := 2 * most * m.imageSize()
-	if err := h.reserve(arrays*limit + images); err != nil {
+	reserved := arrays*limit + 2*most*m.imageSize()
+	if err := h.reserve(reserved); err != nil {
 		return nil, err
 	}
 	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most},
@@ -66,6 +66,7 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 			uploads[i].id = d.IDs[i]
 		}
 	}
+	h.giveBack(reserved - 2*d.Len()*m.imageSize()) // the request may have more such files
 	return uploads, nil
 }
 

@@ -60,6 +60,12 @@ func (h *reservation) reserve(bytes int) error {
 	return nil
 }
 
+// giveBack releases a part of the memory before the request ends.
+func (h *reservation) giveBack(bytes int) {
+	h.budget.release(bytes)
+	h.bytes -= bytes
+}
+
 func (h *reservation) release() {
 	if h.users.Add(-1) == 0 {
 		h.budget.release(h.bytes)
