@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -23,7 +25,7 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 			continue
 		}
 		images, err := b.decodeArrays(m, name, u.content, b.options.MaxImages-len(expanded), h)
-		if statusOf(err) == http.StatusServiceUnavailable {
+		if errors.As(err, new(*statusError)) { // about the request
 			return nil, err
 		}
 		if err != nil {
