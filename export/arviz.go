@@ -104,6 +104,7 @@ type arviz struct {
 	draws     *bayes.Draws
 	predicted *predicted // nil without images
 	chains    [][]int    // the positions of the draws of each chain, equally many for all
+	numbers   []int      // of each chain, in the run that drew it
 	zarr      zarr
 	remarks   []string
 }
@@ -208,7 +209,8 @@ func (a *arviz) attributes() (map[string]any, error) {
 	return attributes, nil
 }
 
-// posterior writes the parameters, a chunk for each draw, and returns the weights of the draws.
+// posterior writes the parameters, a chunk for each draw, sets the numbers of the chains, and
+// returns the weights of the draws.
 func (a *arviz) posterior() (weights []float64, err error) {
 	for chain, positions := range a.chains {
 		for draw, position := range positions {
@@ -217,6 +219,9 @@ func (a *arviz) posterior() (weights []float64, err error) {
 				return nil, err
 			}
 			weights = append(weights, s.Weight)
+			if draw == 0 {
+				a.numbers = append(a.numbers, s.Chain)
+			}
 			for _, p := range s.Parameters {
 				axes, chunk := []string{chainAxis, drawAxis}, []int{1, 1}
 				for i, extent := range p.Shape {
@@ -240,12 +245,16 @@ func (a *arviz) stats(weights []float64) error {
 	windows := map[string]map[int]rundir.Metrics{} // by directory and step
 	var steps []int64
 	values := map[string][]float64{}
-	first, rated := a.firstChains(), a.run.Manifest().Spec.Schedule != nil
-	for _, positions := range a.chains {
+	first, rated := map[string]int{}, a.run.Manifest().Spec.Schedule != nil // the first chain of each run, by directory
+	for chain, positions := range a.chains {
 		for _, position := range positions {
 			dir := a.draws.Dir(position)
 			if windows[dir] == nil {
-				var err error
+				m, err := bayes.ReadManifest(dir)
+				if err != nil {
+					return err
+				}
+				first[dir] = m.Spec.FirstChain
 				if windows[dir], err = readMetrics(dir); err != nil {
 					return err
 				}
@@ -262,7 +271,7 @@ func (a *arviz) stats(weights []float64) error {
 				}
 				values[name] = append(values[name], *value)
 			}
-			a.drawStats(values, line, a.draws.Chain(position)-first[dir])
+			a.drawStats(values, line, a.numbers[chain]-first[dir])
 		}
 	}
 	axes := []string{chainAxis, drawAxis}
@@ -323,18 +332,6 @@ func (a *arviz) booleans(array string, values map[string][]float64) {
 		held[i] = v != 0
 	}
 	a.zarr.whole(statsGroup, array, []string{chainAxis, drawAxis}, a.shape(), held)
-}
-
-// firstChains returns the number of the first chain of each run, by directory.
-func (a *arviz) firstChains() map[string]int {
-	first := map[string]int{}
-	for i := range a.draws.Len() {
-		dir := a.draws.Dir(i)
-		if n, known := first[dir]; !known || a.draws.Chain(i) < n {
-			first[dir] = a.draws.Chain(i)
-		}
-	}
-	return first
 }
 
 // readMetrics returns the journal of metrics of a run, by step.

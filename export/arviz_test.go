@@ -186,6 +186,42 @@ func TestArviZDraws(t *testing.T) {
 	}
 }
 
+// TestArviZWithoutChain: the statistics are those of the chains that have samples.
+func TestArviZWithoutChain(t *testing.T) {
+	method, err := bayes.ParseMethod("hmc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := bayes.Spec{Network: "mlp-4", Method: method, Epochs: 60, Chains: 2, FirstChain: 3, Samples: 5, Prior: new(langevin.Gaussian(0.5))}
+	run, err := bayes.Fit(t.Context(), spec, splits(t, 1), filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lp := func(run *bayes.Run) []float64 {
+		dir := filepath.Join(t.TempDir(), "run.zarr")
+		if _, err := ArviZ(t.Context(), run, nil, dir); err != nil {
+			t.Fatal(err)
+		}
+		return statistic(t, dir, "lp")
+	}
+	both := lp(run)
+	lost, err := filepath.Glob(filepath.Join(run.Dir(), "samples", "chain00003-*"))
+	if err != nil || len(lost) != 5 {
+		t.Fatalf("%d samples of the first chain (%v)", len(lost), err)
+	}
+	for _, path := range lost {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if run, err = bayes.Open(run.Dir(), bayes.WithoutDamaged()); err != nil {
+		t.Fatal(err)
+	}
+	if got := lp(run); !slices.Equal(got, both[5:]) {
+		t.Errorf("lp is %v, want %v", got, both[5:])
+	}
+}
+
 // logDensities returns the logarithm of the posterior's density at each sample, up to the evidence,
 // for the prior of TestArviZDraws.
 func logDensities(t *testing.T, run *bayes.Run, train *datasets.Dataset) (all []float64) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -130,6 +131,30 @@ func TestCardNamesMethod(t *testing.T) {
 		card, _, _ := cardOf(t, run, data.Test)
 		contains(t, card, append(c.want, "| expected calibration error (ECE) of the probabilities | ", "The calibration images are 60 images of patterns.",
 			"Probabilities are not promised to be calibrated"), c.refused)
+	}
+}
+
+// The scores of a card are those of package evaluate, also of a label whose probability is 0.
+func TestCardScores(t *testing.T) {
+	images := patterns(t, 3, 1, 1)
+	average, err := evaluate.NewPredictions("patterns", []float64{1, 0, 0, 1, 0, 0, 0.25, 0.25, 0.5}, []int32{0, 1, 2}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assessment, err := evaluate.Assess(evaluate.Case{In: average})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make([]bayes.Answer, average.Len())
+	for i := range answers {
+		answers[i].Index, _ = average.Guess(i)
+	}
+	p := &predicted{images: images, average: average, weights: []float64{1}}
+	scores := p.scores(answers, images.ClassNames, 0.9)
+	for i, name := range []string{"accuracy", "nll", "brier"} {
+		if want := assessment.Values[name]; math.Abs(scores[i].value-want) > 1e-12 {
+			t.Errorf("%s is %v, want %v", scores[i].title, scores[i].value, want)
+		}
 	}
 }
 

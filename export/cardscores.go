@@ -29,7 +29,7 @@ func (p *predicted) scores(answers []bayes.Answer, classes []string, level float
 		if a.Index == label {
 			correct++
 		}
-		likelihood[i] = -math.Log(max(row[label], math.SmallestNonzeroFloat64))
+		likelihood[i] = -math.Log(max(row[label], math.SmallestNonzeroFloat32)) // as in package evaluate
 		for class, v := range row {
 			if class == label {
 				v--

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
@@ -115,4 +117,14 @@ func python(t *testing.T, script string, arguments ...string) {
 		t.Fatalf("%s: %v\n%s", script, err, out)
 	}
 	t.Logf("%s: %s", script, out)
+}
+
+// TestCheckKept: predictions that do not fit into the memory are an error before they are made.
+func TestCheckKept(t *testing.T) {
+	if err := checkKept(10, 1000, 10); err != nil {
+		t.Error(err)
+	}
+	if err := checkKept(1000, 10_000_000, 1000); !errors.As(err, new(*bayes.MemoryError)) {
+		t.Errorf("40 TB: error %v, want a MemoryError", err)
+	}
 }

@@ -282,7 +282,9 @@ func (p *predictive) calibrateChosen(ctx context.Context, run *bayes.Run) (*eval
 	if err != nil {
 		return nil, err
 	}
-	return evaluate.Calibrate(average.Predictions(p.o.HeldOut.Name, labels))
+	predictions := average.Predictions(p.o.HeldOut.Name, labels)
+	predictions.Groups = p.o.HeldOut.Groups
+	return evaluate.Calibrate(predictions)
 }
 
 // usableDetector returns the run's detector if it can decide with the samples of the file.

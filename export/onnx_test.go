@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -273,6 +274,34 @@ func TestONNXRefuses(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(remarks, " "), want) {
 			t.Errorf("%+v: remarks %v, want %s (error %v)", o, remarks, want, err)
 		}
+	}
+}
+
+// TestCalibrateChosen: the calibration for chosen samples is that of the run if all are chosen. Of
+// each group of held-out images it has one where images must be independent.
+func TestCalibrateChosen(t *testing.T) {
+	run, data := fitted(t, "mlp-8", 1, 3)
+	heldOut := *data.Validation
+	for i := range heldOut.Len() {
+		heldOut.Groups = append(heldOut.Groups, fmt.Sprint(i/4))
+	}
+	if err := run.Calibrate(t.Context(), &heldOut); err != nil {
+		t.Fatal(err)
+	}
+	want, err := run.Calibration()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &predictive{o: ONNXOptions{HeldOut: &heldOut}, m: run.Manifest()}
+	if err := p.choose(run); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.calibrateChosen(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.HeldOut, want.HeldOut) {
+		t.Errorf("calibrated on\n%+v, want\n%+v", got.HeldOut, want.HeldOut)
 	}
 }
 

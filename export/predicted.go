@@ -2,10 +2,12 @@ package export
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/memory"
 )
 
 // predicted has the predictions of a run for images, by sample.
@@ -38,6 +40,11 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 	if p.passes, err = p.draws.Passes(); err != nil {
 		return nil, err
 	}
+	s, k := p.draws.Len()*p.passes, run.Manifest().Data.Classes()
+	if err := checkKept(s, images.Len(), k); err != nil {
+		return nil, err
+	}
+	p.probabilities = make([]float32, 0, s*images.Len()*k)
 	p.average, err = run.Predictions(ctx, images, func(probabilities []float32, weight float64) error {
 		p.probabilities, p.weights = append(p.probabilities, probabilities...), append(p.weights, weight)
 		return nil
@@ -50,6 +57,15 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 	}
 	p.average.Labels = labels
 	return p, nil
+}
+
+// checkKept returns a MemoryError if s predictions for n images and k classes cannot be kept. Those
+// for ArviZ also have a label and a likelihood of 8 bytes each.
+func checkKept(s, n, k int) error {
+	each := int64(4*k + 2*8)
+	return memory.Check(fmt.Sprintf("export: keeping %d predictions for each of %d images", s, n), each*int64(s)*int64(n), func(int64) []string {
+		return []string{"fewer images", "a run of fewer samples"}
+	})
 }
 
 // size returns the numbers of predictions by sample, of images and of classes.

@@ -48,9 +48,13 @@ func cannotWrite(path string, err error) error {
 
 // newPartial makes a directory next to dir, which must be new or empty.
 func newPartial(dir string) (partial string, err error) {
+	dir = filepath.Clean(dir) // it may end in a slash
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		return "", invalid("%s must be a directory, got a file", dir)
+	}
+	if name := filepath.Base(dir); name == "." || name == ".." {
+		return "", invalid("%s must be another directory than the working directory and those above it, which cannot be replaced", dir)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return "", invalid("%s must be new or empty", dir)
@@ -75,6 +79,7 @@ func intoNew(dir string, write func(dir string) error) error {
 	if err := os.Chmod(partial, 0o755); err != nil {
 		return errors.Wrap(err, "export")
 	}
+	dir = filepath.Clean(dir)
 	if err := os.Remove(dir); err != nil && !os.IsNotExist(err) {
 		return errors.Wrap(err, "export")
 	}

@@ -192,16 +192,20 @@ func (w *events) run(run *bayes.Run) error {
 		}
 		last = max(last, s.Step)
 	}
-	figures, err := filepath.Glob(filepath.Join(run.Dir(), "*.png"))
+	entries, err := os.ReadDir(run.Dir()) // whose path may have characters of a pattern
 	if err != nil {
 		return errors.Wrap(err, "export: tensorboard")
 	}
-	for _, path := range figures {
-		content, err := os.ReadFile(path)
+	for _, entry := range entries {
+		figure, is := strings.CutSuffix(entry.Name(), ".png")
+		if !is {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(run.Dir(), entry.Name()))
 		if err != nil {
 			return errors.Wrap(err, "export: tensorboard")
 		}
-		if err := w.image(last, "figures/"+strings.TrimSuffix(filepath.Base(path), ".png"), content); err != nil {
+		if err := w.image(last, "figures/"+figure, content); err != nil {
 			return err
 		}
 	}

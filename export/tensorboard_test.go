@@ -70,6 +70,16 @@ func TestTensorBoard(t *testing.T) {
 	if !bytes.Contains(got[0], []byte("brain.Event:2")) || !bytes.Contains(got[len(got)-1], dot.Bytes()) {
 		t.Error("the first event is not the version, or the last one not the figure")
 	}
+	moved := filepath.Join(t.TempDir(), "run [1") // which a pattern cannot begin with
+	if err := os.Rename(run.Dir(), moved); err != nil {
+		t.Fatal(err)
+	}
+	if run, err = bayes.Open(moved); err == nil {
+		err = TensorBoard(run, filepath.Join(t.TempDir(), "moved"), at)
+	}
+	if err != nil {
+		t.Fatalf("in a directory whose name has a bracket: %v", err)
+	}
 	last := lines[slices.Max(slices.Collect(maps.Keys(lines)))]
 	python(t, "tensorboard_check.py", dir, fmt.Sprint(len(lines)), fmt.Sprint(last.Loss), fmt.Sprint(8*side*side))
 }

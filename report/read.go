@@ -23,9 +23,9 @@ import (
 // The first line may name the columns, after a # or not: each class once, as it is or as in
 // "p(rose)", in any order, and perhaps a column file (or filename, image or path), by which lines
 // are matched with the files of the examples. Other columns of pollen predict --csv are skipped.
-// Lines of other files are skipped. Without names, columns are the classes in order, and lines the
-// examples in order. remark has the orders that were assumed, or counts what was skipped.
-// classNames and files may be nil.
+// Lines of other files, and of files that it could not read, are skipped. Without names, columns
+// are the classes in order, and lines the examples in order. remark has the orders that were
+// assumed, or counts what was skipped. classNames and files may be nil.
 //
 // It returns an error for a wrong number of lines or of numbers in a line, for names that do not
 // match, and if a line is not a distribution.
@@ -61,14 +61,18 @@ type predictionsReader struct {
 const (
 	columnSkipped = -1 - iota
 	columnFile
+	columnError // why an image has no answer
 )
 
 // fileColumns are names, in lower case, of a column of files, and skippedColumns those of the other
 // columns of pollen predict --csv.
 var (
 	fileColumns    = []string{"file", "filename", "image", "path"}
-	skippedColumns = []string{"class", "confidence", "entropy", "mutual_information", "prediction_set", "in_distribution"}
+	skippedColumns = []string{"id", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "refer"}
 )
+
+// errorColumn is the name, in lower case, of the column of errors of pollen predict --csv.
+const errorColumn = "error"
 
 func (r *predictionsReader) fail(format string, values ...any) error {
 	return errors.Errorf("report: %s: line %d: %s", r.path, r.number, fmt.Sprintf(format, values...))
@@ -177,6 +181,8 @@ func (r *predictionsReader) header(line string, comment bool) (named bool, err e
 			columns[i] = columnFile
 		case slices.Contains(skippedColumns, lower):
 			columns[i] = columnSkipped
+		case lower == errorColumn:
+			columns[i] = columnError
 		default:
 			return false, r.fail("column %d must be a number, the name of a class%s or file, got %.40q", i+1, inBrackets(r.classNames), name)
 		}
@@ -205,6 +211,10 @@ func (r *predictionsReader) appendRow(probabilities []float64, fields []string) 
 	if len(fields) != want {
 		return nil, errors.Errorf("report: %s: line %d must have %[4]d numbers, one per class, got %[3]d", r.path, r.number, len(fields), want)
 	}
+	if at := slices.Index(r.columns, columnError); at >= 0 && fields[at] != "" {
+		r.others++ // an image that could not be read, which is no test image
+		return probabilities, nil
+	}
 	row := make([]float64, r.classes)
 	for i, field := range fields {
 		class := i
@@ -215,7 +225,7 @@ func (r *predictionsReader) appendRow(probabilities []float64, fields []string) 
 		case columnFile:
 			r.rows = append(r.rows, field)
 			continue
-		case columnSkipped:
+		case columnSkipped, columnError:
 			continue
 		}
 		var err error

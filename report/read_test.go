@@ -81,8 +81,11 @@ func TestReadSubjectByName(t *testing.T) {
 		"other files": {"file,10,1,2\nz.png,0,0,1\nb/3.png,1,0,0\nb/1.png,0,0,1\na/1.png,.25,.5,.25\na/2.png,0,1,0\n",
 			[]string{"1 lines are not of test images, and skipped"}},
 		"longer paths": {"1;2;10;Path\r\n0;0;1;/home/x/b/3.png\r\n0;1;0;C:\\b\\1.png\r\n.5;.25;.25;x/a/1.png\r\n1;0;0;2.png\r\n", nil},
-		"pollen predict": {"file,class,confidence,entropy,mutual_information,prediction_set,in_distribution,p(1),p(2),p(10)\n" +
+		"earlier pollen predict": {"file,class,confidence,entropy,mutual_information,prediction_set,in_distribution,p(1),p(2),p(10)\n" +
 			"3.png,10,1,0,0,10,,0,0,1\n\"b/1.png\",2,1,0,0,\"1;2\",true,0,1,0\na/1.png,1,.5,0,0,1,,.5,.25,.25\na/2.png,1,1,0,0,1,,1,0,0\n", nil},
+		"pollen predict": {"file,id,class,confidence,entropy,mutual_information,prediction_set,set_size,in_distribution,refer,error,p(1),p(2),p(10)\n" +
+			"b/3.png,7,10,1,0,0,10,1,,,,0,0,1\nb/1.png,8,2,1,0,0,1;2,2,true,false,,0,1,0\na/1.png,5,1,.5,0,0,,,,true,,.5,.25,.25\n" +
+			"a/2.png,6,1,1,0,0,1,1,,,,1,0,0\nb/2.png,,,,,,,,,,\"not an image, but text\",,,\n", []string{"1 lines are not of test images, and skipped"}},
 	} {
 		got, remark, err := ReadSubject(written(t, path, test.content), like, classes, files)
 		if err != nil {

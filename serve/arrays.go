@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -23,7 +25,7 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 			continue
 		}
 		images, err := b.decodeArrays(m, name, u.content, b.options.MaxImages-len(expanded), h)
-		if statusOf(err) == http.StatusServiceUnavailable {
+		if errors.As(err, new(*statusError)) { // about the request
 			return nil, err
 		}
 		if err != nil {
@@ -49,8 +51,8 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 	// images are copied.
 	const arrays = 4
 	limit := min(b.options.MaxBody, b.options.Memory/(2*arrays))
-	images := 2 * most * m.imageSize()
-	if err := h.reserve(arrays*limit + images); err != nil {
+	reserved := arrays*limit + 2*most*m.imageSize()
+	if err := h.reserve(reserved); err != nil {
 		return nil, err
 	}
 	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most},
@@ -66,6 +68,7 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 			uploads[i].id = d.IDs[i]
 		}
 	}
+	h.giveBack(reserved - 2*d.Len()*m.imageSize()) // the request may have more such files
 	return uploads, nil
 }
 

@@ -105,6 +105,28 @@ func TestPredictArrays(t *testing.T) {
 	}
 }
 
+// TestPredictManyArrays: a request can have many small files of arrays.
+func TestPredictManyArrays(t *testing.T) {
+	s := newTest(t, Options{})
+	const files = 20
+	content := npyOf("(3, 4, 4)", make([]byte, 48))
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
+	for range files {
+		part, err := parts.CreateFormFile("images", "a.npy")
+		check(err)
+		part.Write(content)
+	}
+	check(parts.Close())
+	code, _, body := post(s, "/predict", parts.FormDataContentType(), &form)
+	if code != 200 || len(answersOf(t, body)) != 3*files {
+		t.Fatalf("%d %.300s", code, body)
+	}
+	if used := s.memory.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are not given back", used)
+	}
+}
+
 func TestPredictArraysRefuses(t *testing.T) {
 	s := newTest(t, Options{MaxImages: 2, MaxBody: 100_000, MaxPixels: 1_000_000})
 	object := func(contents ...[]byte) string {

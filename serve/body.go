@@ -65,8 +65,7 @@ func (b *backend) readBody(w http.ResponseWriter, r *http.Request, h *reservatio
 			return nil, err
 		}
 		body = append(make([]byte, 0, room), body...)
-		h.budget.release(before)
-		h.bytes -= before
+		h.giveBack(before)
 	}
 }
 

@@ -25,7 +25,7 @@ type budget struct {
 func (b *budget) reserve(bytes int) bool {
 	limit := b.limit
 	if bytes > smallReservation {
-		limit -= limit / keptShare
+		limit = b.most()
 	}
 	if b.used.Add(int64(bytes)) <= limit {
 		return true
@@ -33,6 +33,9 @@ func (b *budget) reserve(bytes int) bool {
 	b.used.Add(-int64(bytes))
 	return false
 }
+
+// most returns the bytes that reservations which are not small can have together.
+func (b *budget) most() int64 { return b.limit - b.limit/keptShare }
 
 func (b *budget) release(bytes int) { b.used.Add(-int64(bytes)) }
 
@@ -52,12 +55,24 @@ func newReservation(b *budget) *reservation {
 
 func (h *reservation) share() { h.users.Add(1) }
 
+// reserve reserves more bytes. The error is that the server is busy, unless the request would not
+// fit into the memory of an idle one, either.
 func (h *reservation) reserve(bytes int) error {
 	if !h.budget.reserve(bytes) {
+		if all := int64(h.bytes) + int64(bytes); all > h.budget.most() {
+			return refuse(http.StatusRequestEntityTooLarge, "the request must take at most %d bytes of memory, got %d: send less at a time, and images as files "+
+				"rather than in JSON", h.budget.most(), all)
+		}
 		return refuse(http.StatusServiceUnavailable, "the server is busy: not enough memory for this request")
 	}
 	h.bytes += bytes
 	return nil
+}
+
+// giveBack releases a part of the memory before the request ends.
+func (h *reservation) giveBack(bytes int) {
+	h.budget.release(bytes)
+	h.bytes -= bytes
 }
 
 func (h *reservation) release() {

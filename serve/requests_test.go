@@ -232,3 +232,20 @@ func TestSlowClients(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestBeyondMemory: a request that would not fit into the memory of an idle server is too
+// large, since it would be refused again and again.
+func TestRequestBeyondMemory(t *testing.T) {
+	s := newTest(t, Options{MaxBody: 1 << 20, Memory: 2 << 20})
+	body := `{"images": [` + strings.Repeat(" ", 700_000) + `]}`
+	code, header, answer := post(s, "/predict", "application/json", strings.NewReader(body))
+	refused(t, "JSON", code, answer, 413, "the request must take at most 1835008 bytes of memory, got ")
+	if header.Get("Retry-After") != "" {
+		t.Errorf("to be retried after %s", header.Get("Retry-After"))
+	}
+	if !s.memory.reserve(1 << 20) {
+		t.Fatal("an idle server has no memory")
+	}
+	code, _, answer = post(s, "/predict", "application/json", strings.NewReader(body[:200_000]))
+	refused(t, "a busy server", code, answer, 503, "the server is busy")
+}

@@ -131,15 +131,15 @@ func (o *outputFlags) print(to io.Writer, answers []bayes.Answer, classes []stri
 
 // writeAnswerArrays writes the answers as arrays, without those that have an error: file, id if
 // there are identifiers, class_names [K], probabilities [N K], index, confidence, entropy and
-// mutual_information, and, if the run is calibrated, prediction_set [N K], in_distribution and
-// p_value.
+// mutual_information, if the run is calibrated, prediction_set [N K], in_distribution and p_value,
+// and refer if a risk was asked for.
 func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) error {
 	answers = slices.DeleteFunc(slices.Clone(answers), func(a bayes.Answer) bool { return a.Error != "" })
 	n, k := len(answers), len(classes)
 	var files, ids []string
 	var index []int64
 	var probabilities, confidence, entropy, information, pValues []float64
-	var sets, inside []bool
+	var sets, inside, refer []bool
 	for _, a := range answers {
 		files, ids, index = append(files, a.File), append(ids, a.ID), append(index, int64(a.Index))
 		probabilities, confidence = append(probabilities, a.Probabilities...), append(confidence, a.Confidence)
@@ -151,6 +151,9 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 		}
 		if a.InDistribution != nil {
 			inside, pValues = append(inside, *a.InDistribution), append(pValues, *a.PValue)
+		}
+		if a.Refer != nil {
+			refer = append(refer, *a.Refer)
 		}
 	}
 	arrays := []npz.Array{
@@ -167,6 +170,9 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 	}
 	if inside != nil {
 		arrays = append(arrays, npz.Array{Name: "in_distribution", Shape: []int{n}, Values: inside}, npz.Array{Name: "p_value", Shape: []int{n}, Values: pValues})
+	}
+	if refer != nil {
+		arrays = append(arrays, npz.Array{Name: "refer", Shape: []int{n}, Values: refer})
 	}
 	return npz.Write(path, arrays...)
 }
@@ -211,7 +217,7 @@ func (o *outputFlags) unread(f datasets.ImageError, classes []string) bayes.Answ
 // the files, with or without an extension; the images of arrays are in its order.
 func (o *outputFlags) printSubmission(to io.Writer, answers []bayes.Answer, classes []string, idName string) error {
 	rows := csv.NewWriter(to)
-	header, ids, byID := []string{idName, "Label"}, []string(nil), func(i int, _ string) (int, bool) { return i, true }
+	header, ids, byID := []string{idName, "Label"}, []string(nil), func(i int, _ string) []int { return []int{i} }
 	isArray := func(a bayes.Answer) bool { return strings.HasSuffix(a.File, "]") }
 	hasIDs := slices.ContainsFunc(answers, func(a bayes.Answer) bool { return a.ID != "" })
 	for i, a := range answers {
@@ -250,12 +256,17 @@ func (o *outputFlags) printSubmission(to io.Writer, answers []bayes.Answer, clas
 		return errors.Wrap(err, "pollen: submission")
 	}
 	for i, id := range ids {
-		at, found := byID(i, id)
-		if !found {
+		found := byID(i, id)
+		if len(found) == 0 {
 			return errors.Errorf("pollen: submission: %s: the image %q must be among the %d images, got none of that identifier or file name",
 				o.template, id, len(answers))
 		}
-		if err := rows.Write(append([]string{id}, columns(&answers[at])...)); err != nil {
+		file := answers[found[0]].File
+		if other := slices.IndexFunc(found, func(at int) bool { return answers[at].File != file }); other >= 0 {
+			return errors.Errorf("pollen: submission: %s: the image %q must be a single image, got %s and %s",
+				o.template, id, file, answers[found[other]].File)
+		}
+		if err := rows.Write(append([]string{id}, columns(&answers[found[0]])...)); err != nil {
 			return errors.Wrap(err, "pollen: submission")
 		}
 	}
@@ -293,21 +304,24 @@ func (o *outputFlags) submissionColumns(header, classes []string) (func(a *bayes
 	}, nil
 }
 
-// lookUp returns a function that finds the answer of an identifier, or of the name of a file with
-// or without its extension.
-func lookUp(answers []bayes.Answer, hasIDs bool) func(_ int, id string) (int, bool) {
-	at := map[string]int{}
+// lookUp returns a function that finds the answers of an identifier, or of the name of a file, or
+// else of a name without its extension.
+func lookUp(answers []bayes.Answer, hasIDs bool) func(_ int, id string) []int {
+	whole, stems := map[string][]int{}, map[string][]int{}
 	for i, a := range answers {
 		if hasIDs {
-			at[a.ID] = i
+			whole[a.ID] = append(whole[a.ID], i)
 			continue
 		}
 		name := filepath.Base(a.File)
-		at[name], at[strings.TrimSuffix(name, filepath.Ext(name))] = i, i
+		stem := strings.TrimSuffix(name, filepath.Ext(name))
+		whole[name], stems[stem] = append(whole[name], i), append(stems[stem], i)
 	}
-	return func(_ int, id string) (int, bool) {
-		i, found := at[id]
-		return i, found
+	return func(_ int, id string) []int {
+		if found := whole[id]; found != nil {
+			return found
+		}
+		return stems[id]
 	}
 }
 

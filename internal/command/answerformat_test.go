@@ -110,12 +110,12 @@ func TestAnswerFormats(t *testing.T) {
 	if got, _ := predict(0, plain, "--template", template); got != "Id,Class\na,cat\nb,cat\n" {
 		t.Errorf("a template for arrays: %s", got)
 	}
-	predict(0, table, "--out", out+".npz")
+	predict(0, table, "--out", out+".npz", "--risk", "0.5")
 	if reread, err := datasets.ReadImages([]string{out + ".npz"}, datasets.Options{}); err == nil {
 		t.Errorf("answers were read as images: %v", reread)
 	}
 	content := readText(t, out+".npz")
-	for _, name := range []string{"file.npy", "id.npy", "class_names.npy", "probabilities.npy", "index.npy", "mutual_information.npy"} {
+	for _, name := range []string{"file.npy", "id.npy", "class_names.npy", "probabilities.npy", "index.npy", "mutual_information.npy", "refer.npy"} {
 		if !strings.Contains(content, name) {
 			t.Errorf("the archive has no %s", name)
 		}
@@ -171,4 +171,25 @@ func readText(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(content)
+}
+
+// TestSubmissionOfFiles: the images of a template are found by the names of files. A name of
+// several files stands for none of them, unless it has one's extension.
+func TestSubmissionOfFiles(t *testing.T) {
+	answers := []bayes.Answer{{File: "x/1.png", Class: "cat"}, {File: "y/1.jpg", Class: "dog"}, {File: "y/2.jpg", Class: "dog"}, {File: "y/2.jpg", Class: "dog"}}
+	for ids, want := range map[string]string{
+		"1.png\n2\n1.jpg\n": "id,label\n1.png,cat\n2,dog\n1.jpg,dog\n",
+		"1\n":               `the image "1" must be a single image, got x/1.png and y/1.jpg`,
+		"3\n":               `the image "3" must be among the 4 images`,
+	} {
+		o := outputFlags{template: writeText(t, "s.csv", "id,label\n"+strings.ReplaceAll(ids, "\n", ",\n"))}
+		var got strings.Builder
+		if err := o.printSubmission(&got, answers, []string{"cat", "dog"}, ""); err != nil {
+			got.Reset()
+			got.WriteString(err.Error())
+		}
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("%q: %s, want %s", ids, got.String(), want)
+		}
+	}
 }

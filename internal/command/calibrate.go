@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -119,6 +120,7 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 			return nil, nil, usage("pollen: calibrate: --group must be that of the run for its own data, %q, got %q", own.Group, k.data.Group)
 		}
 		data = own
+		data.MaxSkipped = cmp.Or(k.data.MaxSkipped, own.MaxSkipped)
 	} else {
 		data.Whole()
 		data.Size, data.Channels, data.Resize = fmt.Sprintf("%dx%d", m.Data.Height, m.Data.Width), m.Data.Channels, config.Stretch

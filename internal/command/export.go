@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -122,26 +123,44 @@ The formats are described in docs/export.md.`,
 		if len(runs) != 1 {
 			return usage("pollen: export needs one run, got %d", len(runs))
 		}
+		if isDir := slices.ContainsFunc(formats, func(f format) bool { return f.name == x.to && f.dir }); isDir && x.out != "" {
+			x.out = filepath.Clean(x.out) // it may end in a slash
+		}
 		if err := config.CheckParent("out", x.out); err != nil {
 			return err
 		}
-		var unused []string
-		command.Flags().Visit(func(f *pflag.Flag) {
-			if slices.Contains([]string{"samples", "together", "float"}, f.Name) && x.to != "onnx" && x.to != "card" ||
-				slices.Contains([]string{"sets", "per-class", "allow-empty"}, f.Name) && x.to != "onnx" && x.to != "card" && x.to != "npz" ||
-				slices.Contains([]string{"data", "max-skipped"}, f.Name) && (x.to == "torch" || x.to == "tensorboard" || x.to == "onnx") {
-				unused = append(unused, "--"+f.Name)
-			}
-		})
 		if x.samples < 1 && command.Flags().Changed("samples") {
 			return usage("pollen: export: --samples must be at least 1, got %d: leave it out for all samples", x.samples)
 		}
-		if len(unused) > 0 {
+		if unused := x.unused(command.Flags()); len(unused) > 0 {
 			return usage("pollen: export: --to %s does not use %s", x.to, strings.Join(unused, ", "))
 		}
 		return x.run(command.Context(), runs[0], c)
 	}
 	return command
+}
+
+// unused returns the given flags that the format does not use.
+func (x *exportFlags) unused(given *pflag.FlagSet) (flags []string) {
+	model := x.to == "onnx" || x.to == "card"
+	predicts := x.to != "onnx" && x.to != "torch" && x.to != "tensorboard"
+	given.Visit(func(f *pflag.Flag) {
+		used := true
+		switch f.Name {
+		case "samples", "together", "float":
+			used = model
+		case "level", "in-distribution-rate", "sets", "per-class", "allow-empty":
+			used = model || x.to == "npz"
+		case "data":
+			used = predicts
+		case "max-skipped":
+			used = predicts || x.to == "onnx" && x.samples > 0 // whose sets are calibrated again
+		}
+		if !used {
+			flags = append(flags, "--"+f.Name)
+		}
+	})
+	return flags
 }
 
 func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
@@ -173,7 +192,11 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
-	x.out = cmp.Or(x.out, filepath.Clean(dir)+to.ending)
+	if x.out == "" {
+		if x.out, err = nextTo(dir, to.ending); err != nil {
+			return err
+		}
+	}
 	if err := export.CheckTarget(x.out, to.dir); err != nil { // before images are read and predicted
 		return err
 	}
@@ -202,6 +225,18 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	return nil
 }
 
+// nextTo returns the path of a run with another ending.
+func nextTo(dir, ending string) (string, error) {
+	path := filepath.Clean(dir)
+	if name := filepath.Base(path); name == "." || name == ".." { // which names no run
+		var err error
+		if path, err = filepath.Abs(path); err != nil {
+			return "", errors.Wrap(err, "pollen: export")
+		}
+	}
+	return path + ending, nil
+}
+
 // onnx returns the options of an ONNX file. Prediction sets of fewer samples than the run has are
 // calibrated again, for which the run's held-out images are read.
 func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions, error) {
@@ -210,6 +245,7 @@ func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions,
 		return o, nil
 	}
 	data := config.DataOf(e.run.Manifest()).In(x.data.Dir)
+	data.MaxSkipped = cmp.Or(x.data.MaxSkipped, data.MaxSkipped)
 	splits, err := openData(ctx, data, e.c)
 	if err != nil {
 		return o, err

@@ -21,11 +21,12 @@ type guaranteeFlags struct {
 	perClass, allowEmpty      bool
 	risk, riskConfidence      float64
 
-	bound bool // false for commands without these flags, whose runs keep their defaults
+	bound, levels bool // false for commands without these flags, whose runs keep their defaults
 }
 
 // bindLevels binds the levels of commands that answer.
 func (g *guaranteeFlags) bindLevels(f *pflag.FlagSet) {
+	g.levels = true
 	f.Float64Var(&g.level, "level", 0.9, "probability that a prediction set contains the true class")
 	f.Float64Var(&g.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
 }
@@ -54,9 +55,12 @@ func (g *guaranteeFlags) options() ([]bayes.Option, error) {
 	if !(g.riskConfidence > 0 && g.riskConfidence < 1) { // 0 is the default of WithRisk
 		return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
 	}
+	if g.levels && g.risk == 0 && g.riskConfidence != evaluate.RiskConfidence { // eval certifies without --risk, too
+		return nil, usage("pollen: --risk-confidence applies with --risk only")
+	}
 	rule.PerClass, rule.AllowEmpty = g.perClass, g.allowEmpty
 	options := []bayes.Option{bayes.WithSetRule(rule), bayes.WithRisk(g.risk, g.riskConfidence)}
-	if g.level != 0 || g.inDistributionRate != 0 { // bound by bindLevels
+	if g.levels {
 		options = append(options, bayes.WithLevel(g.level), bayes.WithInDistributionRate(g.inDistributionRate))
 	}
 	return options, nil

@@ -243,11 +243,26 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		o.Steps = change.Steps
 	}
 	add("steps", o.Steps)
+	if o.BurnIn > 0 { // the same fraction of the steps
+		add("burn-in-steps", o.BurnIn*o.Steps/l.options.Steps)
+	}
 	if change.Descent > 0 {
 		o.Descent = max(change.Descent, 4*o.Descent)
 	}
 	if o.Descent > 0 {
 		add("descent", o.Descent)
+	}
+	if o.Reference > 0 {
+		add("reference", o.Reference)
+	}
+	if o.Seed != 1 {
+		add("seed", o.Seed)
+	}
+	if l.dataDir != "" {
+		add("data-folder", shellQuoted(l.dataDir))
+	}
+	if l.withoutDamaged {
+		flags = append(flags, "--without-damaged")
 	}
 	return "llc " + shellQuoted(dir) + " " + strings.Join(flags, " ")
 }

@@ -110,8 +110,9 @@ func TestResumedMainJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := smallMainJob(t)
+	j.dir += " again"
 	ctx, stop := context.WithCancel(context.Background())
-	c, _, _, _ = testConsole()
+	c, _, stopped, _ := testConsole()
 	clock := c.now
 	c.now = func() time.Time { // it is called after every window
 		if _, err := os.Stat(filepath.Join(j.dir, "sgld", "samples", "chain00000-step000000030.safetensors")); err == nil {
@@ -121,6 +122,9 @@ func TestResumedMainJob(t *testing.T) {
 	}
 	if err := j.run(ctx, nil, c); !isCanceled(err) {
 		t.Fatalf("error %v, want that of the context", err)
+	}
+	if want := "--resume '" + j.dir + "'\n"; !strings.Contains(stopped.String(), want) {
+		t.Errorf("remarks %q, want %q", stopped, want)
 	}
 	again := smallMainJob(t)
 	again.dataDir, again.resume, again.methods = "", j.dir, nil

@@ -30,6 +30,14 @@ func remarkUnfinished(run *bayes.Run, c *console) error {
 		return err
 	}
 	files, err := run.Samples()
+	if err != nil {
+		return err
+	}
+	expected, err := run.Expected()
+	if left := len(run.LeftOut()); left > 0 && len(files)+left >= expected {
+		c.remark("%s has %d of its %s: the others are missing", run.Dir(), len(files), counted(expected, "sample"))
+		return err
+	}
 	c.remark("%s is not finished; it has %s so far", run.Dir(), counted(len(files), "sample"))
 	return err
 }

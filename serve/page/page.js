@@ -86,9 +86,12 @@ function bar(name, probability, inSet) {
   return row;
 }
 
-function preview(card, file) {
+// The name of the image of an answer, which is its place in a file of arrays, such as digits.npy[3].
+const nameOf = (file, answer) => ((answer.file || "").endsWith("]") ? answer.file : file.name || "pasted image");
+
+function preview(card, file, name) {
   const image = card.querySelector("img");
-  image.alt = file.name || "pasted image";
+  image.alt = name;
   image.addEventListener("load", () => {
     image.classList.toggle("small", image.naturalWidth <= 96);
     URL.revokeObjectURL(image.src);
@@ -103,9 +106,10 @@ function preview(card, file) {
 function show(file, answer) {
   const card = find("card").content.cloneNode(true);
   const set = answer.predictionSet || [];
-  preview(card, file);
+  const name = nameOf(file, answer);
+  preview(card, file, name);
   if (answer.error) {
-    card.querySelector("h2").textContent = file.name || "pasted image";
+    card.querySelector("h2").textContent = name;
     card.querySelector(".set").textContent = answer.error;
     find("answers").append(card);
     return;
@@ -132,6 +136,24 @@ function show(file, answer) {
   find("answers").append(card);
 }
 
+// The file of each answer. A file of arrays, such as digits.npy, has an answer for each of its images, which
+// are called digits.npy[0], digits.npy[1] and so on.
+function filesOf(files, answers) {
+  if (answers.length === files.length) return files;
+  const seen = new Set();
+  let at = 0;
+  return answers.map((answer, i) => {
+    const name = answer.file || "", before = i > 0 ? answers[i - 1].file || "" : "";
+    const same = name.startsWith(files[at].name) && name.endsWith("]") && before !== files[at].name && !seen.has(name);
+    if (i > 0 && !same) {
+      at = Math.min(at + 1, files.length - 1);
+      seen.clear();
+    }
+    seen.add(name);
+    return files[at];
+  });
+}
+
 let latest = 0; // answers to earlier requests are not shown
 
 async function predict(list) {
@@ -149,10 +171,11 @@ async function predict(list) {
   try {
     const { answers } = await request("predict?probabilities=true", { method: "POST", body: form });
     if (mine !== latest) return;
-    files.forEach((file, i) => show(file, answers[i]));
+    const sources = filesOf(files, answers);
+    answers.forEach((answer, i) => show(sources[i], answer));
     const failed = answers.filter((answer) => answer.error).length;
     if (failed > 0) showStatus((answers.length - failed) + " predictions, " + failed + (failed === 1 ? " error." : " errors."), true);
-    else showStatus(files.length === 1 ? "Prediction: " + answers[0].class + "." : answers.length + " predictions.");
+    else showStatus(answers.length === 1 ? "Prediction: " + answers[0].class + "." : answers.length + " predictions.");
   } catch (error) {
     if (mine === latest) showStatus(error.message, true);
   }

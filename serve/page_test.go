@@ -1,0 +1,52 @@
+package serve
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestPageFiles: the page shows each answer with its file, of which a file of arrays has several.
+func TestPageFiles(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip(err)
+	}
+	script, err := pageFiles.ReadFile("page/page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A document that has everything, and a server that cannot be reached.
+	const browser = `const any = new Proxy(function () {}, { get: (_, key) => (key === Symbol.toPrimitive ? () => "" : any), set: () => true, apply: () => any });
+globalThis.document = any; globalThis.window = any; globalThis.fetch = () => Promise.reject(new Error("no server"));
+`
+	for _, c := range []struct{ files, answers, want string }{
+		{"a.png b.png", "a.png b.png", "0 1"},
+		{"digits.npy cat.png", "digits.npy[0] digits.npy[1] digits.npy[2] cat.png", "0 0 0 1"},
+		{"cat.png digits.npy dog.png", "cat.png digits.npy[0] digits.npy[1] dog.png", "0 1 1 2"},
+		{"x.npz x.npz cat.png", "x.npz[0] x.npz[1] x.npz[0] cat.png", "0 0 1 2"},
+		{"x.npz", "x.npz:train_images[0] x.npz:train_images[1] x.npz:test_images[0]", "0 0 0"},
+		{"x x.npy", "x x.npy[0] x.npy[1]", "0 1 1"},
+	} {
+		list := func(key, names string) string {
+			var all []map[string]string
+			for name := range strings.FieldsSeq(names) {
+				all = append(all, map[string]string{key: name})
+			}
+			text, err := json.Marshal(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		files := list("name", c.files)
+		command := exec.CommandContext(t.Context(), node, "-")
+		command.Stdin = strings.NewReader(browser + string(script) + "\nconst files = " + files + ";\n" +
+			"console.log(filesOf(files, " + list("file", c.answers) + ").map((file) => files.indexOf(file)).join(' '));\n")
+		got, err := command.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(got)) != c.want {
+			t.Errorf("%s of %s: got %s, want %s (%v)", c.answers, c.files, got, c.want, err)
+		}
+	}
+}
