@@ -27,10 +27,10 @@ import (
 // TraceEnergyError.
 //
 // During warm-up the step size adapts until the mean square of this error is d times
-// EnergyVariance, or MaxVariance if that is less. In the first third it grows by a fixed factor if the error is too small, and
-// shrinks if it is too large. Afterwards it is m^(-1/6), where m is a weighted mean of the squared
-// errors over d EnergyVariance, each divided by the sixth power of its step size; errors near the
-// target have more weight. After warm-up it is frozen.
+// EnergyVariance, or MaxVariance if that is less. In the first third it grows by a fixed factor if
+// the error is too small, and shrinks if it is too large. Afterwards it is m^(-1/6), where m is a
+// weighted mean of the squared errors over this target, each divided by the sixth power of its step
+// size; errors near the target have more weight. After warm-up it is frozen.
 //
 // In continuous time theta has the density exp(-U/T) for any Friction. EnergyVariance E sets the
 // bias of finite steps. On a quadratic U of many dimensions, where q is c s^2/(d T), the variance
