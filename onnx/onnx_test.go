@@ -69,6 +69,24 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// Without axes, Squeeze leaves the axis of the examples in a batch of one.
+func TestSqueezeOfOneExample(t *testing.T) {
+	m, err := Read(single("Squeeze", nil, []int{-1, 3, 1, 1}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for batch := 1; batch < 3; batch++ {
+		x := &storedTensor{Type: Float32, Shape: []int{batch, 3, 1, 1}, floats: []float64{1, 2, 3, 4, 5, 6}[:3*batch]}
+		y, err := evaluate(m, "y", x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{batch, 3}; !slices.Equal(y.shape, want) {
+			t.Errorf("%d examples become %v, want %v", batch, y.shape, want)
+		}
+	}
+}
+
 // A convolution, batch normalisation and a linear layer: parameters with their names and starting
 // values, a frozen part, a cut, and batches of any size although the file has 1.
 func small(t *testing.T) *Model {
