@@ -27,6 +27,7 @@ func TestOperators(t *testing.T) {
 		{"Relu", single("Relu", nil, []int{-1, 3}), []float64{-1, 0, 2}, []int{1, 3}, []float64{0, 0, 2}, []int{1, 3}},
 		{"Clip", single("Clip", nil, []int{-1, 3}, tensorOf("low", nil, 0), tensorOf("high", nil, 6)),
 			[]float64{-1, 3, 9}, []int{1, 3}, []float64{0, 3, 6}, []int{1, 3}},
+		{"LeakyRelu of slope 0", single("LeakyRelu", map[string]any{"alpha": 0.0}, []int{-1, 3}), []float64{-1, 0, 2}, []int{1, 3}, []float64{0, 0, 2}, []int{1, 3}},
 		{"Gelu", single("Gelu", nil, []int{-1, 2}), []float64{-1, 0.5}, []int{1, 2}, []float64{gelu(-1), gelu(0.5)}, []int{1, 2}},
 		{"HardSwish", single("HardSwish", nil, []int{-1, 3}), []float64{-4, 1, 4}, []int{1, 3}, []float64{0, 4.0 / 6, 4}, []int{1, 3}},
 		{"Add broadcasts", single("Add", nil, []int{-1, 2}, tensorOf("b", []int{2}, 10, 20)), []float64{1, 2, 3, 4}, []int{2, 2},
