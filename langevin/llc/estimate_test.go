@@ -325,6 +325,20 @@ func TestSamplersThatAttachThemselves(t *testing.T) {
 	}
 }
 
+// TestUnusedStream: a layer may take a stream of random numbers without drawing from it, as dropout
+// does where networks predict.
+func TestUnusedStream(t *testing.T) {
+	m := known.LinearRegression(100, 5)
+	losses := m.Losses
+	m.Losses = func(b *graph.Builder, batch op.Batch) *graph.Node {
+		b.Stream()
+		return losses(b, batch)
+	}
+	if e := estimate(t, m, llc.Options{Localization: 1, StepSizes: []float64{0.01}, Steps: 100}); len(e.Rows) != 1 {
+		t.Errorf("%d rows, want 1", len(e.Rows))
+	}
+}
+
 func TestErrors(t *testing.T) {
 	good := known.LinearRegression(40, 4)
 	for text, c := range map[string]struct {
