@@ -159,10 +159,11 @@ func (s Spec) candidates(examples int) (list []candidate) {
 		c.spec.Method, c.spec.Batch = m, batch
 		list = append(list, c)
 	}
-	if s.Augment.isNone() && (s.Batch == 0 || s.Batch == examples) {
+	fixed := s.Augment.isNone() && !s.hasDropout() // whether the loss is a function of the weights
+	if fixed && (s.Batch == 0 || s.Batch == examples) {
 		of(exactSampler(), examples, minExactSteps, maxExactSteps, 0)
 	}
-	if s.Augment.isNone() && s.Batch == 0 && examples >= largeBatches*standardBatch {
+	if fixed && s.Batch == 0 && examples >= largeBatches*standardBatch {
 		of(autoSampler(), examples/largeBatches, minLargeSteps, maxLargeSteps, largeNoise)
 	}
 	batch := cmp.Or(s.Batch, customaryBatch(examples))
@@ -171,6 +172,13 @@ func (s Spec) candidates(examples int) (list []candidate) {
 		of(autoSampler(), batch, minSteps, most, autoNoise)
 	}
 	return list
+}
+
+// hasDropout reports whether the network has layers that drop elements in training. It is false for
+// networks that cannot be built, which is an error elsewhere.
+func (s Spec) hasDropout() bool {
+	network, err := s.Build(1)
+	return err == nil && drops(network)
 }
 
 // chooseByEpochs returns the first candidate whose minimum number of steps fits into the

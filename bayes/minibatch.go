@@ -95,6 +95,9 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	logits, loss = in.loss(b)
 	h := in.posterior.StepSizes(t.rates)
 	switch {
+	case len(t.spec.Temperatures) > 0 && drops(t.trained):
+		err = errors.New("pollen: a network with dropout cannot be combined with temperatures: swaps compare values of the potential, " +
+			"which must be a function of the parameters")
 	case len(t.spec.Temperatures) > 0:
 		exchange := t.spec.exchange(t.data.Len())
 		t.replicas, err = exchange.Attach(b, sampler, in.posterior, loss, h)

@@ -76,12 +76,7 @@ func MeanStandardError(chains [][]float64) (float64, error) {
 // belowQuantile returns 1 where a value is at most the quantile, else 0. If ties at the largest
 // value make that 1 everywhere, it returns 1 where a value is below the quantile.
 func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float64 {
-	position := (len(sorted) - 1) * percent
-	lo := position / 100
-	quantile := sorted[lo]
-	if rest := position % 100; rest > 0 {
-		quantile += float64(rest) / 100 * (sorted[lo+1] - quantile)
-	}
+	quantile := quantileOf(sorted, percent)
 	strictly := quantile >= sorted[len(sorted)-1]
 	indicators := make([][]float64, len(chains))
 	for i, chain := range chains {
@@ -93,6 +88,18 @@ func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float6
 		}
 	}
 	return indicators
+}
+
+// quantileOf returns a quantile of sorted values, interpolated between the two nearest ones. At
+// 50 % it is the median.
+func quantileOf(sorted []float64, percent int) float64 {
+	position := (len(sorted) - 1) * percent
+	lo := position / 100
+	quantile := sorted[lo]
+	if rest := position % 100; rest > 0 {
+		quantile += float64(rest) / 100 * (sorted[lo+1] - quantile)
+	}
+	return quantile
 }
 
 // effectiveSize returns the effective sample size of half-chains without transforming their values,

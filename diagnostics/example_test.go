@@ -50,7 +50,7 @@ func ExampleSummarize() {
 		return
 	}
 	fmt.Println(s)
-	// Output: mean 3.04 +- 0.06, std 1.99, 90 % in -0.212 ... 6.25, R-hat 1.003, 1042 effective draws, 970 in the tails
+	// Output: mean 3.04 +- 0.06, std 1.99, 90 % in -0.208 ... 6.25, R-hat 1.003, 1042 effective draws, 970 in the tails
 }
 
 // The settings of a public program, which adds noise of variance 2 rate to a step along the gradient

@@ -29,9 +29,7 @@ func Summarize(chains [][]float64) (s Summary, err error) {
 	}
 	sorted := sortedValues(chains)
 	s.Mean, s.Std = stat.MeanStdDev(sorted, nil)
-	s.Low = stat.Quantile(0.05, stat.LinInterp, sorted, nil)
-	s.Median = stat.Quantile(0.5, stat.LinInterp, sorted, nil)
-	s.High = stat.Quantile(0.95, stat.LinInterp, sorted, nil)
+	s.Low, s.Median, s.High = quantileOf(sorted, 5), quantileOf(sorted, 50), quantileOf(sorted, 95)
 	return s, nil
 }
 

@@ -42,3 +42,20 @@ func TestSummarize(t *testing.T) {
 		}
 	}
 }
+
+// Quantiles are interpolated as by NumPy: the median of an even number of draws is the mean of the
+// two in the middle.
+func TestSummaryOfFewDraws(t *testing.T) {
+	s, err := Summarize([][]float64{{1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		got, want float64
+	}{{"low", s.Low, 1.55}, {"median", s.Median, 6.5}, {"high", s.High, 11.45}} {
+		if math.Abs(c.got-c.want) > 1e-12 {
+			t.Errorf("%s %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -75,17 +76,25 @@ func (r *Row) add(a graph.Application, size map[*graph.Node]int) {
 // flops returns the floating-point operations of an op, two for each multiply-add.
 func flops(a graph.Application) int {
 	switch o := a.Op.(type) {
-	case op.Conv2D:
+	case op.Conv2D, op.GroupedConv2D:
 		weight := graph.ShapeOf(a.Inputs[1])
 		return 2 * graph.ShapeOf(a.Output).Elements() * weight[1:].Elements()
 	case op.MatMul:
-		inner := graph.ShapeOf(a.Inputs[0])[1]
-		if o.TransposeA {
-			inner = graph.ShapeOf(a.Inputs[0])[0]
-		}
-		return 2 * graph.ShapeOf(a.Output).Elements() * inner
+		return productFlops(a, o.TransposeA)
+	case array.BatchMatMul:
+		return productFlops(a, o.TransposeA)
 	}
 	return 0
+}
+
+// productFlops returns flops of a product of matrices, or of several.
+func productFlops(a graph.Application, transposed bool) int {
+	x := graph.ShapeOf(a.Inputs[0])
+	inner := x[len(x)-1]
+	if transposed {
+		inner = x[len(x)-2]
+	}
+	return 2 * graph.ShapeOf(a.Output).Elements() * inner
 }
 
 // String returns a table with a line for each row and one for the totals.

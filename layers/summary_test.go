@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -40,6 +41,25 @@ func TestSummaryRows(t *testing.T) {
 	}
 	if d := cmp.Diff(want, s); d != "" {
 		t.Errorf("summary (-want +got):\n%s", d)
+	}
+}
+
+// several is a convolution of groups of channels, and products of several matrices.
+type several struct{}
+
+func (several) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	y := b.Apply(op.GroupedConv2D{Stride: op.Square(1), Dilation: op.Square(1), Groups: 3}, x, b.Parameter("filters", nil, 3, 1, 2, 2)) // [1 3 4 4]
+	matrices := b.Apply(op.ViewAs(3, 4, 4), y)
+	return b.Apply(op.ViewAs(1, 48), b.Apply(array.BatchMatMul{TransposeB: true}, matrices, matrices))
+}
+
+func TestFlopsOfGroups(t *testing.T) {
+	s, err := Summarize(several{}, tensor.Shape{3, 5, 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2*48*4 + 2*48*4; s.Flops != want {
+		t.Errorf("%d flops, want %d of the convolution and as many of the products:\n%v", s.Flops, want/2, s)
 	}
 }
 

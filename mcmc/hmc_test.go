@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -190,6 +191,27 @@ func TestMetropolisRefuses(t *testing.T) {
 		checkRefused(t, want, good, tensor.Float64, change)
 	}
 	checkRefused(t, "must be of float64", good, tensor.Float32, nil)
+}
+
+// TestRandomPotential: at the same parameters, a potential with dropout has another value in each
+// step, so that no test of a proposal would be right. Dropout of nothing is allowed.
+func TestRandomPotential(t *testing.T) {
+	for _, sampler := range []mcmc.Sampler{
+		mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 3}, StepSize: 0.1}, mcmc.NUTS{StepSize: 0.1},
+		mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, StepSize: 0.1},
+	} {
+		for rate, refused := range map[float64]bool{0: false, 0.5: true} {
+			b := graph.New(tensor.Float64)
+			w := b.Parameter("w", nil, 2)
+			leave := b.Scope("layer")
+			dropped := b.Apply(op.Dropout{Rate: rate, Stream: b.Stream()}, w, b.Header())
+			leave()
+			_, err := sampler.Attach(b, mcmc.Target{Potential: trial.SumOfSquares(b, dropped), Temperature: 1})
+			if want := "without random numbers, got dropout in layer"; refused != (err != nil && strings.Contains(err.Error(), want)) {
+				t.Errorf("%s, dropout of %v: error %v", sampler.Name(), rate, err)
+			}
+		}
+	}
 }
 
 func checkRefused(t *testing.T, want string, sampler mcmc.Sampler, dtype tensor.DType, change func(t *mcmc.Target, w *graph.Node)) {

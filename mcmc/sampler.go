@@ -3,6 +3,7 @@ package mcmc
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -102,6 +103,10 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	case len(b.Parameters()) == 0:
 		return errors.New("mcmc: target: the graph has no parameters to sample")
 	}
+	if a, ok := noiseOf(b, t.Potential); ok {
+		return errors.Errorf("mcmc: target: the potential must be a function of the parameters, without random numbers, got %s in %s",
+			a.Op.Name(), a.Scope)
+	}
 	taken := map[string]bool{TracePotential: true, TraceAcceptance: true, TraceStepSize: true}
 	for _, name := range others {
 		taken[name] = true
@@ -116,6 +121,29 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 		taken[q.Name] = true
 	}
 	return nil
+}
+
+// noiseOf returns an op that draws random numbers and on which a node depends. ok is false if there
+// is none.
+func noiseOf(b *graph.Builder, n *graph.Node) (random graph.Application, ok bool) {
+	needed := map[*graph.Node]bool{n: true}
+	for _, a := range slices.Backward(b.Applications()) {
+		if !needed[a.Output] {
+			continue
+		}
+		switch o := a.Op.(type) {
+		case op.Noise, op.Augment:
+			return a, true
+		case op.Dropout:
+			if o.Rate > 0 {
+				return a, true
+			}
+		}
+		for _, in := range a.Inputs {
+			needed[in] = true
+		}
+	}
+	return random, false
 }
 
 // traces returns empty traces of the quantities that all samplers have, of those named in more, and

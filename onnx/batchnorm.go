@@ -104,6 +104,9 @@ func (t *translator) foldedInto(c *convolution, scale, shift value) ([]value, er
 		if err != nil {
 			return nil, err
 		}
+		if !slices.Equal(bias.shape(), scale.shape()) {
+			return nil, errors.Errorf("there must be a bias for each of %d filters, got shape %v", filter.shape()[0], bias.shape())
+		}
 		if bias, err = t.arithmetic(op.Multiply{}, bias, scale); err != nil {
 			return nil, err
 		}

@@ -21,11 +21,11 @@ func conv(t *translator) ([]value, error) {
 		}
 		images = value{node: x}
 	}
-	filter, err := t.x(1)
+	weight, err := t.operand(1)
 	if err != nil {
 		return nil, err
 	}
-	shape, size := images.shape(), graph.ShapeOf(filter)
+	shape, size := images.shape(), weight.shape()
 	if len(shape) != len(size) || len(shape) != 3 && len(shape) != 4 {
 		return nil, errors.Errorf("images must have one or two axes, and filters as many: got %v and %v", shape, size)
 	}
@@ -40,6 +40,20 @@ func conv(t *translator) ([]value, error) {
 		}
 	}
 	x, groups := images.node, t.integer("group", 1)
+	c := &convolution{x: x, window: w, groups: groups, filter: t.inputs[1]}
+	if t.has(2) {
+		c.bias = t.inputs[2]
+	}
+	if len(shape) == 4 && t.onlyNormalized() {
+		if t.has(2) {
+			_, err = t.operand(2) // parameters have the order of the nodes that read them
+		}
+		return []value{{conv: c}}, err
+	}
+	filter, err := t.x(1)
+	if err != nil {
+		return nil, err
+	}
 	if len(shape) == 3 {
 		x, filter, w = t.view(x, []int{shape[0], shape[1], 1, shape[2]}), t.view(filter, []int{size[0], size[1], 1, size[2]}), w.flat()
 		y, err := t.convolved(x, filter, w, groups)
@@ -47,10 +61,6 @@ func conv(t *translator) ([]value, error) {
 			return nil, err
 		}
 		return t.biased(y, true)
-	}
-	c := &convolution{x: x, window: w, groups: groups, filter: t.inputs[1]}
-	if t.has(2) {
-		c.bias = t.inputs[2]
 	}
 	y, err := t.convolved(x, filter, w, groups)
 	if err != nil {
@@ -61,6 +71,24 @@ func conv(t *translator) ([]value, error) {
 		made[0].conv = c
 	}
 	return made, err
+}
+
+// onlyNormalized reports whether a batch normalisation is all that reads the output of the node
+// that is being translated. It applies the convolution itself, with its own factors.
+func (t *translator) onlyNormalized() bool {
+	y, readers := t.node.outputs[0], 0
+	for _, n := range t.nodes {
+		for i, name := range n.inputs {
+			if name != y {
+				continue
+			}
+			if n.op != "BatchNormalization" || i != 0 {
+				return false
+			}
+			readers++
+		}
+	}
+	return readers == 1 && y != t.output
 }
 
 // biased adds the bias of a convolution, if it has one, and if line is set removes the axis that

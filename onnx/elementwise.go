@@ -76,7 +76,11 @@ func (t *translator) leaky(x, slope *graph.Node) *graph.Node {
 }
 
 func leakyReLU(t *translator, x *graph.Node) *graph.Node {
-	negative := t.scaled(t.relu(t.b.Apply(op.Negate{}, x)), t.float("alpha", 0.01), 0)
+	alpha := t.float("alpha", 0.01)
+	if alpha == 0 {
+		return t.relu(x)
+	}
+	negative := t.scaled(t.relu(t.b.Apply(op.Negate{}, x)), alpha, 0)
 	return t.b.Apply(op.Subtract{}, t.relu(x), negative)
 }
 

@@ -230,7 +230,14 @@ func (e *Emission) elementwise(o graph.Op, in []emitted) (emitted, error) {
 	case op.ELU:
 		return e.same(x, "Elu", Attributes{"alpha": o.Alpha}), nil
 	case op.Scale:
-		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Float("factor", o.Factor))), nil
+		y := x.name
+		if o.Factor != 1 {
+			y = e.w.Node("Mul", nil, y, e.w.Float("factor", o.Factor))
+		}
+		if o.Offset != 0 {
+			y = e.w.Node("Add", nil, y, e.w.Float("offset", o.Offset))
+		}
+		return e.with(x, y), nil
 	case op.Clip:
 		return e.with(x, e.w.Node("Clip", nil, x.name, e.w.Float("low", o.Low), e.w.Float("high", o.High))), nil
 	}

@@ -61,3 +61,50 @@ func TestEmitTrailingPadding(t *testing.T) {
 		})
 	}
 }
+
+// The elementwise ops with attributes, of which hard sigmoids and GELU are made.
+func TestEmitAttributes(t *testing.T) {
+	for name, c := range map[string]struct {
+		op   graph.Op
+		want []float64
+	}{
+		"factor":            {op.Scale{Factor: 2}, []float64{-4, 0, 2, 6}},
+		"offset":            {op.Scale{Factor: 1, Offset: 0.5}, []float64{-1.5, 0.5, 1.5, 3.5}},
+		"factor and offset": {op.Scale{Factor: -2, Offset: 0.5}, []float64{4.5, 0.5, -1.5, -5.5}},
+		"clip":              {op.Clip{Low: -1, High: 2}, []float64{-1, 0, 1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := graph.New(tensor.Float32)
+			x := b.Data("images", tensor.Float32, 1, 1, 2, 2)
+			y := b.Apply(c.op, x)
+			if b.Err() != nil {
+				t.Fatal(b.Err())
+			}
+			var writer Writer
+			e, err := writer.Emit(b, x, writer.Input("x", Float32, -1, 1, 2, 2), [][][]float32{{}}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			value, _, err := e.Value(y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writer.Output("y", value, Float32, -1, 1, 2, 2)
+			var content bytes.Buffer
+			if _, err := writer.WriteTo(&content); err != nil {
+				t.Fatal(err)
+			}
+			m, err := Read(content.Bytes(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := evaluate(m, value, &storedTensor{Type: Float32, Shape: []int{1, 1, 2, 2}, floats: []float64{-2, 0, 1, 3}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := near(got, &ndarray{[]int{1, 1, 2, 2}, Float32, c.want}, 0, 0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

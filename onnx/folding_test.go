@@ -108,6 +108,15 @@ func TestMobileBlock(t *testing.T) {
 			}
 			b := graph.New(tensor.Float32)
 			b.Output("y", n.Apply(b, b.Data("images", tensor.Float32, 2, 2, 4, 6)))
+			convolutions := 0
+			for _, a := range b.Applications() {
+				if strings.HasSuffix(a.Op.Name(), "conv2d") {
+					convolutions++
+				}
+			}
+			if convolutions != 2 {
+				t.Errorf("%d convolutions in the graph, want 2: summaries and exported files have all of them", convolutions)
+			}
 			p, err := b.Compile()
 			if err != nil {
 				t.Fatal(err)
@@ -121,6 +130,34 @@ func TestMobileBlock(t *testing.T) {
 				t.Errorf("want 2 launches:\n%s", p.Dump())
 			}
 		})
+	}
+}
+
+// A convolution that something else reads, too, is also computed without the batch normalisation.
+func TestConvolutionReadTwice(t *testing.T) {
+	m, err := Read(modelOf(13, graphOf{
+		nodes: [][]byte{
+			nodeOf("Conv", []string{"x", "weight", "bias"}, []string{"c"}, nil),
+			nodeOf("BatchNormalization", []string{"c", "scale", "shift", "mean", "var"}, []string{"n"}, map[string]any{"epsilon": 0.0}),
+			nodeOf("Add", []string{"c", "n"}, []string{"y"}, nil),
+		},
+		tensors: [][]byte{
+			tensorOf("weight", []int{1, 1, 1, 1}, 2), tensorOf("bias", []int{1}, 1), tensorOf("scale", []int{1}, 3), tensorOf("shift", []int{1}, -1),
+			tensorOf("mean", []int{1}, 5), tensorOf("var", []int{1}, 4),
+		},
+		inputs: [][]byte{valueOf("x", -1, 1, 1, 2)}, outputs: [][]byte{valueOf("y")},
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for output, want := range map[string][]float64{"c": {3, 7}, "n": {-4, 2}, "y": {-1, 9}} {
+		got, err := evaluate(m, output, &storedTensor{Type: Float32, Shape: []int{1, 1, 1, 2}, floats: []float64{1, 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := near(got, &ndarray{[]int{1, 1, 1, 2}, Float32, want}, 1e-6, 0); err != nil {
+			t.Errorf("%s: %v", output, err)
+		}
 	}
 }
 

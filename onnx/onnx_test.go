@@ -27,6 +27,7 @@ func TestOperators(t *testing.T) {
 		{"Relu", single("Relu", nil, []int{-1, 3}), []float64{-1, 0, 2}, []int{1, 3}, []float64{0, 0, 2}, []int{1, 3}},
 		{"Clip", single("Clip", nil, []int{-1, 3}, tensorOf("low", nil, 0), tensorOf("high", nil, 6)),
 			[]float64{-1, 3, 9}, []int{1, 3}, []float64{0, 3, 6}, []int{1, 3}},
+		{"LeakyRelu of slope 0", single("LeakyRelu", map[string]any{"alpha": 0.0}, []int{-1, 3}), []float64{-1, 0, 2}, []int{1, 3}, []float64{0, 0, 2}, []int{1, 3}},
 		{"Gelu", single("Gelu", nil, []int{-1, 2}), []float64{-1, 0.5}, []int{1, 2}, []float64{gelu(-1), gelu(0.5)}, []int{1, 2}},
 		{"HardSwish", single("HardSwish", nil, []int{-1, 3}), []float64{-4, 1, 4}, []int{1, 3}, []float64{0, 4.0 / 6, 4}, []int{1, 3}},
 		{"Add broadcasts", single("Add", nil, []int{-1, 2}, tensorOf("b", []int{2}, 10, 20)), []float64{1, 2, 3, 4}, []int{2, 2},
@@ -66,6 +67,24 @@ func TestOperators(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Without axes, Squeeze leaves the axis of the examples in a batch of one.
+func TestSqueezeOfOneExample(t *testing.T) {
+	m, err := Read(single("Squeeze", nil, []int{-1, 3, 1, 1}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for batch := 1; batch < 3; batch++ {
+		x := &storedTensor{Type: Float32, Shape: []int{batch, 3, 1, 1}, floats: []float64{1, 2, 3, 4, 5, 6}[:3*batch]}
+		y, err := evaluate(m, "y", x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{batch, 3}; !slices.Equal(y.shape, want) {
+			t.Errorf("%d examples become %v, want %v", batch, y.shape, want)
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ func flatten(t *translator, x value) (value, error) {
 	return t.reshaped(x, []int{product(x.shape()[:axis]), product(x.shape()[axis:])})
 }
 
+// squeeze without axes drops all axes of extent 1, except that of the examples in a batch of one.
 func squeeze(t *translator, x value) (value, error) {
 	axes, given, err := t.integersOf("axes", 1)
 	if err != nil {
@@ -76,12 +77,13 @@ func squeeze(t *translator, x value) (value, error) {
 		}
 		drop[at] = true
 	}
+	examples := x.array == nil && t.model.tensors[t.inputs[0]] == nil && t.batch == 1
 	shape := []int{}
 	for axis, extent := range x.shape() {
 		if drop[axis] && extent != 1 {
 			return value{}, errors.Errorf("axis %d of shape %v must have extent 1", axis, x.shape())
 		}
-		if given && !drop[axis] || !given && extent != 1 {
+		if given && !drop[axis] || !given && (extent != 1 || axis == 0 && examples) {
 			shape = append(shape, extent)
 		}
 	}

@@ -14,7 +14,9 @@ type value struct {
 	// margin, if not nil, surrounds the images of node with zeros. A convolution takes it over as
 	// its padding; before any other reader, padding is applied.
 	margin *margin
-	conv   *convolution // that made the node, into which a batch normalisation may be folded
+	// conv is the convolution that made the node, into which a batch normalisation may be folded.
+	// The node is nil if that is all that reads the value.
+	conv *convolution
 }
 
 func (v value) shape() []int {
@@ -33,7 +35,7 @@ func (v value) shape() []int {
 // margin is rows and columns of zeros around images, for each axis.
 type margin struct{ before, after [2]int }
 
-// convolution describes a convolution of images with two axes that was applied.
+// convolution describes a convolution of images with two axes.
 type convolution struct {
 	x            *graph.Node
 	window       *window // whose padding includes a margin

@@ -304,23 +304,62 @@ func TestOtherSamplers(t *testing.T) {
 	}
 }
 
+// TestSamplersThatAttachThemselves: samplers that need more than the gradient of each parameter can
+// be used, and so can those whose preconditioner freezes at the end of burn-in.
+func TestSamplersThatAttachThemselves(t *testing.T) {
+	scale := 100 / math.Log(100)
+	e := estimate(t, known.LinearRegression(100, 5), llc.Options{
+		Localization: 1, Sampler: langevin.MatchedFriction{Friction: 0.1, Masses: langevin.MassesEqual}, StepSizes: []float64{0.1 / scale}, Steps: 3000,
+	})
+	near(t, "lambda by matched friction", float64(e.Rows[0].Lambda.Value), known.Localized(scale, 1, slices.Repeat([]float64{1}, 5)), 0.08)
+	for _, s := range []langevin.Sampler{
+		langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaFrozen},
+		langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaHutchinson},
+		langevin.FisherSGLD{Alpha: 0.9, Damping: 1},
+		langevin.PSGHMC{Friction: 0.1, Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaFrozen},
+	} {
+		e := estimate(t, known.LinearRegression(100, 5), llc.Options{Localization: 1, Sampler: s, StepSizes: []float64{0.1 / scale}, Steps: 200})
+		if r := e.Rows[0]; r.Diverged || !(r.Lambda.Value > 0) {
+			t.Errorf("%s: lambda is %v", s.Name(), r.Lambda)
+		}
+	}
+}
+
+// TestUnusedStream: a layer may take a stream of random numbers without drawing from it, as dropout
+// does where networks predict.
+func TestUnusedStream(t *testing.T) {
+	m := known.LinearRegression(100, 5)
+	losses := m.Losses
+	m.Losses = func(b *graph.Builder, batch op.Batch) *graph.Node {
+		b.Stream()
+		return losses(b, batch)
+	}
+	if e := estimate(t, m, llc.Options{Localization: 1, StepSizes: []float64{0.01}, Steps: 100}); len(e.Rows) != 1 {
+		t.Errorf("%d rows, want 1", len(e.Rows))
+	}
+}
+
 func TestErrors(t *testing.T) {
 	good := known.LinearRegression(40, 4)
 	for text, c := range map[string]struct {
 		change func(m *llc.Model)
 		o      llc.Options
 	}{
-		"DataSize must be at least 2":      {func(m *llc.Model) { m.DataSize = 1 }, llc.Options{Localization: 1}},
-		"Losses and Write":                 {func(m *llc.Model) { m.Write = nil }, llc.Options{Localization: 1}},
-		"got none":                         {func(m *llc.Model) { m.Centre = nil }, llc.Options{Localization: 1}},
-		"must be finite":                   {func(m *llc.Model) { m.Centre[0].Values = []float32{float32(math.NaN()), 0, 0, 0} }, llc.Options{Localization: 1}},
-		"Localization must be positive":    {nil, llc.Options{}},
-		"Batch must be 1 to 40":            {nil, llc.Options{Localization: 1, Batch: 41}},
-		"Chains must be at least 2":        {nil, llc.Options{Localization: 1, Chains: 1}},
-		"steps after burn-in":              {nil, llc.Options{Localization: 1, Steps: 50}},
-		"StepSizes must be positive":       {nil, llc.Options{Localization: 1, StepSizes: []float64{1, 0}}},
-		"InverseTemperature must":          {nil, llc.Options{Localization: 1, InverseTemperature: -1}},
-		"Reference 0 or at least":          {nil, llc.Options{Localization: 1, Reference: 3}},
+		"DataSize must be at least 2":   {func(m *llc.Model) { m.DataSize = 1 }, llc.Options{Localization: 1}},
+		"Losses and Write":              {func(m *llc.Model) { m.Write = nil }, llc.Options{Localization: 1}},
+		"got none":                      {func(m *llc.Model) { m.Centre = nil }, llc.Options{Localization: 1}},
+		"must be finite":                {func(m *llc.Model) { m.Centre[0].Values = []float32{float32(math.NaN()), 0, 0, 0} }, llc.Options{Localization: 1}},
+		"Localization must be positive": {nil, llc.Options{}},
+		"Batch must be 1 to 40":         {nil, llc.Options{Localization: 1, Batch: 41}},
+		"Chains must be at least 2":     {nil, llc.Options{Localization: 1, Chains: 1}},
+		"steps after burn-in":           {nil, llc.Options{Localization: 1, Steps: 50}},
+		"StepSizes must be positive":    {nil, llc.Options{Localization: 1, StepSizes: []float64{1, 0}}},
+		"InverseTemperature must":       {nil, llc.Options{Localization: 1, InverseTemperature: -1}},
+		"Reference 0 or at least":       {nil, llc.Options{Localization: 1, Reference: 3}},
+		"must not be ksgld":             {nil, llc.Options{Localization: 1, Sampler: langevin.KSGLD{Alpha: 0.9, Damping: 1, Refresh: 1}}},
+		`for layer "v", which is not among`: {nil, llc.Options{Localization: 1, Sampler: langevin.SGNHT{
+			Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 1e-3, Couplings: "v=1e-4",
+		}}},
 		"must have a parameter w of shape": {func(m *llc.Model) { m.Centre[0].Name = "v" }, llc.Options{Localization: 1}},
 		"must not draw random numbers": {func(m *llc.Model) {
 			losses := m.Losses

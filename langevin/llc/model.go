@@ -2,6 +2,7 @@ package llc
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -96,10 +97,28 @@ func (m Model) losses(b *graph.Builder, batch op.Batch) *graph.Node {
 	streams := b.Stream()
 	losses := m.Losses(b, batch)
 	b.Hooks = outer
-	if drawn := int(b.Stream()-streams) - 1 - len(b.Parameters()); drawn > 0 {
-		b.Fail(errors.Errorf("llc: Losses must not draw random numbers, which it does in %d places", drawn))
+	// A layer that only training needs, such as dropout, takes a stream without drawing from it.
+	if taken := int(b.Stream()-streams) - 1 - len(b.Parameters()); taken > 0 && b.Err() == nil {
+		if drawn := drawing(b); drawn > 0 {
+			b.Fail(errors.Errorf("llc: Losses must not draw random numbers, which it does in %d places", drawn))
+		}
 	}
 	return losses
+}
+
+// drawing returns how many ops of the graph may draw random numbers: those that read the header,
+// except for ops that only gather the minibatch.
+func drawing(b *graph.Builder) (count int) {
+	for _, a := range b.Applications() {
+		switch a.Op.(type) {
+		case op.GatherImages, op.GatherLabels, op.GatherRows:
+			continue
+		}
+		if slices.Contains(a.Inputs, b.Header()) {
+			count++
+		}
+	}
+	return count
 }
 
 // load loads a program with losses.

@@ -21,7 +21,8 @@ type Options struct {
 	// from the curvature of the loss and the noise of minibatches.
 	StepSizes []float64
 	// Sampler moves the chains. The default is SGLD, the only sampler for which the energy added by
-	// finite steps is measured.
+	// finite steps is measured. KSGLD is refused. A preconditioner without a step at which it
+	// freezes does so at the end of burn-in.
 	Sampler langevin.Sampler
 	// Batch is the number of examples of a minibatch. The default is 100, or all data if there are
 	// at most 200 examples.
@@ -84,6 +85,10 @@ func (o Options) filled(dataSize int) Options {
 	if o.Sampler == nil {
 		o.Sampler = langevin.SGLD{}
 	}
+	o.Sampler = langevin.FrozenAt(o.Sampler, max(1, o.BurnIn))
+	if independent, ok := o.Sampler.(langevin.IndependentBatches); ok {
+		o.Sampler = independent.InBatches(o.Batch)
+	}
 	if o.Observe == nil {
 		o.Observe = func(Progress) {}
 	}
@@ -115,6 +120,9 @@ func (o Options) validate(dataSize int) error {
 		if !positive(step) {
 			return errors.Errorf("llc: StepSizes must be positive, got %v", step)
 		}
+	}
+	if _, ok := o.Sampler.(langevin.KSGLD); ok {
+		return errors.New("llc: the sampler must not be ksgld, which finds no layers: the parameters are offsets from w*")
 	}
 	return o.Sampler.Validate()
 }

@@ -21,20 +21,23 @@ import (
 const (
 	excessMetric   = "excess loss"   // of the minibatch, minus that of the same examples at the centre
 	distanceMetric = "distance"      // |w - w*|^2
-	slopeMetric    = "squared slope" // |g|^2 of the minibatch's mean loss
+	slopeMetric    = "squared slope" // |g|^2 of the minibatch's mean loss; of SGLD only
 )
 
-// gauged is a sampler that also collects nodes of the squared norms of gradients and parameters.
+// gauged is SGLD that also collects nodes of the squared norms of gradients.
 type gauged struct {
-	langevin.Sampler
-	slopes, distances []*graph.Node
+	langevin.SGLD
+	slopes []*graph.Node
 }
 
 // Update implements langevin.Sampler.
 func (g *gauged) Update(b *graph.Builder, in langevin.UpdateInputs, parameter, gradient *graph.Node) *graph.Node {
-	square := func(n *graph.Node) *graph.Node { return b.Apply(op.Sum{}, b.Apply(op.Squared{}, n)) }
-	g.slopes, g.distances = append(g.slopes, square(gradient)), append(g.distances, square(parameter))
-	return g.Sampler.Update(b, in, parameter, gradient)
+	g.slopes = append(g.slopes, squaredNorm(b, gradient))
+	return g.SGLD.Update(b, in, parameter, gradient)
+}
+
+func squaredNorm(b *graph.Builder, n *graph.Node) *graph.Node {
+	return b.Apply(op.Sum{}, b.Apply(op.Squared{}, n))
 }
 
 // record records the sum of some nodes as a metric.
@@ -57,13 +60,23 @@ func (e *estimation) build(sampler langevin.Sampler, stepSizes, temperatures []f
 	losses := m.losses(b, batch)
 	baseline := b.Apply(op.GatherRows{Batch: batch}, b.Data(baselineInput, tensor.Float32, m.DataSize), b.Header())
 	excess := b.Apply(op.Mean{}, b.Apply(op.Subtract{}, losses, baseline))
-	g := &gauged{Sampler: sampler}
-	if err := langevin.Attach(b, g, o.posterior(m.DataSize), b.Apply(op.Mean{}, losses), stepSizes, temperatures); err != nil {
+	var distances []*graph.Node
+	for _, parameter := range b.Parameters() {
+		distances = append(distances, squaredNorm(b, parameter))
+	}
+	g := &gauged{}
+	_, sgld := sampler.(langevin.SGLD)
+	if sgld {
+		sampler = g
+	}
+	if err := langevin.Attach(b, sampler, o.posterior(m.DataSize), b.Apply(op.Mean{}, losses), stepSizes, temperatures); err != nil {
 		return nil, err
 	}
 	b.Record(excessMetric, excess)
-	record(b, slopeMetric, g.slopes)
-	record(b, distanceMetric, g.distances)
+	record(b, distanceMetric, distances)
+	if sgld {
+		record(b, slopeMetric, g.slopes)
+	}
 	return b, b.Err()
 }
 
@@ -97,13 +110,17 @@ func (e *estimation) window(chains int) int {
 }
 
 // traces are the metrics of a row's chains, by chain and step, burn-in included. virial is
-// (w - w*).gU/T, of all of U.
+// (w - w*).gU/T, of all of U. slope is 0 for samplers other than SGLD.
 type traces struct{ excess, slope, distance, virial [][]float64 }
 
-// add adds a step of a chain.
-func (t *traces) add(s *graph.Session, chain int, step uint64, virials []string, scale float64) {
+// add adds a step of a chain. sgld is whether its metrics include the slope.
+func (t *traces) add(s *graph.Session, chain int, step uint64, virials []string, scale float64, sgld bool) {
 	t.excess[chain] = append(t.excess[chain], s.Metric(chain, excessMetric, step))
-	t.slope[chain] = append(t.slope[chain], s.Metric(chain, slopeMetric, step))
+	slope := 0.0
+	if sgld {
+		slope = s.Metric(chain, slopeMetric, step)
+	}
+	t.slope[chain] = append(t.slope[chain], slope)
 	t.distance[chain] = append(t.distance[chain], s.Metric(chain, distanceMetric, step))
 	sum := 0.0
 	for _, name := range virials {
@@ -117,13 +134,13 @@ func (t *traces) add(s *graph.Session, chain int, step uint64, virials []string,
 func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	o := e.options
 	r := Row{StepSize: epsilon}
-	sampler := langevin.FrozenAt(o.Sampler, max(1, o.BurnIn))
-	s, err := e.chains(sampler, o.Chains, []float64{o.stepSize(epsilon)}, []float64{o.temperature()})
+	s, err := e.chains(o.Sampler, o.Chains, []float64{o.stepSize(epsilon)}, []float64{o.temperature()})
 	if err != nil {
 		return r, err
 	}
 	defer s.Close()
 	t := traces{make([][]float64, o.Chains), make([][]float64, o.Chains), make([][]float64, o.Chains), make([][]float64, o.Chains)}
+	_, sgld := o.Sampler.(langevin.SGLD)
 	var virials []string
 	for _, metric := range s.Program().Metrics() {
 		if strings.HasPrefix(metric, langevin.VirialPrefix) {
@@ -137,7 +154,7 @@ func (e *estimation) row(ctx context.Context, epsilon float64) (Row, error) {
 	err = plan.Run(ctx, s, e.window(o.Chains), func(w langevin.Window) error {
 		for step := w.From; step < w.To; step++ {
 			for c := range o.Chains {
-				t.add(s, c, uint64(step), virials, scale)
+				t.add(s, c, uint64(step), virials, scale, sgld)
 			}
 		}
 		thermometer.Observe(s, max(w.From, o.BurnIn), w.To)
