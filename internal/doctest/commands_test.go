@@ -110,7 +110,6 @@ var smaller = []struct{ piece, flags string }{
 	{"--estimate", ""},
 	{"--resume", ""},
 	{"--freeze none", "--subset 100 --epochs 2"},
-	{"--head mlp:64", "--subset 60 --epochs 20 --samples 2"},
 	{"--model backbone.onnx", "--subset 100 --epochs 100 --samples 4"},
 	{"--model net.yaml --method", "--size 16 --epochs 4"},
 	{"--model cnn --method", "--size 16 --epochs 4"},
