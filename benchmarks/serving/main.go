@@ -22,6 +22,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds")
 	flag.BoolVar(&o.random, "random", false, "requests start at random times instead of evenly spaced")
 	flag.Parse()
+	runtime.GOMAXPROCS(1 + runtime.GOMAXPROCS(0)) // one more for pause, which keeps one
 	ctx, stop := interrupt.Context()
 	err := o.run(ctx, os.Stdout)
 	stop()
@@ -191,7 +193,7 @@ func (c *client) load(ctx context.Context, starts []time.Duration) ([]time.Durat
 	begin := time.Now()
 	var asking sync.WaitGroup
 	for i, start := range starts {
-		time.Sleep(time.Until(begin.Add(start)))
+		pause(time.Until(begin.Add(start)))
 		asking.Go(func() {
 			failures[i] = c.ask(ctx)
 			latencies[i] = time.Since(begin) - start
