@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -166,6 +167,12 @@ func TestEstimateMemory(t *testing.T) {
 		if more := estimate(change); more.Host <= one.Host {
 			t.Errorf("%s: %d bytes, want more than %d", name, more.Host, one.Host)
 		}
+	}
+	// Samples may be given by their number or by their interval.
+	interval := func(s *bayes.Spec) { s.Epochs, s.BurnIn, s.Thinning = 100, new(50), 50 }
+	number := func(s *bayes.Spec) { s.Epochs, s.BurnIn, s.Samples = 100, new(50), 10 }
+	if by, of := estimate(interval), estimate(number); !reflect.DeepEqual(by.Parts, of.Parts) {
+		t.Errorf("with an interval of samples, the parts are %+v, and with their number %+v", by.Parts, of.Parts)
 	}
 	for _, method := range bayes.MethodNames() {
 		estimate(func(s *bayes.Spec) {
