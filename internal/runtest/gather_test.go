@@ -155,6 +155,24 @@ func TestGatherGrowing(t *testing.T) {
 	}
 }
 
+// TestGatherStates: a copy of a run that keeps states is whole, and has the digest of the run.
+func TestGatherStates(t *testing.T) {
+	spec := bayes.Spec{Network: "mlp-5", Method: bayes.SWAG{Rank: 2}, Epochs: 20, Samples: 2}
+	run, dir := fit(t, spec, trainOn(squares(t, 60, 3, 1))), t.TempDir()
+	copied, err := bayes.Gather(filepath.Join(dir, "copied"), []string{run.Dir()}, true)
+	must(t, err)
+	v, err := bayes.Verify(copied.Dir())
+	must(t, err)
+	if len(v.Damaged) > 0 {
+		t.Error(v)
+	}
+	parts, err := copied.Parts()
+	must(t, err)
+	if got, want := digestOf(t, parts[0].Dir()), digestOf(t, run.Dir()); got != want {
+		t.Errorf("the copy has the digest %s, want %s", got, want)
+	}
+}
+
 // A chain and the one that starts where it ended are of one posterior.
 func TestGatherContinued(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
