@@ -220,7 +220,10 @@ func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error
 		if image.Pixels == "" {
 			return 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
 		}
-		if split[image.Pixels] != datasets.Train.String() {
+		// Splits follow one another in this order: a copy in a later one changes nothing.
+		switch split[image.Pixels] {
+		case datasets.Train.String(), datasets.Validation.String():
+		default:
 			split[image.Pixels] = image.Split
 		}
 	}

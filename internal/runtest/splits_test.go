@@ -149,6 +149,16 @@ func TestSeen(t *testing.T) {
 	}
 }
 
+// An image that was held out for validation counts as such although a copy of it is a test image.
+func TestSeenCopies(t *testing.T) {
+	train, held := squares(t, 60, 3, 1), squares(t, 30, 3, 2)
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2}
+	run := fit(t, spec, &datasets.Splits{Train: train, Validation: held, Test: held})
+	if trained, validation, err := run.Seen(held); err != nil || trained != 0 || validation != 30 {
+		t.Errorf("Seen = %d, %d, %v, want 0, 30", trained, validation, err)
+	}
+}
+
 // Images of one colour are no sign that a run was trained on the same images.
 func TestSeenPlainImages(t *testing.T) {
 	pixels := make([]byte, 12*3*16)
