@@ -510,5 +510,10 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 		return err
 	}
 	t.validated = run.calibratedOn
+	// Calibrate may have replaced the calibration of a run that was finished before.
+	if before, err := run.Calibration(); err == nil && before.Content != "" && before.Content != c.Content && before.Samples == c.Samples {
+		t.remark(fmt.Sprintf("the run keeps its calibration on %s", before.Data))
+		return nil
+	}
 	return t.writer.Write(rundir.CalibrationFile, c, "")
 }
