@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -221,4 +222,25 @@ func TestTooLittleMemoryOfAGPU(t *testing.T) {
 	wantError(t, "less memory", err, "(the GPU's memory)", "less is needed with chains ")
 	_, err = bayes.Fit(context.Background(), spec, data, dir, bayes.WithDevice(gpu{host, int(m.Device)}))
 	must(t, err)
+}
+
+// TestAutoWithoutMemory: where there is time for all data at each step, but no memory, the remark
+// on what is lost says so.
+func TestAutoWithoutMemory(t *testing.T) {
+	host := tensor.NewHost(2)
+	defer host.Close()
+	const examples = 3000 // of which the speed is measured with fewer
+	data := trainOn(noisy(t, examples))
+	spec := bayes.Spec{Network: "mlp-5", Method: methodOf(t, "mclmc"), Chains: 4}
+	m, err := bayes.EstimateMemory(spec, data, bayes.WithDevice(gpu{host, math.MaxInt}))
+	must(t, err)
+	remarks, free := "", int(m.Parts[1].Device)-1
+	spec.Method, spec.Budget = bayes.Auto{}, 24*time.Hour
+	observer := bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" })
+	_, err = bayes.Try(t.Context(), spec, data.Train, 2, bayes.WithDevice(gpu{host, free}), observer)
+	must(t, err)
+	const want = "; lost for want of memory: 1500 steps with 3000 of 3000 examples each. Minibatches heat"
+	if !strings.Contains(remarks, want) || strings.Contains(remarks, "budget") {
+		t.Errorf("remarks %q", remarks)
+	}
 }
