@@ -300,7 +300,7 @@ func (t *training) endSplits(data *datasets.Splits) error {
 	if content, err := rundir.ReadSplits(t.dir); err == nil {
 		if before, err := parseSplits(content); err == nil && len(before) == len(images) {
 			for i, image := range before {
-				if image.Split == datasets.Test.String() {
+				if image.Split == datasets.Test.String() && image.Pixels == images[i].Pixels {
 					images[i].Prediction, images[i].Confidence = image.Prediction, image.Confidence
 				}
 			}

@@ -93,6 +93,17 @@ func TestSplitsOfARun(t *testing.T) {
 	if len(v.Damaged) > 0 {
 		t.Error(v)
 	}
+
+	// Those for other test images do not count for new ones.
+	_, err = bayes.Resume(ctx, run.Dir(), &datasets.Splits{Train: train, Validation: validation, Test: squares(t, 10, 3, 9)})
+	must(t, err)
+	for _, image := range wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10}) {
+		if image.Split == "test" && image.Prediction != "" {
+			t.Errorf("predicted before: %+v", image)
+		}
+	}
+	_, err = bayes.Resume(ctx, run.Dir(), data)
+	must(t, err)
 	predictions, err = run.Predictions(ctx, validation, nil)
 	must(t, err)
 	wantInvalid(t, "predictions of other images", run.RecordTest(predictions), "must have predictions for the 10 test images of the run, got 30")
