@@ -119,7 +119,7 @@ type candidate struct {
 	noise              float64 // ratio of the noisiest layer's noise to the friction's that a pilot aims at; 0 with all data
 
 	time time.Duration // estimate for all steps; 0 if it was not measured
-	lost string        // remark on the candidates that the budget excluded; "" if there are none
+	lost string        // remark on the candidates that were excluded; "" if there are none
 }
 
 func (c candidate) minEpochs() int { return epochsOf(c.minSteps, c.spec.Batch, c.examples) }
@@ -206,31 +206,48 @@ func (s Spec) choose(ctx context.Context, data *datasets.Dataset, e environment)
 	if err != nil {
 		return c, errors.WithMessage(err, "auto: to measure the speed")
 	}
-	var lost []string
+	var slow, large []string
 	for i := range list {
 		c = list[i]
 		epochs, least := int(budget/perEpoch), c.minEpochs()
 		c.spec.Epochs = max(least, twoDigitsDown(min(epochs, c.maxSteps*c.spec.Batch/examples)))
 		c.time = time.Duration(c.spec.Epochs) * perEpoch
-		fits := epochs >= least
-		if fits && c.noise == 0 {
+		fast, fits := epochs >= least, true
+		if fast && c.noise == 0 {
 			if fits, err = c.fitsMemory(data, e); err != nil {
 				return c, err
 			}
 		}
-		if fits {
+		if fast && fits || i == len(list)-1 {
 			break
 		}
-		if i < len(list)-1 {
-			lost = append(lost, fmt.Sprintf("%d steps with %d of %d examples each, which would take %s", c.minSteps, c.spec.Batch, examples,
-				shortTime(time.Duration(least)*perEpoch)))
+		steps := fmt.Sprintf("%d steps with %d of %d examples each", c.minSteps, c.spec.Batch, examples)
+		if fast {
+			large = append(large, steps)
+		} else {
+			slow = append(slow, fmt.Sprintf("%s, which would take %s", steps, shortTime(time.Duration(least)*perEpoch)))
 		}
 	}
-	if len(lost) > 0 {
-		c.lost = fmt.Sprintf("; lost by the budget of %s: %s. Minibatches heat what predictions depend on: compare NLL and the temperature of predictions, "+
-			"or give a larger budget", shortTime(budget), strings.Join(lost, ", and "))
-	}
+	c.lost = lostText(budget, slow, large)
 	return c, nil
+}
+
+// lostText returns the remark on candidates that would take too long, and on those for which there
+// is not enough memory; "" without any.
+func lostText(budget time.Duration, slow, large []string) string {
+	var text string
+	var more []string
+	if len(large) > 0 {
+		text, more = "; lost for want of memory: "+strings.Join(large, ", and "), append(more, "more memory")
+	}
+	if len(slow) > 0 {
+		text += fmt.Sprintf("; lost by the budget of %s: %s", shortTime(budget), strings.Join(slow, ", and "))
+		more = append(more, "a larger budget")
+	}
+	if more == nil {
+		return ""
+	}
+	return text + ". Minibatches heat what predictions depend on: compare NLL and the temperature of predictions, or give " + strings.Join(more, " and ")
 }
 
 // twoDigitsDown rounds a number down to two significant digits.

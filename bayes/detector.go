@@ -56,6 +56,9 @@ func (r *Run) FitDetector(ctx context.Context, train *datasets.Dataset) error {
 // fitDetector returns a detector of up to detectorSamples samples, evenly spaced.
 func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detector.Detector, error) {
 	images, err := r.images(train)
+	if err == nil {
+		err = checkLabelled(train)
+	}
 	if err != nil {
 		return nil, err
 	}

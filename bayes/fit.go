@@ -99,7 +99,7 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	if _, err := spec.written(); err != nil {
 		return err
 	}
-	if err := checkHeldOut(dir, data); err != nil {
+	if err := checkHeldOut(dir, data, spec.examplesOf(data.Train)); err != nil {
 		return err
 	}
 	return CheckEmpty(dir)
@@ -136,7 +136,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if !m.Data.isOf(t.data) {
 		return nil, invalid("resume %s: the data %s are not those of the run", dir, data.Train.Name)
 	}
-	if err := checkHeldOut(dir, data); err != nil {
+	if err := checkHeldOut(dir, data, t.data.Len()); err != nil {
 		return nil, err
 	}
 	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
@@ -147,16 +147,21 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 }
 
 // checkHeldOut refuses, before hours of training, held-out data that the run could not be watched,
-// calibrated or assessed on: other image sizes, classes without a counterpart, missing labels. Both
-// kinds of data are optional, and so are the labels of test data.
-func checkHeldOut(dir string, splits *datasets.Splits) error {
+// calibrated or assessed on: other image sizes, classes without a counterpart, missing labels, and
+// the images to train on. Both kinds of data are optional, and so are the labels of test data.
+// trained is the number of the images in splits.Train that are trained on.
+func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 	d := splits.Train
 	run := Run{dir: dir, manifest: &Manifest{Data: Data{
 		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
 	}}}
 	if splits.Validation != nil {
-		if _, err := run.relabelled(splits.Validation); err != nil {
+		heldOut, err := run.relabelled(splits.Validation)
+		if err != nil {
 			return errors.WithMessage(err, "validation")
+		}
+		if heldOut.Len() == trained && trained == d.Len() && contentHash(heldOut) == contentHash(d) {
+			return invalid("validation: %s has the images to train on: guarantees need images that the run has not seen", heldOut.Name)
 		}
 	}
 	test := splits.Test
@@ -510,5 +515,10 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 		return err
 	}
 	t.validated = run.calibratedOn
+	// Calibrate may have replaced the calibration of a run that was finished before.
+	if before, err := run.Calibration(); err == nil && before.Content != "" && before.Content != c.Content && before.Samples == c.Samples {
+		t.remark(fmt.Sprintf("the run keeps its calibration on %s", before.Data))
+		return nil
+	}
 	return t.writer.Write(rundir.CalibrationFile, c, "")
 }

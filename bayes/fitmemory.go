@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -189,7 +190,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 		m.add("noise of gradients", afterTraining, b.Session, b.Heap)
 	}
 	if traits.collected || traits.drawn || !t.spec.Augment.isNone() || t.classWeights != nil ||
-		measure.PredictionSamples(t.spec.Samples*t.spec.Chains, t.passes(t.plan.Steps)) == 0 {
+		measure.PredictionSamples(t.files(), t.passes(t.plan.Steps)) == 0 {
 		return nil
 	}
 	b, err := measure.PredictionSize(device, subject)
@@ -212,7 +213,15 @@ func (t *training) addPredictions(m *Memory, device tensor.Device) error {
 	if n == 0 {
 		return nil
 	}
-	return m.addPredictions(afterTraining, device, t.predicted, n, t.spec.Samples*max(1, t.spec.Chains), true)
+	return m.addPredictions(afterTraining, device, t.predicted, n, t.files(), true)
+}
+
+// files returns the number of samples that the finished run has.
+func (t *training) files() int {
+	if c := t.kind.traits(); c.collected || c.drawn {
+		return t.spec.Samples * t.spec.Chains
+	}
+	return rundir.Retention{Plan: t.plan, Keep: t.spec.Keep}.Samples() * t.spec.Chains
 }
 
 // build compiles the program. It returns a MemoryError if the device does not even have memory for

@@ -315,17 +315,24 @@ func buildOf(info *debug.BuildInfo) Build {
 func isVersion(version string) bool { return version != "" && version != "(devel)" }
 
 // Difference returns the first setting in which a run differs from the specification asked for,
-// with both texts; the name is empty if there is none. What Auto chose for the run is not a
-// difference.
+// with both texts; the name is empty if there is none. What Auto chose or a pilot found for the run
+// is not a difference.
 func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
-	return m.Spec.difference(asked.decidedAs(&m, m.Data.Size))
+	return m.Spec.difference(asked.decidedAs(&m))
 }
 
-// decidedAs returns the specification for a number of examples, with what Auto chose for a run. It
-// is for comparisons of a configuration with the run it began: "auto" and the sampler that it chose
-// are then the same.
-func (s Spec) decidedAs(run *Manifest, examples int) Spec {
-	s = s.namedFor(examples)
+// decidedAs returns the specification for the data of a run, with what Auto chose and pilots found
+// for it. It is for comparisons of a configuration with the run it began: "auto" and the sampler
+// that it chose are then the same.
+func (s Spec) decidedAs(run *Manifest) Spec {
+	examples := run.Data.Size
+	if s.isPretrained() && s.Network == run.Spec.Network {
+		s.file = run.Spec.file
+	}
+	s = s.recommendedAs(run).namedFor(examples)
+	if whole, err := s.withModel(); err == nil { // an error is found when the model is used
+		s = whole
+	}
 	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
 		s.Method, s.Schedule, s.Batch, s.Budget = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch), 0
 		s.Epochs, s.Chains = cmp.Or(s.Epochs, run.Spec.Epochs), cmp.Or(s.Chains, run.Spec.Chains)
@@ -339,4 +346,19 @@ func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 		resolved.Batch = cmp.Or(resolved.Batch, run.Spec.Batch)
 	}
 	return resolved
+}
+
+// recommendedAs returns the recommended specification for the data of a run, with what pilots found
+// for the run.
+func (s Spec) recommendedAs(run *Manifest) Spec {
+	d := &run.Data
+	side, warm := min(d.Height, d.Width), s.isPretrained() || run.Spec.WarmStart != nil
+	r := s.recommended(warm, d.Size, side)
+	if s.needsLength(r) {
+		s.Epochs = min(run.Spec.Epochs, r.Epochs)
+	}
+	if s.needsMirroring(r, d.Size) && run.Spec.Augment != nil {
+		s.Augment = &Augment{Flip: run.Spec.Augment.Flip, Shift: r.Augment.Shift}
+	}
+	return s.recommended(warm, d.Size, side)
 }

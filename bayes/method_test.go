@@ -298,6 +298,7 @@ func TestHeldOutDataAreChecked(t *testing.T) {
 		wantInvalid(t, "test shape", fit(datasets.Splits{Train: train, Test: large}), shape)
 		wantInvalid(t, "both", fit(datasets.Splits{Train: train, Validation: validation, Test: large}), shape)
 		wantInvalid(t, "test class", fit(datasets.Splits{Train: train, Test: &other}), `has a class "x"`)
+		wantInvalid(t, "training images", fit(datasets.Splits{Train: train, Validation: train}), "validation: squares has the images to train on")
 		wantInvalid(t, "level", fit(datasets.Splits{Train: train}, WithLevel(2)), "level must be between 0 and 1, got 2")
 		must(t, fit(datasets.Splits{Train: train, Validation: validation, Test: unlabelled}, WithClock(nil)))
 	}

@@ -16,26 +16,6 @@ import (
 // pilotTask is the task of a pilot's events.
 const pilotTask = "pilot"
 
-// needsLength reports whether a pilot must find the length of the recommended cycle: if there is
-// one cycle, after a warm start, and Epochs is not given. On 2500 images or more, a network does
-// not memorize its images within recommendedEpochs.
-func (s Spec) needsLength(recommended Spec) bool {
-	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
-}
-
-// needsMirroring reports whether a pilot must find out whether mirrored images help.
-func (s Spec) needsMirroring(recommended Spec, examples int) bool {
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
-	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && examples >= minMirrored
-}
-
-// needsPilot reports whether anything of the recommended specification must be found by a pilot.
-func (s Spec) needsPilot(recommended Spec, examples int) bool {
-	return s.needsLength(recommended) || s.needsMirroring(recommended, examples)
-}
-
 // piloted returns the specification with the Epochs and the Augment that pilots find. Pilots make
 // the warm starts of the first chains of the whole run, even if the specification is of a part with
 // other chains, so that all parts find the same.

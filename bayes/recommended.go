@@ -216,3 +216,23 @@ func (s Spec) recommendedFor(data *datasets.Dataset, e environment) Spec {
 	}
 	return s.recommended(err == nil, data.Len(), side)
 }
+
+// needsLength reports whether a pilot must find the length of the recommended cycle: if there is
+// one cycle, after a warm start, and Epochs is not given. On 2500 images or more, a network does
+// not memorize its images within recommendedEpochs.
+func (s Spec) needsLength(recommended Spec) bool {
+	return s.Method == nil && s.Epochs == 0 && recommended.WarmStart != nil && recommended.Cycles == 1 && recommended.Epochs > recommendedEpochs
+}
+
+// needsMirroring reports whether a pilot must find out whether mirrored images help.
+func (s Spec) needsMirroring(recommended Spec, examples int) bool {
+	if s.Subset > 0 {
+		examples = min(s.Subset, examples)
+	}
+	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && examples >= minMirrored
+}
+
+// needsPilot reports whether anything of the recommended specification must be found by a pilot.
+func (s Spec) needsPilot(recommended Spec, examples int) bool {
+	return s.needsLength(recommended) || s.needsMirroring(recommended, examples)
+}

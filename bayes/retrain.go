@@ -36,7 +36,7 @@ func (t *training) checkEnd(p langevin.Window) error {
 		return nil
 	}
 	const last = 10
-	guessing, first := math.Log(float64(t.data.Classes)), t.measured.Losses()
+	guessing := math.Log(float64(t.data.Classes))
 	for i := range t.session.Chains() {
 		state, err := samples.FromSession(t.session, i, 1)
 		if err != nil {
@@ -48,12 +48,12 @@ func (t *training) checkEnd(p langevin.Window) error {
 				return &explodedError{i, p, err}
 			}
 		}
-		if t.kind.traits().dirichlet || p.From > 0 && len(first[i]) == 0 {
+		if t.kind.traits().dirichlet {
 			continue
 		}
 		before := t.session.Metric(i, lossMetric, 0)
 		if p.From > 0 {
-			before = first[i][0]
+			before = t.measured.FirstLoss(i)
 		}
 		loss, from := 0.0, max(p.From, p.To-last)
 		for step := from; step < p.To; step++ {

@@ -220,7 +220,10 @@ func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error
 		if image.Pixels == "" {
 			return 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
 		}
-		if split[image.Pixels] != datasets.Train.String() {
+		// Splits follow one another in this order: a copy in a later one changes nothing.
+		switch split[image.Pixels] {
+		case datasets.Train.String(), datasets.Validation.String():
+		default:
 			split[image.Pixels] = image.Split
 		}
 	}
@@ -297,7 +300,7 @@ func (t *training) endSplits(data *datasets.Splits) error {
 	if content, err := rundir.ReadSplits(t.dir); err == nil {
 		if before, err := parseSplits(content); err == nil && len(before) == len(images) {
 			for i, image := range before {
-				if image.Split == datasets.Test.String() {
+				if image.Split == datasets.Test.String() && image.Pixels == images[i].Pixels {
 					images[i].Prediction, images[i].Confidence = image.Prediction, image.Confidence
 				}
 			}

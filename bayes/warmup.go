@@ -121,7 +121,7 @@ func (w *warmUp) abandon(t *training) (failed int, err error) {
 // or nothing is kept, a checkpoint.
 func (w *warmUp) run(ctx context.Context, t *training) error {
 	u, saved := w.training, 0
-	if w.epochs == 0 {
+	if w.chains[0].best == nil { // otherwise a run that was stopped in the first epoch continues
 		if err := w.score(t, 0); err != nil {
 			return err
 		}

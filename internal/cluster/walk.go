@@ -29,14 +29,20 @@ func (n *NoRunError) Error() string {
 // Walk calls visit for each run in or below the directories, in the order of their paths, with the
 // run and its progress. If a run cannot be read, visit gets the error, and run is nil if it cannot
 // be opened. Walk does not look for runs inside runs. It returns a NoRunError for a directory
-// without runs, and the first error of visit.
+// without runs, and the first error of visit. Walk follows symbolic links among dirs, but not below
+// them.
 func Walk(dirs []string, visit func(dir string, run *bayes.Run, p bayes.Progress, err error) error) error {
 	for _, dir := range dirs {
 		found, why := false, error(nil)
-		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		root := dir
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			root += string(filepath.Separator) // WalkDir does not follow a link otherwise
+		}
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {
 				return err
 			}
+			path = filepath.Clean(path)
 			run, err := bayes.Open(path)
 			if errors.As(err, new(*bayes.NotARunError)) {
 				if why == nil && !errors.Is(err, os.ErrNotExist) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ const maxNetworkFile = 1 << 17
 // the flag --model or --head. A network file is a list of layers: one that is empty, or has only a
 // word, must not become a network of that name.
 func modelText(flag, name string) (string, error) {
-	if extension := filepath.Ext(name); extension != ".yaml" && extension != ".yml" {
+	if !isNetworkFile(name) {
 		if flag == "model" {
 			return name, checkName(name)
 		}
@@ -43,6 +44,27 @@ func modelText(flag, name string) (string, error) {
 		text = append(text, '\n') // which distinguishes it from a name
 	}
 	return string(text), nil
+}
+
+// isNetworkFile reports whether a name is that of a network file.
+func isNetworkFile(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))
+}
+
+// networkFiles returns the network files that the settings of all tasks name, each once.
+func (s *Settings) networkFiles() []string {
+	var names []string
+	for _, setting := range []string{"model", "head"} {
+		values := []string{s.Text[setting]}
+		for _, axis := range s.Plan.Grid {
+			if axis.Setting == setting {
+				values = axis.Values
+			}
+		}
+		names = append(names, values...)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !isNetworkFile(name) })
 }
 
 // checkName refuses models that are files, but neither network files nor ONNX files. Whether there

@@ -89,7 +89,7 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 	return text, []string{"sbatch"}, err
 }
 
-// ForKubernetes returns the manifest, with the configuration and the network file that it names,
+// ForKubernetes returns the manifest, with the configuration and the network files that it names,
 // and the command that reads it from standard input.
 func (s *Submission) ForKubernetes() (text string, tool []string, err error) {
 	switch {
@@ -104,7 +104,7 @@ func (s *Submission) ForKubernetes() (text string, tool []string, err error) {
 	}
 	s.Pods.Files = map[string]string{}
 	files := []string{s.Config}
-	if network := one.Text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
+	for _, network := range one.networkFiles() {
 		if filepath.Base(network) != network {
 			return "", nil, Usagef("pollen: submit: model must be a file in the current directory for Kubernetes, got %s", network)
 		}

@@ -191,7 +191,7 @@ func (c *Cache) Put(keys []Key, row func(i int) []float32) error {
 	if err := file.MakeDir(c.dir); err != nil {
 		return errors.WithMessage(err, "features")
 	}
-	if err := file.Sweep(c.dir); err != nil {
+	if err := c.sweep(); err != nil {
 		return errors.WithMessage(err, "features")
 	}
 	most := int(max(1, maxFile/each))
@@ -202,6 +202,31 @@ func (c *Cache) Put(keys []Key, row func(i int) []float32) error {
 		}
 	}
 	return errors.WithMessage(c.prune(), "features")
+}
+
+// abandoned is the age from which on a temporary file is one that a killed process left.
+const abandoned = time.Hour
+
+// sweep removes the temporary files of killed processes, but none that another process may be
+// writing.
+func (c *Cache) sweep() error {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return errors.WithStack(err)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !file.IsTemporary(entry.Name()) {
+			continue
+		}
+		info, err := entry.Info()
+		if err == nil && c.now().Sub(info.ModTime()) > abandoned {
+			err = os.Remove(filepath.Join(c.dir, entry.Name()))
+		}
+		if err != nil && !os.IsNotExist(err) {
+			return errors.WithStack(err)
+		}
+	}
+	return nil
 }
 
 // write writes one file, whose name is a hash of its keys.

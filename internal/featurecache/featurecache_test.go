@@ -182,6 +182,41 @@ func TestFewFiles(t *testing.T) {
 	}
 }
 
+// TestPutMeanwhile: a process writes rows while another one does. A temporary file that a killed
+// process left is removed.
+func TestPutMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *Cache { return Open(dir, "network", width, MaxBytes, time.Now) }
+	first, second := keysOf('a', 3), keysOf('b', 3)
+	c, begun := open(), false
+	err := c.Put(first, func(i int) []float32 {
+		if !begun {
+			begun = true
+			put(t, open(), second)
+		}
+		return rowOf(first[i])
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := found(t, open(), first), found(t, open(), second); a != 3 || b != 3 {
+		t.Errorf("%d and %d rows are found, want 3 and 3", a, b)
+	}
+
+	left := filepath.Join(c.dir, ".rows.1-1.partial")
+	if err := os.WriteFile(left, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now().Add(-2 * abandoned)
+	if err := os.Chtimes(left, before, before); err != nil {
+		t.Fatal(err)
+	}
+	put(t, open(), keysOf('c', 1))
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("the file of a killed process: %v, want none", err)
+	}
+}
+
 func TestPutFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {

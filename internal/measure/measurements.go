@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/pkg/errors"
@@ -21,6 +23,7 @@ type Measurements struct {
 	trace     thinnedTrace   // of the watched weight in the first chain, one value for each step
 	weights   []thinnedTrace // of the watched weight, by chain, in the sampling phase
 	losses    []thinnedTrace // of the minibatch's loss, by chain, in the sampling phase
+	first     []float64      // loss of the first step, by chain; NaN if an earlier version made it
 	proposals float64        // number of proposals in the sampling phase; 0 without a Metropolis test
 	accepted  float64        // sum of the proposals' acceptance probabilities
 	diverged  float64        // number of trajectories that diverged; NaN if it is not measured
@@ -51,6 +54,9 @@ func New(program *graph.Program, chains, scale int) *Measurements {
 func (m *Measurements) AddStep(chain int, loss, weight float64, sampling bool) {
 	if chain == 0 {
 		m.trace.add(weight)
+	}
+	if len(m.first) == chain {
+		m.first = append(m.first, loss)
 	}
 	if sampling {
 		m.losses[chain].add(loss)
@@ -105,6 +111,14 @@ func (m *Measurements) Weights() [][]float64 { return shortened(m.weights, chain
 // Losses returns values of the minibatch's loss, by chain, evenly spaced.
 func (m *Measurements) Losses() [][]float64 { return shortened(m.losses, chainValues) }
 
+// FirstLoss returns a chain's loss in its first step, NaN if that is not known.
+func (m *Measurements) FirstLoss(chain int) float64 {
+	if chain >= len(m.first) {
+		return math.NaN()
+	}
+	return m.first[chain]
+}
+
 // Acceptance returns the mean acceptance probability, and the fraction of trajectories that
 // diverged; NaN without a Metropolis test.
 func (m *Measurements) Acceptance() (accepted, diverged diagnostics.Number) {
@@ -113,13 +127,14 @@ func (m *Measurements) Acceptance() (accepted, diverged diagnostics.Number) {
 
 // The names of the measurements in a checkpoint.
 const (
-	measuredName    = "measured"    // proposals, accepted, diverged, the last window's loss
-	thermometerName = "thermometer" // see diagnostics.Thermometer.State
-	traceName       = "trace"       // of the watched weight, see thinnedTrace.state
-	lossPrefix      = "loss "       // of each chain's minibatch loss
-	weightPrefix    = "weight "     // of each chain's watched weight
-	predictedName   = "predicted"   // see HeldOut.state; only with held-out images
-	validationName  = "validation"  // see Validation.state; only with validation images
+	measuredName    = "measured"     // proposals, accepted, diverged, the last window's loss
+	firstName       = "first losses" // of each chain, after the first step
+	thermometerName = "thermometer"  // see diagnostics.Thermometer.State
+	traceName       = "trace"        // of the watched weight, see thinnedTrace.state
+	lossPrefix      = "loss "        // of each chain's minibatch loss
+	weightPrefix    = "weight "      // of each chain's watched weight
+	predictedName   = "predicted"    // see HeldOut.state; only with held-out images
+	validationName  = "validation"   // see Validation.state; only with validation images
 )
 
 // traces returns all traces and their names, that of the first chain's weight first.
@@ -135,6 +150,9 @@ func (m *Measurements) traces() (names []string, all []*thinnedTrace) {
 // State calls add with each measurement as a named list of numbers, always in the same order.
 func (m *Measurements) State(add func(name string, values []float64)) {
 	add(measuredName, []float64{m.proposals, m.accepted, m.diverged, m.Loss})
+	if len(m.first) > 0 {
+		add(firstName, m.first)
+	}
 	add(thermometerName, m.Thermometer.State())
 	names, traces := m.traces()
 	for i, s := range traces {
@@ -177,6 +195,10 @@ func (m *Measurements) Restore(numbers map[string][]float64, heldOut string) (ot
 		if err := s.restore(numbers[names[i]]); err != nil {
 			return false, errors.WithMessage(err, names[i])
 		}
+	}
+	m.first = slices.Clone(numbers[firstName])
+	if m.first == nil && m.trace.added > 0 {
+		m.first = slices.Repeat([]float64{math.NaN()}, len(m.losses))
 	}
 	m.Validation.restore(numbers[validationName])
 	predicted := numbers[predictedName]

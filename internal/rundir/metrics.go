@@ -85,20 +85,26 @@ func lastMetrics(path string) (line Metrics, err error) {
 		return line, errors.Wrap(err, "pollen: progress")
 	}
 	defer log.Close()
-	const tail = 4096 // bytes, more than a line has
-	if info, err := log.Stat(); err == nil && info.Size() > tail {
-		if _, err := log.Seek(-tail, io.SeekEnd); err != nil {
-			return line, errors.Wrap(err, "pollen: progress")
-		}
-	}
-	content, err := io.ReadAll(io.LimitReader(log, tail))
+	info, err := log.Stat()
 	if err != nil {
 		return line, errors.Wrap(err, "pollen: progress")
 	}
-	lines := bytes.Split(content, []byte("\n"))
-	for i := len(lines) - 1; i >= 0; i-- {
-		if json.Unmarshal(lines[i], &line) == nil {
-			return line, nil
+	// Most lines are short, but those with draws have numbers of each chain.
+	const least, most = 1 << 12, 1 << 21 // twice the longest line of a journal
+	for tail := int64(least); tail <= most; tail *= 2 {
+		from := max(0, info.Size()-tail)
+		content, err := io.ReadAll(io.NewSectionReader(log, from, tail))
+		if err != nil {
+			return line, errors.Wrap(err, "pollen: progress")
+		}
+		lines := bytes.Split(content, []byte("\n"))
+		for i := len(lines) - 1; i >= 0; i-- {
+			if json.Unmarshal(lines[i], &line) == nil {
+				return line, nil
+			}
+		}
+		if from == 0 {
+			break
 		}
 	}
 	return Metrics{}, nil

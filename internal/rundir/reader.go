@@ -312,7 +312,8 @@ func CopyModel(to, from string) error {
 }
 
 // Copy copies into the directory to what is needed to predict with the run: the samples that its
-// index lists and the files about it, the manifest last. The run may be sampling.
+// index lists and the files about it, the manifest last. It also copies the states that the index
+// lists, so that the copy is whole. The run may be sampling.
 func Copy(to string, from *Reader) error {
 	for _, dir := range []string{filepath.Dir(CheckpointFile), SamplesDir} {
 		if err := file.MakeDir(filepath.Join(to, dir)); err != nil {
@@ -345,6 +346,9 @@ func Copy(to string, from *Reader) error {
 			return err
 		}
 	}
+	if err := copyStates(to, from.Dir, copied); err != nil {
+		return err
+	}
 	if from.Keep > 0 {
 		for _, name := range copied.Names {
 			place := filepath.FromSlash(name)
@@ -355,4 +359,20 @@ func Copy(to string, from *Reader) error {
 		}
 	}
 	return copyFile(to, from.Dir, ManifestFile)
+}
+
+// copyStates copies the states that the index of a copy lists.
+func copyStates(to, from string, copied *index.Index) error {
+	for _, name := range copied.Names {
+		if filepath.Dir(filepath.FromSlash(name)) != StatesDir || copied.Lines[name].Sum == "" {
+			continue
+		}
+		if err := file.MakeDir(filepath.Join(to, StatesDir)); err != nil {
+			return errors.Wrap(err, "pollen: gather")
+		}
+		if err := copyFile(to, from, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

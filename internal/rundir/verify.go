@@ -93,14 +93,14 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	v := verifier{Verification: &Verification{}, dir: dir, files: files}
 	v.found(err)
 	if err == nil {
+		for _, err := range d.Others {
+			v.found(err)
+		}
 		if len(d.Parts) > 0 {
 			v.parts(d, describe)
 			return v.Verification, nil
 		}
 		v.Steps, v.Expected, v.Notes = d.Steps, d.Expected, d.Notes
-		for _, err := range d.Others {
-			v.found(err)
-		}
 	}
 	if owner, writes := lock.Writing(dir); writes {
 		v.note("process %d on %s is writing", owner.Process, owner.Host)
@@ -108,12 +108,7 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	// As in Reader.List, before the index: what is listed meanwhile is of later steps.
 	whole := v.checkpoints()
 	v.Resumable = whole && d != nil
-	x, err := ReadIndex(dir)
-	if v.found(err) {
-		if v.index = x; x.Tail.Torn {
-			v.note("%s ends in a torn line, of a process that was killed", index.File)
-		}
-	}
+	v.readIndex()
 	if d != nil {
 		defer v.probe(d)()
 	}
@@ -135,9 +130,22 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	return v.Verification, nil
 }
 
+// readIndex checks the index, by which other files are checked.
+func (v *verifier) readIndex() {
+	x, err := ReadIndex(v.dir)
+	if !v.found(err) {
+		return
+	}
+	if v.index = x; x.Tail.Torn {
+		v.note("%s ends in a torn line, of a process that was killed", index.File)
+	}
+}
+
 // parts checks a gathered run: its own calibration, and its parts.
 func (v *verifier) parts(d *Description, describe func(string) (*Description, error)) {
 	v.Resumable = true
+	v.readIndex()
+	v.missing()
 	v.json()
 	for _, place := range d.Parts {
 		part, err := v.part(place, describe)

@@ -77,3 +77,22 @@ func TestCalibrateLater(t *testing.T) {
 	_, err = run.With(bayes.WithSetRule(evaluate.SetRule{Score: "x"})).Predict(ctx, fresh)
 	wantInvalid(t, "predict", err, "Score must be")
 }
+
+// TestCalibrationStays: a run that was calibrated again keeps this calibration when it is resumed
+// although it is finished.
+func TestCalibrationStays(t *testing.T) {
+	spec := bayes.Spec{Network: "mlp-8", Method: methodOf(t, "sghmc"), Epochs: 6, Batch: 20, Samples: 3}
+	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 40, 4, 2)}
+	run, other := fit(t, spec, data), squares(t, 60, 4, 3)
+	must(t, run.Calibrate(t.Context(), other))
+	want, err := run.Digest()
+	must(t, err)
+	resumed, err := bayes.Resume(t.Context(), run.Dir(), data)
+	must(t, err)
+	if c, err := resumed.Calibration(); err != nil || c.Examples != other.Len() {
+		t.Errorf("calibrated on %d images (%v), want %d", c.Examples, err, other.Len())
+	}
+	if got := digestOf(t, run.Dir()); got != want {
+		t.Errorf("the digest is %s, and was %s", got, want)
+	}
+}

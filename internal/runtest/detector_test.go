@@ -183,6 +183,9 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 	}
 	run, err := bayes.Gather(filepath.Join(place, "all"), parts, true)
 	must(t, err)
+	unlabelled := *train
+	unlabelled.Labels = nil
+	wantInvalid(t, "a detector of images without labels", run.FitDetector(t.Context(), &unlabelled), "has no labels")
 	must(t, run.FitDetector(t.Context(), train))
 	must(t, run.Calibrate(t.Context(), squares(t, 60, 4, 2)))
 	for _, c := range []struct {

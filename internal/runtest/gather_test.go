@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
@@ -152,6 +154,56 @@ func TestGatherGrowing(t *testing.T) {
 		if len(files) != want {
 			t.Errorf("%s has %d samples, want %d", run.Dir(), len(files), want)
 		}
+	}
+}
+
+// TestVerifyGathered: verifying a gathered run finds that its own calibration is gone, and that its
+// copy of the network's file was changed.
+func TestVerifyGathered(t *testing.T) {
+	data := splitsOf(t)
+	part := fit(t, pretrained(t, onnxtest.Backbone{}), data, with(t, 1))
+	run, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{part.Dir()}, false)
+	must(t, err)
+	must(t, run.Calibrate(t.Context(), data.Validation))
+	verify := func(what string, want ...string) {
+		t.Helper()
+		v, err := bayes.Verify(run.Dir())
+		must(t, err)
+		var got []string
+		for _, d := range v.Damaged {
+			got = append(got, d.File)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q are damaged, want %q", what, got, want)
+		}
+	}
+	verify("whole")
+	calibration := filepath.Join(run.Dir(), rundir.CalibrationFile)
+	must(t, os.Remove(calibration))
+	verify("without a calibration", calibration)
+	model := filepath.Join(run.Dir(), rundir.ModelDir, "backbone.onnx")
+	content, err := os.ReadFile(model)
+	must(t, err)
+	content[len(content)/2]++
+	must(t, os.WriteFile(model, content, 0o600))
+	verify("with another network", model, calibration)
+}
+
+// TestGatherStates: a copy of a run that keeps states is whole, and has the digest of the run.
+func TestGatherStates(t *testing.T) {
+	spec := bayes.Spec{Network: "mlp-5", Method: bayes.SWAG{Rank: 2}, Epochs: 20, Samples: 2}
+	run, dir := fit(t, spec, trainOn(squares(t, 60, 3, 1))), t.TempDir()
+	copied, err := bayes.Gather(filepath.Join(dir, "copied"), []string{run.Dir()}, true)
+	must(t, err)
+	v, err := bayes.Verify(copied.Dir())
+	must(t, err)
+	if len(v.Damaged) > 0 {
+		t.Error(v)
+	}
+	parts, err := copied.Parts()
+	must(t, err)
+	if got, want := digestOf(t, parts[0].Dir()), digestOf(t, run.Dir()); got != want {
+		t.Errorf("the copy has the digest %s, want %s", got, want)
 	}
 }
 

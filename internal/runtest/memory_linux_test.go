@@ -6,9 +6,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -167,6 +169,12 @@ func TestEstimateMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes, want more than %d", name, more.Host, one.Host)
 		}
 	}
+	// Samples may be given by their number or by their interval.
+	interval := func(s *bayes.Spec) { s.Epochs, s.BurnIn, s.Thinning = 100, new(50), 50 }
+	number := func(s *bayes.Spec) { s.Epochs, s.BurnIn, s.Samples = 100, new(50), 10 }
+	if by, of := estimate(interval), estimate(number); !reflect.DeepEqual(by.Parts, of.Parts) {
+		t.Errorf("with an interval of samples, the parts are %+v, and with their number %+v", by.Parts, of.Parts)
+	}
 	for _, method := range bayes.MethodNames() {
 		estimate(func(s *bayes.Spec) {
 			s.Method, s.Chains, s.Batch = methodOf(t, method), 2, 0
@@ -214,4 +222,25 @@ func TestTooLittleMemoryOfAGPU(t *testing.T) {
 	wantError(t, "less memory", err, "(the GPU's memory)", "less is needed with chains ")
 	_, err = bayes.Fit(context.Background(), spec, data, dir, bayes.WithDevice(gpu{host, int(m.Device)}))
 	must(t, err)
+}
+
+// TestAutoWithoutMemory: where there is time for all data at each step, but no memory, the remark
+// on what is lost says so.
+func TestAutoWithoutMemory(t *testing.T) {
+	host := tensor.NewHost(2)
+	defer host.Close()
+	const examples = 3000 // of which the speed is measured with fewer
+	data := trainOn(noisy(t, examples))
+	spec := bayes.Spec{Network: "mlp-5", Method: methodOf(t, "mclmc"), Chains: 4}
+	m, err := bayes.EstimateMemory(spec, data, bayes.WithDevice(gpu{host, math.MaxInt}))
+	must(t, err)
+	remarks, free := "", int(m.Parts[1].Device)-1
+	spec.Method, spec.Budget = bayes.Auto{}, 24*time.Hour
+	observer := bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" })
+	_, err = bayes.Try(t.Context(), spec, data.Train, 2, bayes.WithDevice(gpu{host, free}), observer)
+	must(t, err)
+	const want = "; lost for want of memory: 1500 steps with 3000 of 3000 examples each. Minibatches heat"
+	if !strings.Contains(remarks, want) || strings.Contains(remarks, "budget") {
+		t.Errorf("remarks %q", remarks)
+	}
 }

@@ -28,6 +28,35 @@ func piloted(t *testing.T, spec bayes.Spec, options ...bayes.Option) (run *bayes
 	return run, run.Manifest().Spec.Epochs, remark
 }
 
+// TestPilotsAreNoDifference: what a run without a method found for its data does not differ from
+// the specification that it began with, and anything else does.
+func TestPilotsAreNoDifference(t *testing.T) {
+	for name, c := range map[string]struct {
+		images int
+		spec   bayes.Spec
+	}{
+		"few images": {60, bayes.Spec{Network: "mlp-5", Samples: 1, WarmEpochs: 5}},
+		"mirroring":  {2500, bayes.Spec{Network: "mlp-5", Samples: 1, Chains: 1, WarmEpochs: 1, Epochs: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := fit(t, c.spec, trainOn(squares(t, c.images, 3, 1)), with(t, 2)).Manifest()
+			if name, ours, theirs := m.Difference(c.spec); name != "" {
+				t.Errorf("the %s is %q in the run and %q in its specification", name, ours, theirs)
+			}
+			spec := c.spec
+			spec.Augment = &bayes.Augment{Shift: 1}
+			if name, _, _ := m.Difference(spec); name != "augment" {
+				t.Errorf("with another augment, the %q differs", name)
+			}
+			spec = c.spec
+			spec.Epochs = m.Spec.Epochs + 1
+			if name, _, _ := m.Difference(spec); name == "" {
+				t.Error("with more epochs, nothing differs")
+			}
+		})
+	}
+}
+
 // TestPilot: without epochs, the cycle is as long as the first chain's warm start took to be best,
 // in each part of a run, with the bits of a run whose epochs are given.
 func TestPilot(t *testing.T) {

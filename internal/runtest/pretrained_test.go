@@ -140,6 +140,9 @@ func TestPretrainedRunsAreRuns(t *testing.T) {
 	if _, err := bayes.Fit(ctx, spec, data, dir, stop, with(t, 1)); err == nil {
 		t.Fatal("the run was not stopped")
 	}
+	if name, ours, theirs := whole.Manifest().Difference(spec); name != "" {
+		t.Errorf("the %s is %q in the run and %q in its specification", name, ours, theirs)
+	}
 	other := spec
 	other.FirstChain = 2
 	second := fit(t, other, data, with(t, 1))

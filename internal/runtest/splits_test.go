@@ -93,6 +93,17 @@ func TestSplitsOfARun(t *testing.T) {
 	if len(v.Damaged) > 0 {
 		t.Error(v)
 	}
+
+	// Those for other test images do not count for new ones.
+	_, err = bayes.Resume(ctx, run.Dir(), &datasets.Splits{Train: train, Validation: validation, Test: squares(t, 10, 3, 9)})
+	must(t, err)
+	for _, image := range wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10}) {
+		if image.Split == "test" && image.Prediction != "" {
+			t.Errorf("predicted before: %+v", image)
+		}
+	}
+	_, err = bayes.Resume(ctx, run.Dir(), data)
+	must(t, err)
 	predictions, err = run.Predictions(ctx, validation, nil)
 	must(t, err)
 	wantInvalid(t, "predictions of other images", run.RecordTest(predictions), "must have predictions for the 10 test images of the run, got 30")
@@ -146,6 +157,16 @@ func TestSeen(t *testing.T) {
 	}
 	if _, _, err := run.Seen(all); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an earlier list: the error is %v, want os.ErrNotExist", err)
+	}
+}
+
+// An image that was held out for validation counts as such although a copy of it is a test image.
+func TestSeenCopies(t *testing.T) {
+	train, held := squares(t, 60, 3, 1), squares(t, 30, 3, 2)
+	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2}
+	run := fit(t, spec, &datasets.Splits{Train: train, Validation: held, Test: held})
+	if trained, validation, err := run.Seen(held); err != nil || trained != 0 || validation != 30 {
+		t.Errorf("Seen = %d, %d, %v, want 0, 30", trained, validation, err)
 	}
 }
 

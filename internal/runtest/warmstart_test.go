@@ -88,6 +88,32 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
+// TestWarmStartStoppedInItsFirstEpoch: a run that was stopped in the first epoch of its warm start
+// has the bits of one that was not.
+func TestWarmStartStoppedInItsFirstEpoch(t *testing.T) {
+	data, dir := trainOn(squares(t, 200, 3, 1)), t.TempDir()
+	spec := bayes.Spec{
+		Network: "mlp-5", Method: langevin.SGLD{}, Batch: 1, Epochs: 1, BurnIn: new(0), Samples: 1, Chains: 2, Seed: 7,
+		WarmStart: optimizers.Momentum{Decay: 0.9}, WarmSchedule: optimizers.Constant{Rate: 0.05}, WarmEpochs: 2,
+	}
+	whole := fit(t, spec, data, with(t, 2))
+	d, err := whole.Diagnostics()
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	_, err = bayes.Fit(ctx, spec, data, filepath.Join(dir, "stopped"), with(t, 1), bayes.WithObserver(func(e bayes.Event) {
+		if e.Task == "warm start" {
+			stop()
+		}
+	}))
+	wantError(t, "a stop in the first epoch", err, "warm start: stopped after 0 of up to 2 epochs")
+	resumed, err := bayes.Resume(t.Context(), filepath.Join(dir, "stopped"), data, with(t, 2))
+	must(t, err)
+	same(t, "resumed within the first epoch", contents(t, whole.Dir()), contents(t, resumed.Dir()))
+	if of, err := resumed.Diagnostics(); err != nil || !reflect.DeepEqual(of.WarmStart, d.WarmStart) {
+		t.Errorf("resumed, the warm start is %+v, want %+v (%v)", of.WarmStart, d.WarmStart, err)
+	}
+}
+
 // TestWarmStartKeepsTheBest: a chain begins with the best weights of all epochs, not with the
 // last ones. If the optimizer only makes a chain worse, it stays at its initial values. There is
 // a remark on a chain that learned nothing.
