@@ -23,7 +23,7 @@ type Measurements struct {
 	trace     thinnedTrace   // of the watched weight in the first chain, one value for each step
 	weights   []thinnedTrace // of the watched weight, by chain, in the sampling phase
 	losses    []thinnedTrace // of the minibatch's loss, by chain, in the sampling phase
-	first     []float64      // loss of the first step, by chain; NaN if an earlier version made it
+	first     []float64      // loss of the first step, by chain
 	proposals float64        // number of proposals in the sampling phase; 0 without a Metropolis test
 	accepted  float64        // sum of the proposals' acceptance probabilities
 	diverged  float64        // number of trajectories that diverged; NaN if it is not measured
@@ -197,9 +197,6 @@ func (m *Measurements) Restore(numbers map[string][]float64, heldOut string) (ot
 		}
 	}
 	m.first = slices.Clone(numbers[firstName])
-	if m.first == nil && m.trace.added > 0 {
-		m.first = slices.Repeat([]float64{math.NaN()}, len(m.losses))
-	}
 	m.Validation.restore(numbers[validationName])
 	predicted := numbers[predictedName]
 	if m.HeldOut != nil && len(predicted) > 0 && heldOut != m.HeldOut.images {
