@@ -25,6 +25,7 @@ type shared struct {
 type queue struct {
 	*shared
 	served   atomic.Pointer[served]
+	batch    int           // images that the network computes in a step
 	capacity int           // maximum number of waiting images, of all queues
 	wait     time.Duration // longest time that a batch waits for expected requests
 	timeout  time.Duration // a prediction is stuck after twice this time; close waits for half of it
@@ -33,7 +34,7 @@ type queue struct {
 
 	// Of the last batch, for serve only.
 	several bool          // requests
-	took    time.Duration // to predict
+	took    time.Duration // of a step of the network
 
 	expected atomic.Int64  // requests whose images are being decoded, or are in jobs
 	fewer    chan struct{} // has an element after a request has ended without a job
@@ -60,7 +61,7 @@ type result struct {
 
 func newQueue(first *served, o Options, sh *shared, w *watchdog, c *counts) *queue {
 	q := &queue{
-		shared: sh, capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
+		shared: sh, batch: o.Batch, capacity: o.Queue, wait: o.Wait, timeout: o.Timeout, watchdog: w, counts: c,
 		jobs: make(chan *job, o.Queue), ended: make(chan struct{}), fewer: make(chan struct{}, 1),
 	}
 	q.served.Store(first)
@@ -133,11 +134,11 @@ func (q *queue) serve() {
 }
 
 // gather returns a batch of jobs, up to the predictor's capacity: the first one, the waiting
-// ones, and the expected ones that arrive within q.wait. If the last batch had several requests,
-// gather first waits in any case, for a quarter of the time that the last batch took but at most
-// q.wait.
+// ones, and the expected ones that arrive within q.wait. If the last batch had several requests, and
+// the network computes more images in a step than there are jobs, gather first waits in any case,
+// for a quarter of the time of a step but at most q.wait.
 func (q *queue) gather(first *job) []*job {
-	if q.several { // under load, a full batch is worth some waiting
+	if q.several && 1+len(q.jobs) < q.batch { // under load, a full step is worth some waiting
 		time.Sleep(min(q.wait, q.took/4))
 	}
 	// On a single processor, requests that arrived together with the first have not run yet.
@@ -192,7 +193,8 @@ func (q *queue) answer(together []*job) {
 	q.turn <- struct{}{}
 	now, took := q.served.Load(), stopwatch()
 	answers, err := q.predict(now, pixels)
-	q.several, q.took = len(wanted) > 1, time.Duration(took()*float64(time.Second))
+	steps := (images + q.batch - 1) / q.batch
+	q.several, q.took = len(wanted) > 1, time.Duration(took()*float64(time.Second))/time.Duration(steps)
 	<-q.turn
 	if err == nil && len(answers) != images {
 		err = errors.Errorf("serve: %d answers for %d images", len(answers), images)

@@ -22,7 +22,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -52,7 +51,6 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds")
 	flag.BoolVar(&o.random, "random", false, "requests start at random times instead of evenly spaced")
 	flag.Parse()
-	runtime.GOMAXPROCS(1 + runtime.GOMAXPROCS(0)) // one more for pause, which keeps one
 	ctx, stop := interrupt.Context()
 	err := o.run(ctx, os.Stdout)
 	stop()
