@@ -134,9 +134,9 @@ func (q *queue) serve() {
 }
 
 // gather returns a batch of jobs, up to the predictor's capacity: the first one, the waiting
-// ones, and the expected ones that arrive within q.wait. If the last batch had several requests, and
-// the network computes more images in a step than there are jobs, gather first waits in any case,
-// for a quarter of the time of a step but at most q.wait.
+// ones, and the expected ones that arrive within q.wait. If the last batch had several requests,
+// and the network computes more images in a step than there are jobs, gather first waits in any
+// case, for a quarter of the time of a step but at most q.wait.
 func (q *queue) gather(first *job) []*job {
 	if q.several && 1+len(q.jobs) < q.batch { // under load, a full step is worth some waiting
 		time.Sleep(min(q.wait, q.took/4))
