@@ -277,8 +277,8 @@ func TestONNXRefuses(t *testing.T) {
 	}
 }
 
-// TestCalibrateChosen: the calibration for chosen samples is that of the run if all are chosen. Of
-// each group of held-out images it has one where images must be independent.
+// TestCalibrateChosen: if all samples are chosen, the calibration for them equals the run's. Where
+// images must be independent, it has one image of each group.
 func TestCalibrateChosen(t *testing.T) {
 	run, data := fitted(t, "mlp-8", 1, 3)
 	heldOut := *data.Validation

@@ -59,7 +59,7 @@ func TestFlopsOfGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := 2*48*4 + 2*48*4; s.Flops != want {
-		t.Errorf("%d flops, want %d of the convolution and as many of the products:\n%v", s.Flops, want/2, s)
+		t.Errorf("%d flops, want %d for the convolution and the same for the products:\n%v", s.Flops, want/2, s)
 	}
 }
 

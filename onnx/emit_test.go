@@ -29,35 +29,12 @@ func TestEmitTrailingPadding(t *testing.T) {
 			if b.Err() != nil {
 				t.Fatal(b.Err())
 			}
-			var writer Writer
-			e, err := writer.Emit(b, x, writer.Input("x", Float32, -1, channels, 2, 2), [][][]float32{{float32s(ones[:graph.ShapeOf(w).Elements()])}}, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			value, _, err := e.Value(y)
-			if err != nil {
-				t.Fatal(err)
-			}
-			writer.Output("y", value, Float32, -1, filters, 2, 2)
-			var content bytes.Buffer
-			if _, err := writer.WriteTo(&content); err != nil {
-				t.Fatal(err)
-			}
-			m, err := Read(content.Bytes(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := evaluate(m, value, &storedTensor{Type: Float32, Shape: []int{1, channels, 2, 2}, floats: ones})
-			if err != nil {
-				t.Fatal(err)
-			}
 			var want []float64
 			for range filters {
 				want = append(want, 4*factor, 2*factor, 2*factor, factor)
 			}
-			if err := near(got, &ndarray{[]int{1, filters, 2, 2}, Float32, want}, 0, 0); err != nil {
-				t.Error(err)
-			}
+			weights := float32s(ones[:graph.ShapeOf(w).Elements()])
+			checkEmitted(t, b, x, y, [][]float32{weights}, &ndarray{[]int{1, channels, 2, 2}, Float32, ones}, &ndarray{[]int{1, filters, 2, 2}, Float32, want})
 		})
 	}
 }
@@ -80,31 +57,40 @@ func TestEmitAttributes(t *testing.T) {
 			if b.Err() != nil {
 				t.Fatal(b.Err())
 			}
-			var writer Writer
-			e, err := writer.Emit(b, x, writer.Input("x", Float32, -1, 1, 2, 2), [][][]float32{{}}, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			value, _, err := e.Value(y)
-			if err != nil {
-				t.Fatal(err)
-			}
-			writer.Output("y", value, Float32, -1, 1, 2, 2)
-			var content bytes.Buffer
-			if _, err := writer.WriteTo(&content); err != nil {
-				t.Fatal(err)
-			}
-			m, err := Read(content.Bytes(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := evaluate(m, value, &storedTensor{Type: Float32, Shape: []int{1, 1, 2, 2}, floats: []float64{-2, 0, 1, 3}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := near(got, &ndarray{[]int{1, 1, 2, 2}, Float32, c.want}, 0, 0); err != nil {
-				t.Error(err)
-			}
+			image := []int{1, 1, 2, 2}
+			checkEmitted(t, b, x, y, nil, &ndarray{image, Float32, []float64{-2, 0, 1, 3}}, &ndarray{image, Float32, c.want})
 		})
+	}
+}
+
+// checkEmitted compares what the file of a graph computes for an image with what is wanted. The
+// weights are the parameters of one sample.
+func checkEmitted(t *testing.T, b *graph.Builder, x, y *graph.Node, weights [][]float32, image, want *ndarray) {
+	t.Helper()
+	open := func(shape []int) []int { return append([]int{-1}, shape[1:]...) } // any number of images
+	var writer Writer
+	e, err := writer.Emit(b, x, writer.Input("x", Float32, open(image.shape)...), [][][]float32{weights}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, _, err := e.Value(y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writer.Output("y", value, Float32, open(want.shape)...)
+	var content bytes.Buffer
+	if _, err := writer.WriteTo(&content); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Read(content.Bytes(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := evaluate(m, value, &storedTensor{Type: image.kind, Shape: image.shape, floats: image.values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := near(got, want, 0, 0); err != nil {
+		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ func modelText(flag, name string) (string, error) {
 	return string(text), nil
 }
 
-// isNetworkFile reports whether a name is that of a network file.
+// isNetworkFile reports whether a name refers to a network file.
 func isNetworkFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))
 }
