@@ -38,6 +38,8 @@ type teaching struct {
 	draws   *Draws
 	parts   []part // by chain
 	loaded  bool
+
+	shares []float64 // see weights
 }
 
 // part is what one network learns from: some cycles of the teacher.
@@ -158,8 +160,8 @@ func (g *teaching) start() (starts []samples.Sample, err error) {
 		return nil, nil
 	}
 	for _, p := range g.parts {
-		mean, err := g.mean(p.start)
-		if err != nil {
+		var mean sampleMean
+		if err := g.each(p.start, mean.add); err != nil {
 			return nil, err
 		}
 		starts = append(starts, mean.sample())
@@ -167,33 +169,41 @@ func (g *teaching) start() (starts []samples.Sample, err error) {
 	return starts, nil
 }
 
-// weights returns the weight of the samples that each network learns from.
-func (g *teaching) weights() (weights []float64, err error) {
+// weights returns the weight of the samples that each network learns from. It reads the samples
+// once.
+func (g *teaching) weights() ([]float64, error) {
+	if g.shares != nil {
+		return g.shares, nil
+	}
 	if len(g.parts) == 1 {
 		return []float64{1}, nil
 	}
-	for _, p := range g.parts {
-		mean, err := g.mean(p.draws)
+	shares := make([]float64, len(g.parts))
+	for i, p := range g.parts {
+		err := g.each(p.draws, func(s samples.Sample) error {
+			shares[i] += s.Weight
+			return nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		weights = append(weights, mean.weight)
 	}
-	return weights, nil
+	g.shares = shares
+	return shares, nil
 }
 
-// mean returns the mean of some of the teacher's samples.
-func (g *teaching) mean(of interval) (mean sampleMean, err error) {
+// each reads some of the teacher's samples.
+func (g *teaching) each(of interval, use func(samples.Sample) error) error {
 	for at := of.from; at < of.to; at++ {
 		sample, err := g.draws.Read(at)
 		if err == nil {
-			err = mean.add(sample)
+			err = use(sample)
 		}
 		if err != nil {
-			return mean, errors.WithMessage(err, "teacher")
+			return errors.WithMessage(err, "teacher")
 		}
 	}
-	return mean, nil
+	return nil
 }
 
 // cycles returns the teacher's draws by chain and, within each, by cycle.
