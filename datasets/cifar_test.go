@@ -87,7 +87,7 @@ func TestCIFAR(t *testing.T) {
 		archivePath := filepath.Join(t.TempDir(), form+".tar.gz")
 		write(t, packed(t, archived.Bytes()), archivePath)
 		for _, path := range []string{root, filepath.Join(root, form), archivePath} {
-			splits, err := Open(path, isolated(t))
+			splits, err := Open(path, ownSplits(t))
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue

@@ -63,7 +63,7 @@ func TestOpenRemarksOnCopies(t *testing.T) {
 	write(t, encoded(t, colourPicture(20, 20, color.White)), root, "train", "iris", "x.png")
 	write(t, encoded(t, colourPicture(30, 30, color.White)), root, "train", "rose", "y.png")
 	write(t, encoded(t, colourPicture(30, 30, color.White)), root, "test", "iris", "z.png")
-	splits, err := Open(root, isolated(t))
+	splits, err := Open(root, ownSplits(t))
 	if err != nil {
 		t.Fatal(err)
 	}

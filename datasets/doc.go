@@ -31,10 +31,10 @@
 // validation, dev, development or calibration. Upper and lower case do not matter, "images" may
 // follow (train_images), and all may have a common prefix (Final_Training, Final_Test). Other
 // directories next to them are ignored. Validation and test images must have classes of the
-// training images; a validation or test directory whose images have no classes is left out. Without
-// directories for splits, a fraction of each class is drawn for the test and validation splits
-// (Options.Test, Validation and Seed); images of one group, such as a patient, stay together
-// (Options.Group). A directory that contains only one directory is replaced by that one.
+// training images; a validation or test directory whose images have no classes is left out. For a
+// missing split, a fraction of each class is drawn from the training images (Options.Test,
+// Validation and Seed); images of one group, such as a patient, stay together (Options.Group). A
+// directory that contains only one directory is replaced by that one.
 //
 // Instead of class directories there may be a CSV file next to the images, or next to the
 // directories with the images, separated by commas, semicolons or tabs. Its header must have a

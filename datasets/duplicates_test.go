@@ -87,7 +87,7 @@ func TestDuplicates(t *testing.T) {
 			"dots: 4 images have copies with another label, such as train/a/0.png (a) and train/b/0.png (b), train/a/1.png (a) and train/b/1.png (b)",
 		}
 		for _, policy := range []Duplicates{"", AllowDuplicates} {
-			options := isolated(t)
+			options := ownSplits(t)
 			options.Duplicates = policy
 			splits, err := Open(root, options)
 			if err != nil {
@@ -97,7 +97,7 @@ func TestDuplicates(t *testing.T) {
 				t.Errorf("%q: %d training and %d test images, remarks %q, want %q", policy, splits.Train.Len(), splits.Test.Len(), splits.Train.Remarks, texts)
 			}
 		}
-		options := isolated(t)
+		options := ownSplits(t)
 		options.Duplicates = RejectDuplicates
 		if _, err := Open(root, options); !errors.As(err, new(*OptionError)) || !strings.Contains(err.Error(), strings.Join(texts, "\n")) {
 			t.Errorf("error %v, want an OptionError with %q", err, texts)

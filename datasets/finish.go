@@ -11,9 +11,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// finish applies the options to splits as they were read.
-func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) {
-	undivided := splits.Test == nil && splits.Validation == nil
+// finish applies the options to splits as they were read. published is true for known data sets.
+func finish(splits *Splits, options Options, published bool) (*Splits, error) {
 	for _, part := range []**Dataset{&splits.Train, &splits.Validation, &splits.Test} {
 		if err := options.apply(part); err != nil {
 			return nil, err
@@ -25,7 +24,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	if err := options.groups(splits); err != nil {
 		return nil, err
 	}
-	if err := options.draw(splits, undivided); err != nil {
+	if err := options.draw(splits, published); err != nil {
 		return nil, err
 	}
 	if err := options.checkDuplicates(splits); err != nil {
@@ -36,7 +35,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	}
 	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
 	mean, std := of.Mean, of.Std
-	if !keepMoments {
+	if !published || options.shapes() || options.selects() {
 		mean, std = moments(of.Images, of.Channels, of.Height*of.Width)
 	}
 	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
@@ -79,10 +78,9 @@ func checkMeasurements(d *Dataset) error {
 }
 
 // draw draws the test split and then the validation split from the training images, unless the
-// data already have them. undivided is true if the data have neither: a fraction of 0 in the
-// options then stands for the default. If the data have only a validation split, it is half of
-// that.
-func (o Options) draw(splits *Splits, undivided bool) error {
+// data already have them, or are published: then only if the options have a fraction. If the data
+// have only a validation split, the test split is half of that.
+func (o Options) draw(splits *Splits, published bool) error {
 	if splits.Validation != nil && splits.Test == nil && o.Test == 0 {
 		return o.halveValidation(splits)
 	}
@@ -106,13 +104,17 @@ func (o Options) draw(splits *Splits, undivided bool) error {
 			continue
 		}
 		share := split.share
-		if share == 0 && undivided {
+		if share == 0 && !published {
 			share = split.standard(splits.Train.Len())
 		}
 		if share <= 0 {
 			continue
 		}
 		rest, part, err := splits.Train.Stratified(share, o.Seed+uint64(seed))
+		if err != nil && split.share == 0 && before == "" && splits.Test != nil {
+			o.remark("no images are held out for calibration: %v", err)
+			continue
+		}
 		if err != nil {
 			return invalid(split.name, "%v%s", err, before)
 		}

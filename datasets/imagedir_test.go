@@ -3,6 +3,7 @@ package datasets
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"image"
 	"image/color"
 	"os"
@@ -129,7 +130,7 @@ func TestSharesWithoutEffect(t *testing.T) {
 
 // Files and directories next to the directories of the splits are not read, which is reported.
 func TestBesideSplits(t *testing.T) {
-	options, remarks := isolated(t), []string{}
+	options, remarks := ownSplits(t), []string{}
 	options.Remark = func(text string) { remarks = append(remarks, text) }
 	root := dots(t, "train/a/1.png", "test/a/1.png", "extra/1.png", "stray.png")
 	write(t, nil, root, "notes.txt")
@@ -333,7 +334,7 @@ func TestDecodedCacheUnwritable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, nil, file)
 	remarks := []string{}
-	options := Options{Offline: true, Remark: func(text string) { remarks = append(remarks, text) }}
+	options := Options{Offline: true, Validation: -1, Remark: func(text string) { remarks = append(remarks, text) }}
 	for _, home := range []string{"", file} {
 		for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData"} {
 			t.Setenv(name, home)
@@ -448,6 +449,43 @@ func TestReadImagesWithFailures(t *testing.T) {
 	wantError(t, err, "at most 5 % of the files may be skipped, got 3 of 4")
 	_, err = ReadImages([]string{empty}, Options{MaxSkipped: 1})
 	wantError(t, err, empty+": must have images")
+}
+
+// Validation images are drawn from the training images if the data have only test images, unless
+// the data are published.
+func TestValidationDrawn(t *testing.T) {
+	names := []string{"test/a/1.png", "test/b/1.png"}
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("train/a/%d.png", i), fmt.Sprintf("train/b/%d.png", i))
+	}
+	for _, test := range []struct {
+		validation float64
+		want       int
+	}{{0, 8}, {0.1, 4}, {-1, 0}} {
+		options := isolated(t)
+		options.Validation = test.validation
+		splits, err := Open(dots(t, names...), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := 0
+		if splits.Validation != nil {
+			drawn = splits.Validation.Len()
+		}
+		if drawn != test.want || splits.Train.Len() != 40-test.want || splits.Test.Len() != 2 || splits.Train.Remarks != nil {
+			t.Errorf("fraction %v: %d validation, %d training and %d test images, want %d, %d and 2; remarks %q",
+				test.validation, drawn, splits.Train.Len(), splits.Test.Len(), test.want, 40-test.want, splits.Train.Remarks)
+		}
+	}
+	glyphs, err := Open("glyphs", isolated(t))
+	if err != nil || glyphs.Validation != nil {
+		t.Errorf("glyphs: validation images %v, %v", glyphs, err)
+	}
+	single, err := Open(dots(t, "train/a/1.png", "train/b/1.png", "test/a/1.png"), isolated(t))
+	want := "no images are held out for calibration: datasets: dots: a class must have at least 2 images to draw one from, got at most 1"
+	if err != nil || single.Validation != nil || !slices.Equal(single.Train.Remarks, []string{want}) {
+		t.Errorf("one image of each class: %v, remarks %q, want %q", err, single.Train.Remarks, want)
+	}
 }
 
 func TestValidationShare(t *testing.T) {

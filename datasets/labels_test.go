@@ -54,7 +54,7 @@ func TestLabelsWithoutImages(t *testing.T) {
 		{[]byte{2, 2, 2}, []string{"2"}, []int32{0, 0, 0}, "no training image has the labels 0, 1: the classes are the labels 2"},
 	} {
 		for _, path := range writeLabelled(t, test.labels, test.labels[:2]) {
-			splits, err := Open(path, isolated(t))
+			splits, err := Open(path, ownSplits(t))
 			if err != nil {
 				t.Errorf("%v, %s: %v", test.labels, path, err)
 				continue

@@ -18,6 +18,14 @@ func isolated(t *testing.T) Options {
 	return Options{Cache: t.TempDir(), Offline: true}
 }
 
+// ownSplits returns isolated options that draw no validation images.
+func ownSplits(t *testing.T) Options {
+	t.Helper()
+	options := isolated(t)
+	options.Validation = -1
+	return options
+}
+
 func TestMNIST(t *testing.T) {
 	options := isolated(t)
 	wantCounts := [2][]int{

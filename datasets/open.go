@@ -12,11 +12,11 @@ import (
 // the path name, which may be relative to Options.Dir or the directory of POLLEN_DATA. A directory
 // with the name of a known data set can be opened by a path such as ./mnist.
 //
-// Data with a validation or test split keep their splits. From others, Stratified draws a test and
-// a validation split, with fractions that Options.Test and Options.Validation set, and keeps groups
-// together (Options.Group). Mean and Std of
-// all splits are those of the training images, except that known data sets keep their published
-// values.
+// Data with a validation or test split keep them. A missing one is drawn by Stratified from the
+// training images, with the fractions Options.Test and Options.Validation, and groups stay together
+// (Options.Group). Known data sets keep their published splits unless a fraction is set, and their
+// published Mean and Std. For other data, Mean and Std of all splits are computed from the training
+// images.
 //
 // The package documentation describes image directories, and ArrayFormats the formats of arrays.
 //
@@ -62,7 +62,7 @@ func open(name string, options Options) (*Splits, error) {
 		if splits.Test, err = source.load(Test, options); err != nil {
 			return nil, err
 		}
-		return finish(splits, options, !options.shapes() && !options.selects())
+		return finish(splits, options, true)
 	}
 	path, err := options.find(name)
 	if err != nil {

@@ -79,10 +79,10 @@ type Options struct {
 
 	// Validation is the fraction of the training images to draw for the validation split, Test
 	// the fraction of all images to draw for the test split, if the data have no such split.
-	// Negative means none. For data that have neither split, 0 means 0.2 for the test split, and
-	// for the validation split 0.1 or, for fewer than 1000 images, up to 0.2, so that 100 are
-	// drawn. For data that have only a test split, it means no validation split, and for data that
-	// have only a validation split, that half of its images become the test split.
+	// Negative means none. 0 means 0.2 for the test split, and for the validation split 0.1 or, for
+	// fewer than 1000 images, up to 0.2, so that 100 are drawn. But known data sets then have only
+	// their published splits, and if data have only a validation split, half of its images become
+	// the test split.
 	Validation, Test float64
 
 	// Seed determines which images are drawn for the splits.

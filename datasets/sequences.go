@@ -56,7 +56,7 @@ func remarkSequences(splits *Splits, options Options) {
 	}
 	if spread > 0 && float64(images) >= share*float64(all) && sequences >= 2*splits.Train.Classes {
 		options.remark("%s: file names look like %d sequences of images, and %d of them are in several splits, such as %s...: "+
-			"if the images of a sequence are alike, scores are too good; keep each in one split with the group %s",
+			"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group %s",
 			splits.name(), sequences, spread, first, sequencePattern)
 	}
 }

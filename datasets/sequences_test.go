@@ -25,7 +25,7 @@ func TestRemarkSequences(t *testing.T) {
 	}{
 		{"frames", func(class string, i int) string { return fmt.Sprintf("%s/clip%d-frame%d.png", class, i/6, i%6) }, []string{
 			"dots: file names look like 4 sequences of images, and 4 of them are in several splits, such as 1/clip0-frame...: " +
-				"if the images of a sequence are alike, scores are too good; keep each in one split with the group " + sequencePattern,
+				"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group " + sequencePattern,
 		}},
 		{"numbers", func(class string, i int) string { return fmt.Sprintf("%s/%d.png", class, i) }, nil},
 		{"a sequence for each class", func(class string, i int) string { return fmt.Sprintf("%s/n%s_%d.png", class, class, i) }, nil},
@@ -47,7 +47,7 @@ func TestRemarkSequences(t *testing.T) {
 	for i := range 12 {
 		names = append(names, fmt.Sprintf("train/a/clip%d-%d.png", i/4, i%4), fmt.Sprintf("test/a/clip%d-%d.png", i/4, 4+i%4))
 	}
-	splits, err := Open(dots(t, names...), isolated(t))
+	splits, err := Open(dots(t, names...), ownSplits(t))
 	if err != nil || splits.Train.Remarks != nil {
 		t.Errorf("remarks %q, %v", splits.Train.Remarks, err)
 	}

@@ -245,7 +245,7 @@ func TestScanDanglingLinks(t *testing.T) {
 	for _, name := range []string{"train/a/gone.png", "train/a/notes.txt", "train/notes.txt", "notes.txt"} {
 		link(name)
 	}
-	splits, err := Open(root, isolated(t))
+	splits, err := Open(root, ownSplits(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,13 +256,13 @@ func TestScanDanglingLinks(t *testing.T) {
 	options.MaxSkipped = -1
 	_, err = Open(root, options)
 	wantError(t, err, "dots/train: at most 0 % of the files may be skipped, got 1 of 41", "train/a/gone.png: stat ")
-	read, err := ReadImages([]string{filepath.Join(root, "train")}, isolated(t))
+	read, err := ReadImages([]string{filepath.Join(root, "train")}, ownSplits(t))
 	if err != nil || read.Len() != 40 || len(read.Skipped) != 1 {
 		t.Errorf("reading images: %v", err)
 	}
 	for _, name := range []string{"train/labels.csv", "train/c", "validation"} {
 		path := link(name)
-		_, err := Open(root, isolated(t))
+		_, err := Open(root, ownSplits(t))
 		wantError(t, err, path+": no such file")
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)

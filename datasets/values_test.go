@@ -96,7 +96,7 @@ func TestNPZTypes(t *testing.T) {
 
 // Labels that are text are the names of classes, in any of NumPy's encodings.
 func TestNPZTextLabels(t *testing.T) {
-	path, options := filepath.Join(t.TempDir(), "some.npz"), isolated(t)
+	path, options := filepath.Join(t.TempDir(), "some.npz"), ownSplits(t)
 	text := func(kind string, texts ...string) []byte {
 		var values []byte
 		for _, text := range texts {

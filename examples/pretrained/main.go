@@ -59,7 +59,7 @@ func images(spec bayes.Spec, s settings) (*datasets.Splits, *datasets.Dataset, e
 	if err != nil {
 		return nil, nil, err
 	}
-	options := datasets.Options{Channels: cmp.Or(channels, 3), Height: cmp.Or(height, 224), Width: cmp.Or(width, 224), Crop: true, Seed: 1}
+	options := datasets.Options{Channels: cmp.Or(channels, 3), Height: cmp.Or(height, 224), Width: cmp.Or(width, 224), Crop: true, Seed: 1, Validation: -1}
 	data, err := datasets.Open(s.data, options)
 	if err != nil {
 		return nil, nil, err

@@ -54,7 +54,7 @@ func main() {
 // newStudy takes the first images of both splits, and begins or resumes the runs in dir.
 func (p *posterior) newStudy(ctx context.Context, data string, effort float64, dir string) (*study, error) {
 	s := &study{posterior: p, ctx: ctx, effort: effort}
-	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
+	splits, err := datasets.Open(data, datasets.Options{Context: ctx, Validation: -1})
 	if err != nil {
 		return nil, err
 	}

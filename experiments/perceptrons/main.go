@@ -162,7 +162,7 @@ func (t *study) parse(arguments []string, help io.Writer) error {
 }
 
 func (t *study) load(ctx context.Context) error {
-	data, err := datasets.Open(t.data, datasets.Options{Dir: t.dataDir, Context: ctx})
+	data, err := datasets.Open(t.data, datasets.Options{Dir: t.dataDir, Context: ctx, Validation: -1})
 	if err != nil {
 		return err
 	}

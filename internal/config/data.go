@@ -74,9 +74,9 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
 	f.Float64Var(&d.FloatMax, "float-max", 0, "the largest value of floating-point pixels in arrays and tables: 1 or 255 (default: they are refused)")
 	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
-		"split; 0 for none (default 0.1 if the data have no splits, up to 0.2 of few images; else 0)")
+		"split; 0 for none (default 0.1, or up to 0.2 of few images; none of the data sets in the list)")
 	f.Var(&d.Test, "test", "fraction of all images to hold out for scores, if the data have no test split; 0 for none\n"+
-		"(default 0.2 if the data have no splits, else 0)")
+		"(default 0.2, or half of the validation split)")
 	f.StringVar(&d.Group, "group", "", "keep images of a patient, video or track in the same split: parent for the directory that a file is in,\n"+
 		"column=NAME for a column of the label table, or a regular expression on file names whose first group\n"+
 		"is the image's, such as '^(.*)_' (default: no groups)")
