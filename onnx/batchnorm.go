@@ -19,6 +19,10 @@ func batchNormalization(t *translator) ([]value, error) {
 		return nil, err
 	}
 	if t.integer("training_mode", 0) != 0 {
+		// Weight standardisation: the "batch" is a filter bank of shape [1 K elements].
+		if shape, err := t.anyShape(0); err == nil && len(shape) == 3 && shape[0] == 1 && !t.follows(t.inputs[0]) {
+			return groupNormalization(t)
+		}
 		return nil, errors.New("batch normalisation must be in inference form, but training_mode is set: export the model in eval mode")
 	}
 	inverse, centre, err := t.statistics()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
@@ -107,8 +108,109 @@ func rangeOf(t *translator) ([]value, error) {
 	return []value{{array: y}}, nil
 }
 
-// where selects between two values: c x + (1 - c) y, where the condition c is 0 or 1. An infinity
-// that is not selected turns an image into NaN; known values are selected exactly.
+// constantsOnly returns the node's inputs, at least n of them, if they are known.
+func (t *translator) constantsOnly(n int) ([]*ndarray, error) {
+	if err := t.needs(n); err != nil {
+		return nil, err
+	}
+	inputs, ok := t.folded()
+	if !ok {
+		return nil, errors.New("it is supported for shapes and constants only")
+	}
+	return inputs, nil
+}
+
+// mod translates Mod, whose result has the sign of the divisor or, with fmod, of the dividend.
+func mod(t *translator) ([]value, error) {
+	inputs, err := t.constantsOnly(2)
+	if err != nil {
+		return nil, err
+	}
+	y, err := broadcast(inputs[0], inputs[1], inputs[0].kind, func(x, y float64) float64 {
+		rest := math.Mod(x, y)
+		if t.integer("fmod", 0) == 0 && rest != 0 && (rest < 0) != (y < 0) {
+			rest += y
+		}
+		return rest
+	})
+	return []value{{array: y}}, err
+}
+
+func cumSum(t *translator) ([]value, error) {
+	inputs, err := t.constantsOnly(2)
+	if err != nil {
+		return nil, err
+	}
+	x, y := inputs[0], inputs[0].converted(inputs[0].kind)
+	if len(inputs[1].values) != 1 {
+		return nil, errors.Errorf("the axis must be one number, got shape %v", inputs[1].shape)
+	}
+	axis, err := t.axis(inputs[1].integers()[0], len(x.shape), false)
+	if err != nil {
+		return nil, err
+	}
+	stride, extent := product(x.shape[axis+1:]), x.shape[axis]
+	for start := range x.values {
+		if start/stride%extent != 0 {
+			continue
+		}
+		total := 0.0
+		for k := range extent {
+			at := start + k*stride
+			if t.integer("reverse", 0) != 0 {
+				at = start + (extent-1-k)*stride
+			}
+			before := total
+			total += x.values[at]
+			y.values[at] = total
+			if t.integer("exclusive", 0) != 0 {
+				y.values[at] = before
+			}
+		}
+	}
+	return []value{{array: y}}, nil
+}
+
+// scatterND translates ScatterND, with which exporters write to a part of an array.
+func scatterND(t *translator) ([]value, error) {
+	inputs, err := t.constantsOnly(3)
+	if err != nil {
+		return nil, err
+	}
+	data, indices, updates := inputs[0], inputs[1], inputs[2]
+	if r := t.text("reduction", "none"); r != "none" {
+		return nil, errors.Errorf("reduction must be none, got %q", r)
+	}
+	last := len(indices.shape) - 1
+	if last < 0 || indices.shape[last] > len(data.shape) {
+		return nil, errors.Errorf("indices of shape %v do not select from shape %v", indices.shape, data.shape)
+	}
+	depth := indices.shape[last]
+	count, inner := product(indices.shape[:last]), product(data.shape[depth:])
+	if len(updates.values) != count*inner {
+		return nil, errors.Errorf("updates must have %d elements, got shape %v", count*inner, updates.shape)
+	}
+	y, strides, at := data.converted(data.kind), stridesOf(data.shape), indices.integers()
+	for k := range count {
+		to := 0
+		for axis := range depth {
+			i := at[k*depth+axis]
+			if i < 0 {
+				i += data.shape[axis]
+			}
+			if i < 0 || i >= data.shape[axis] {
+				return nil, errors.Errorf("indices on axis %d of shape %v must be below %d, got %d", axis, data.shape, data.shape[axis], at[k*depth+axis])
+			}
+			to += i * strides[axis]
+		}
+		copy(y.values[to:], updates.values[k*inner:][:inner])
+	}
+	return []value{{array: y}}, nil
+}
+
+// where selects between two values: c x + (1 - c) y, where the condition c is 0 or 1. Infinite
+// constants, such as those that mask attention, become the largest number, since 0 times infinity
+// is NaN. Known values are selected exactly.
 func where(t *translator) ([]value, error) {
 	if err := t.needs(3); err != nil {
 		return nil, err
@@ -117,9 +219,21 @@ func where(t *translator) ([]value, error) {
 		y, err := selected(inputs[0], inputs[1], inputs[2])
 		return []value{{array: y}}, err
 	}
-	in, err := t.xs(3)
-	if err != nil {
-		return nil, err
+	in := make([]*graph.Node, 3)
+	for i := range in {
+		x, err := t.operand(i)
+		if err != nil {
+			return nil, err
+		}
+		if x.array != nil {
+			x.array = x.array.converted(x.array.kind)
+			for k, v := range x.array.values {
+				x.array.values[k] = max(-math.MaxFloat32, min(math.MaxFloat32, v))
+			}
+		}
+		if in[i], err = t.asNode(x); err != nil {
+			return nil, err
+		}
 	}
 	chosen := t.b.Apply(op.Multiply{}, in[0], in[1])
 	other := t.b.Apply(op.Multiply{}, t.scaled(in[0], -1, 1), in[2])

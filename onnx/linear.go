@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -144,23 +145,59 @@ func over(o func(axes op.Axes) graph.Op) combination {
 	}
 }
 
+// total is the combination by addition.
+var total = over(func(axes op.Axes) graph.Op { return op.Sum{Axes: axes} })
+
+// applied returns a combination with an op before and one after it, either of which may be nil.
+func applied(before graph.Op, combine combination, after graph.Op) combination {
+	return func(t *translator, x *graph.Node, over []bool) (*graph.Node, error) {
+		if before != nil {
+			x = t.b.Apply(before, x)
+		}
+		y, err := combine(t, x, over)
+		if err == nil && after != nil {
+			y = t.b.Apply(after, y)
+		}
+		return y, cmp.Or(err, t.b.Err())
+	}
+}
+
+// logSumExp is the combination by log(sum(exp(x))): x minus the logarithm of its softmax, which is
+// the same in the whole row.
+func logSumExp(t *translator, x *graph.Node, over []bool) (*graph.Node, error) {
+	matrix, err := t.matrix(x, over)
+	if err != nil {
+		return nil, err
+	}
+	same := t.b.Apply(op.Subtract{}, matrix, t.b.Apply(array.LogSoftmax{}, matrix))
+	return t.b.Apply(array.Slice{Axis: 1, Step: 1, Count: 1}, same), t.b.Err()
+}
+
+// matrix returns x with the axes to reduce as columns and the others as rows.
+func (t *translator) matrix(x *graph.Node, over []bool) (*graph.Node, error) {
+	var kept, reduced []int
+	for axis, is := range over {
+		if is {
+			reduced = append(reduced, axis)
+		} else {
+			kept = append(kept, axis)
+		}
+	}
+	turned, err := t.transposed(value{node: x}, slices.Concat(kept, reduced))
+	if err != nil {
+		return nil, err
+	}
+	shape := graph.ShapeOf(turned.node)
+	return t.view(turned.node, []int{product(shape[:len(kept)]), product(shape[len(kept):])}), t.b.Err()
+}
+
 // maximum returns the combination by the maximum or minimum.
 func maximum(minimum bool) combination {
 	return func(t *translator, x *graph.Node, over []bool) (*graph.Node, error) {
-		var kept, reduced []int
-		for axis, is := range over {
-			if is {
-				reduced = append(reduced, axis)
-			} else {
-				kept = append(kept, axis)
-			}
-		}
-		turned, err := t.transposed(value{node: x}, slices.Concat(kept, reduced))
+		matrix, err := t.matrix(x, over)
 		if err != nil {
 			return nil, err
 		}
-		shape := graph.ShapeOf(turned.node)
-		matrix := t.view(turned.node, []int{product(shape[:len(kept)]), product(shape[len(kept):])})
 		if !minimum {
 			return t.b.Apply(array.RowMaximum{}, matrix), t.b.Err()
 		}

@@ -76,6 +76,9 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	y, err := t.nodeOf(n.output)
+	if err == nil {
+		err = t.checkOutput(y)
+	}
 	if err != nil {
 		b.Fail(errors.WithMessage(err, "onnx"))
 	}
@@ -91,12 +94,52 @@ func (n *Network) translate(b *graph.Builder, x *graph.Node) (*translator, error
 	if err := t.checkInput(graph.ShapeOf(x)); err != nil {
 		return nil, err
 	}
-	for _, node := range n.nodes {
-		if err := t.translateNode(node); err != nil {
-			return nil, errors.WithMessagef(err, "node %s", node)
+	if t.fixedBatch > 0 && t.fixedBatch != t.batch {
+		if err := t.declare(graph.ShapeOf(x)); err != nil {
+			return nil, err
 		}
 	}
-	return t, nil
+	return t, t.translateAll()
+}
+
+// declare finds the shapes of all values at the batch size that the model declares, by translating
+// it without the values of weights.
+func (t *translator) declare(shape tensor.Shape) error {
+	declared := slices.Clone(shape)
+	declared[0] = t.fixedBatch
+	scratch := graph.New(t.b.DType())
+	at := &translator{part: t.part, b: scratch, batch: t.fixedBatch, fixedBatch: t.fixedBatch, shapesOnly: true,
+		values: map[string]value{t.input: {node: scratch.Data(t.input, t.b.DType(), declared...)}}}
+	if err := at.translateAll(); err != nil {
+		return err
+	}
+	t.declared, t.minor = map[string][]int{}, map[string]int{}
+	for name, v := range at.values {
+		if v.array != nil || v.node != nil {
+			t.declared[name] = v.shape()
+		}
+	}
+	return nil
+}
+
+func (t *translator) translateAll() error {
+	for _, node := range t.nodes {
+		if err := t.translateNode(node); err != nil {
+			return errors.WithMessagef(err, "node %s", node)
+		}
+	}
+	return nil
+}
+
+// checkOutput returns an error if the model declares a batch size and the first axis of the output
+// is not the batch.
+func (t *translator) checkOutput(y *graph.Node) error {
+	shape, declared := graph.ShapeOf(y), t.declared[t.output]
+	if declared == nil || len(declared) > 0 && len(shape) > 0 && declared[0] == t.fixedBatch && shape[0] == t.batch {
+		return nil
+	}
+	return errors.Errorf("value %s has shape %v for a batch of %d and %v for a batch of %d: %s",
+		t.output, declared, t.fixedBatch, shape, t.batch, exportDynamic)
 }
 
 func (t *translator) checkInput(shape tensor.Shape) error {
@@ -149,6 +192,7 @@ func (t *translator) translateNode(n *node) error {
 	for i, v := range made {
 		if i < len(n.outputs) && n.outputs[i] != "" {
 			t.values[n.outputs[i]] = v
+			t.inheritMinor(n.outputs[i])
 		}
 	}
 	return nil

@@ -66,7 +66,8 @@ func compareNetwork(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := m.Network(Options{})
+	trained := stored(t, path, "gradient_0.pb") != nil
+	n, err := m.Network(Options{Frozen: func(string) bool { return !trained }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,6 @@ func compareNetwork(t *testing.T, path string) {
 	b := graph.New(tensor.Float32)
 	y := n.Apply(b, b.Data("images", tensor.Float32, x.Shape...))
 	b.Output("output", y)
-	trained := stored(t, path, "gradient_0.pb") != nil
 	if trained {
 		loss := b.Apply(op.Mean{}, b.Apply(op.CrossEntropy{}, y, b.Data("labels", tensor.Int32, x.Shape[0])))
 		parameters := b.Parameters()

@@ -16,6 +16,17 @@ import (
 // TestOperators has cases by hand; TestBackend runs ONNX's own cases of all operators.
 func TestOperators(t *testing.T) {
 	gelu := func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }
+	// added is a model that adds to x what an operator makes of constants.
+	added := func(op string, attributes map[string]any, tensors ...[]byte) []byte {
+		inputs := []string{"a", "b", "c"}[:len(tensors)]
+		return modelOf(18, graphOf{nodes: [][]byte{nodeOf(op, inputs, []string{"made"}, attributes), nodeOf("Add", []string{"x", "made"}, []string{"y"}, nil)},
+			tensors: tensors, inputs: [][]byte{valueOf("x", -1, 3)}, outputs: [][]byte{valueOf("y")}})
+	}
+	var many []int // indices without a pattern
+	var picked []float64
+	for i := range 1200 {
+		many, picked = append(many, i*i%3), append(picked, float64(i*i%3+1))
+	}
 	for _, row := range []struct {
 		name  string
 		model []byte
@@ -52,6 +63,22 @@ func TestOperators(t *testing.T) {
 		{"Pad by reflection", single("Pad", map[string]any{"mode": "reflect"}, []int{-1, 3}, integersOf("pads", 0, 2, 0, 1)),
 			[]float64{1, 2, 3}, []int{1, 3}, []float64{3, 2, 1, 2, 3, 2}, []int{1, 6}},
 		{"ReduceMean", single("ReduceMean", map[string]any{"axes": []int{1}, "keepdims": 0}, []int{-1, 2}), []float64{1, 3}, []int{1, 2}, []float64{2}, []int{1}},
+		{"ReduceL2", single("ReduceL2", map[string]any{"axes": []int{1}}, []int{-1, 2}), []float64{3, 4}, []int{1, 2}, []float64{5}, []int{1, 1}},
+		{"ReduceLogSumExp", single("ReduceLogSumExp", map[string]any{"axes": []int{1}}, []int{-1, 2}), []float64{200, 200 + math.Log(3)}, []int{1, 2},
+			[]float64{200 + math.Log(4)}, []int{1, 1}},
+		{"Resize to the nearest",
+			single("Resize", map[string]any{"mode": "nearest"}, []int{-1, 1, 2}, tensorOf("roi", []int{0}), tensorOf("scales", []int{3}, 1, 1, 2)),
+			[]float64{3, 4}, []int{1, 1, 2}, []float64{3, 3, 4, 4}, []int{1, 1, 4}},
+		{"Resize by lines", single("Resize", map[string]any{"mode": "linear"}, []int{-1, 1, 2}, tensorOf("roi", []int{0}), tensorOf("scales", []int{3}, 1, 1, 2)),
+			[]float64{3, 4}, []int{1, 1, 2}, []float64{3, 3.25, 3.75, 4}, []int{1, 1, 4}},
+		{"Gather of many indices", single("Gather", map[string]any{"axis": 1}, []int{-1, 3}, integersOf("at", many...)),
+			[]float64{1, 2, 3}, []int{1, 3}, picked, []int{1, 1200}},
+		{"Mod", added("Mod", nil, tensorOf("a", []int{3}, 7, -7, 6), tensorOf("b", []int{1}, 3)), []float64{0, 0, 0}, []int{1, 3}, []float64{1, 2, 0}, []int{1, 3}},
+		{"CumSum", added("CumSum", nil, tensorOf("a", []int{3}, 1, 2, 3), integersOf("b", 0)), []float64{0, 0, 1}, []int{1, 3}, []float64{1, 3, 7}, []int{1, 3}},
+		{"Sin", added("Sin", nil, tensorOf("a", []int{3}, 0, 1, 2)), []float64{0, 0, 0}, []int{1, 3}, []float64{0, math.Sin(1), math.Sin(2)}, []int{1, 3}},
+		{"ScatterND",
+			added("ScatterND", nil, tensorOf("a", []int{3}, 1, 2, 3), tensorWith("b", Int64, []int{1, 1}, message(7, []byte{2})), tensorOf("c", []int{1}, 9)),
+			[]float64{0, 0, 0}, []int{1, 3}, []float64{1, 2, 9}, []int{1, 3}},
 		{"Softmax", single("Softmax", map[string]any{"axis": 1}, []int{-1, 2, 1}), []float64{0, math.Log(3)}, []int{1, 2, 1}, []float64{0.25, 0.75}, []int{1, 2, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -59,7 +86,11 @@ func TestOperators(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := evaluate(m, "y", &storedTensor{Type: Float32, Shape: row.shape, floats: row.x})
+			network, err := m.Network(Options{Frozen: func(string) bool { return true }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := network.evaluate("y", &storedTensor{Type: Float32, Shape: row.shape, floats: row.x})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 )
 
@@ -27,6 +29,19 @@ type part struct {
 	frozen func(name string) bool
 	offset func(name string) bool
 	nodes  []*node // that the output depends on, in order
+}
+
+// follows reports whether a value depends on the input.
+func (p *part) follows(name string) bool {
+	if name == p.input {
+		return true
+	}
+	for _, node := range p.nodes {
+		if slices.Contains(node.outputs, name) {
+			return slices.ContainsFunc(node.inputs, p.follows)
+		}
+	}
+	return false
 }
 
 // part selects the nodes that an output depends on.

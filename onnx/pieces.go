@@ -32,8 +32,36 @@ func concat(t *translator) ([]value, error) {
 		}
 		parts = append(parts, x)
 	}
+	if parts, err = t.perExample(parts, axis); err != nil {
+		return nil, err
+	}
 	y, err := t.concatenated(parts, axis)
 	return []value{y}, err
+}
+
+// perExample repeats those of the node's inputs that do not contain the batch for each example, if
+// others do: the model has them, such as the class token of a transformer, for its one example.
+func (t *translator) perExample(parts []*graph.Node, axis int) ([]*graph.Node, error) {
+	for i := range parts {
+		_, batch, ok, err := t.batchAxis(i)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || batch == axis {
+			continue
+		}
+		for k, part := range parts {
+			shape := slices.Clone(graph.ShapeOf(part))
+			if batch < len(shape) && shape[batch] == 1 && t.fixedBatch == 1 {
+				shape[batch] = t.batch
+				if parts[k], err = t.expanded(part, shape); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return parts, nil
+	}
+	return parts, nil
 }
 
 func split(t *translator) ([]value, error) {
@@ -47,6 +75,9 @@ func split(t *translator) ([]value, error) {
 	}
 	sizes, given, err := t.integersOf("split", 1)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.keepsBatch(axis); err != nil {
 		return nil, err
 	}
 	extent, parts := x.shape()[axis], len(t.outputs)
@@ -113,6 +144,12 @@ func slice(t *translator, x value) (value, error) {
 		if err != nil {
 			return value{}, err
 		}
+		if !slices.Equal(indices, span(0, 1, x.shape()[axis])) {
+			err = t.keepsBatch(axis)
+		}
+		if err != nil {
+			return value{}, err
+		}
 		if x, err = t.take(x, axis, indices); err != nil {
 			return value{}, err
 		}
@@ -158,16 +195,64 @@ func gather(t *translator, x value) (value, error) {
 	if !known {
 		return value{}, errors.New("the indices must be constant or follow from shapes")
 	}
-	at := indices.integers()
+	at, extent, picked := indices.integers(), x.shape()[axis], indices.shape
+	declared, batch, ok, err := t.batchAxis(0)
+	if err != nil {
+		return value{}, err
+	}
+	flat := ok && batch == axis && t.fixedBatch == 1 && t.minor[t.inputs[0]] == 1 && len(picked) > 0 && picked[0] == 1
+	if flat {
+		extent = declared[axis]
+	} else if err := t.keepsBatch(axis); err != nil {
+		return value{}, err
+	}
 	for i, v := range at {
 		if v < 0 {
-			at[i] += x.shape()[axis]
+			at[i] += extent
 		}
 	}
-	shape := slices.Concat(x.shape()[:axis], indices.shape, x.shape()[axis+1:])
-	y, err := t.take(x, axis, at)
+	if flat { // the indices are of one example: the same of each
+		picked = append([]int{t.batch}, picked[1:]...)
+		of := at
+		for example := 1; example < t.batch; example++ {
+			for _, i := range of {
+				at = append(at, i+example*extent)
+			}
+		}
+	}
+	shape := slices.Concat(x.shape()[:axis], picked, x.shape()[axis+1:])
+	y, err := t.gathered(x, axis, at)
 	if err != nil {
 		return value{}, err
 	}
 	return t.reshaped(y, shape)
+}
+
+// maxPicked is the maximum number of elements of the matrix that selects indices by a product.
+const maxPicked = 1 << 24
+
+// gathered is take for many indices without a pattern, such as those of relative positions: a
+// product with a matrix of zeros and ones selects them.
+func (t *translator) gathered(x value, axis int, indices []int) (value, error) {
+	extent := x.shape()[axis]
+	if x.array != nil || runs(indices) <= maxParts || len(indices) > maxPicked/extent {
+		return t.take(x, axis, indices)
+	}
+	choice := &ndarray{[]int{extent, len(indices)}, Float32, make([]float64, extent*len(indices))}
+	for k, i := range indices {
+		if i < 0 || i >= extent {
+			return value{}, errors.Errorf("indices on axis %d of shape %v must be below %d, got %d", axis, x.shape(), extent, i)
+		}
+		choice.values[i*len(indices)+k] = 1
+	}
+	return t.mixed(x, axis, choice)
+}
+
+// runs returns the number of pieces into which take would cut an axis.
+func runs(indices []int) (n int) {
+	for ; len(indices) > 0; n++ {
+		count, _ := run(indices)
+		indices = indices[count:]
+	}
+	return n
 }

@@ -24,6 +24,12 @@ func reshape(t *translator, x value) (value, error) {
 	if err != nil || !ok {
 		return value{}, errors.WithMessage(err, "reshape needs a shape")
 	}
+	switch shape, ok, err := t.rebatched(); {
+	case err != nil:
+		return value{}, err
+	case ok:
+		return t.reshaped(x, shape)
+	}
 	from := x.shape()
 	shape, open := slices.Clone(target), -1
 	for i, extent := range shape {
@@ -40,10 +46,6 @@ func reshape(t *translator, x value) (value, error) {
 			open = i
 		}
 	}
-	// A model that was exported for a fixed batch has its size among the constants.
-	if x.node != nil && len(shape) > 0 && len(from) > 0 && target[0] == t.fixedBatch && t.fixedBatch != t.batch && from[0] == t.batch && t.fixedBatch > 0 {
-		shape[0] = t.batch
-	}
 	if open >= 0 {
 		shape[open] = 1
 		rest := product(shape)
@@ -59,6 +61,12 @@ func flatten(t *translator, x value) (value, error) {
 	axis, err := t.axis(t.integer("axis", 1), len(x.shape()), true)
 	if err != nil {
 		return value{}, err
+	}
+	switch shape, ok, err := t.rebatched(); {
+	case err != nil:
+		return value{}, err
+	case ok:
+		return t.reshaped(x, shape)
 	}
 	return t.reshaped(x, []int{product(x.shape()[:axis]), product(x.shape()[axis:])})
 }

@@ -17,7 +17,8 @@ var translations = map[string]translation{
 	"Exp": function(math.Exp, op.Exp{}), "Log": function(math.Log, op.Log{}), "Sqrt": function(math.Sqrt, op.Sqrt{}),
 	"Reciprocal": unary(func(x float64) float64 { return 1 / x }, reciprocal),
 	"Floor":      known(math.Floor), "Ceil": known(math.Ceil), "Round": known(math.RoundToEven),
-	"Not":  known(func(x float64) float64 { return 1 - x }),
+	"Not": known(func(x float64) float64 { return 1 - x }), "Sin": known(math.Sin), "Cos": known(math.Cos),
+	"Mod": mod, "CumSum": cumSum, "ScatterND": scatterND,
 	"Relu": function(nil, op.ReLU{}), "Sigmoid": function(nil, op.Sigmoid{}), "Tanh": function(nil, op.Tanh{}), "Erf": function(math.Erf, op.Erf{}),
 	"Softplus": function(nil, op.Softplus{}), "Softsign": function(nil, op.Softsign{}),
 	"Elu": curve(func(t *translator, x *graph.Node) *graph.Node {
@@ -54,7 +55,15 @@ var translations = map[string]translation{
 	"Gemm": gemm, "MatMul": matMul, "Softmax": rows(op.Softmax{}), "LogSoftmax": rows(array.LogSoftmax{}),
 	"ReduceMean": reduction(over(func(axes op.Axes) graph.Op { return op.Mean{Axes: axes} }), 0, func(total, x float64) float64 { return total + x },
 		func(total float64, n int) float64 { return total / float64(n) }),
-	"ReduceSum":  reduction(over(func(axes op.Axes) graph.Op { return op.Sum{Axes: axes} }), 0, func(total, x float64) float64 { return total + x }, unchanged),
+	"ReduceSum": reduction(total, 0, func(total, x float64) float64 { return total + x }, unchanged),
+	"ReduceL1":  reduction(applied(op.Abs{}, total, nil), 0, func(total, x float64) float64 { return total + math.Abs(x) }, unchanged),
+	"ReduceL2": reduction(applied(op.Squared{}, total, op.Sqrt{}), 0, func(total, x float64) float64 { return total + x*x },
+		func(total float64, _ int) float64 { return math.Sqrt(total) }),
+	"ReduceSumSquare": reduction(applied(op.Squared{}, total, nil), 0, func(total, x float64) float64 { return total + x*x }, unchanged),
+	"ReduceLogSum": reduction(applied(nil, total, op.Log{}), 0, func(total, x float64) float64 { return total + x },
+		func(total float64, _ int) float64 { return math.Log(total) }),
+	"ReduceLogSumExp": reduction(logSumExp, 0, func(total, x float64) float64 { return total + math.Exp(x) },
+		func(total float64, _ int) float64 { return math.Log(total) }),
 	"ReduceProd": reduction(nil, 1, func(total, x float64) float64 { return total * x }, unchanged),
 	"ReduceMax":  reduction(maximum(false), math.Inf(-1), math.Max, unchanged), "ReduceMin": reduction(maximum(true), math.Inf(1), math.Min, unchanged),
 
@@ -63,7 +72,7 @@ var translations = map[string]translation{
 	"Reshape": moved(reshape), "Flatten": moved(flatten), "Squeeze": moved(squeeze), "Unsqueeze": moved(unsqueeze),
 	"Transpose": moved(transpose), "Slice": moved(slice), "Gather": moved(gather), "Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
 	"Concat": concat, "Split": split, "Shape": shapeOf, "Size": sizeOf, "Constant": constantNode, "ConstantOfShape": constantOfShape,
-	"Range": rangeOf, "Where": where,
+	"Range": rangeOf, "Where": where, "Resize": resize, "Upsample": resize,
 }
 
 func identity(_ *translator, x value) (value, error) { return x, nil }

@@ -18,8 +18,15 @@ type translator struct {
 	values map[string]value
 	// batch is the present batch size, fixedBatch the one that the model declares, or 0.
 	batch, fixedBatch int
-	constants         int // made so far, which are numbered
-	*node                 // being translated
+	// declared has the shapes of values for a batch of fixedBatch, if that is not batch. minor has,
+	// for values with an axis that other axes and the batch were merged into, in this order, the
+	// number of elements of these axes. shapesOnly is set while declared is found: constants have
+	// no values.
+	declared   map[string][]int
+	minor      map[string]int
+	shapesOnly bool
+	constants  int // made so far, which are numbered
+	*node          // being translated
 }
 
 // translation makes the outputs of the node that is being translated.
@@ -34,6 +41,9 @@ func (t *translator) constant(a *ndarray) (*graph.Node, error) {
 func (t *translator) constantOf(name string, a *ndarray) (*graph.Node, error) {
 	if len(a.values) == 0 {
 		return nil, errors.Errorf("value %s must have at least one element, got shape %v", name, a.shape)
+	}
+	if t.shapesOnly {
+		return t.b.Data(name, t.b.DType(), a.shape...), t.b.Err()
 	}
 	table := t.b.Table(name, a.values)
 	return t.view(table, a.shape), t.b.Err()

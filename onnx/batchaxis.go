@@ -1,0 +1,105 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// A model that was exported for a fixed batch size has that size among its constants: in the
+// shapes that Reshape and Expand ask for, and in the indices of a Gather from a flattened batch. To
+// translate it for another batch size, declared has the shapes of all values at the fixed size.
+// The axis in which a value's shape differs from that contains the batch.
+
+const exportDynamic = "export the model with a dynamic batch size"
+
+// batchAxis returns the shape of input i at the declared batch size, and the axis that contains the
+// batch. Both shapes are the same, and ok is false, if the model declares no other batch size, or
+// if the value does not depend on it.
+func (t *translator) batchAxis(i int) (declared []int, axis int, ok bool, err error) {
+	if t.declared == nil || !t.has(i) {
+		return nil, 0, false, nil
+	}
+	shape, err := t.anyShape(i)
+	declared, known := t.declared[t.inputs[i]]
+	if err != nil || !known || slices.Equal(declared, shape) {
+		return nil, 0, false, err
+	}
+	axis = -1
+	for k, extent := range declared {
+		if extent == shape[k] {
+			continue
+		}
+		if axis >= 0 || extent*t.batch != shape[k]*t.fixedBatch {
+			return nil, 0, false, errors.Errorf("input %d has shape %v for a batch of %d and %v for a batch of %d: %s",
+				i, declared, t.fixedBatch, shape, t.batch, exportDynamic)
+		}
+		axis = k
+	}
+	return declared, axis, true, nil
+}
+
+// keepsBatch returns an error if an axis of input 0, a part of which is selected, contains the
+// batch.
+func (t *translator) keepsBatch(axis int) error {
+	declared, batch, ok, err := t.batchAxis(0)
+	if err == nil && ok && axis == batch {
+		err = errors.Errorf("a part of axis %d of %v would be a part of the batch: %s", axis, declared, exportDynamic)
+	}
+	return err
+}
+
+// rebatched returns the shape to which the node, a Reshape or Flatten, brings input 0 if that
+// contains the batch: the shape that it has at the declared batch size, with the actual size in its
+// place.
+//
+// In row-major order, a reshape does not move the batch: it stays behind the same number of
+// elements. An axis may contain other axes before the batch, as in [L*B E], which t.minor counts.
+func (t *translator) rebatched() (shape []int, ok bool, err error) {
+	declared, axis, ok, err := t.batchAxis(0)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	output := t.outputs[0]
+	target := t.declared[output]
+	inside := max(1, t.minor[t.inputs[0]])
+	before, next := product(declared[:axis])*inside, declared[axis]/(inside*t.fixedBatch)
+	if next == 1 && axis+1 < len(declared) {
+		next = declared[axis+1]
+	}
+	// The batch gets its own axis if there is one. If it can be merged with the axis before or
+	// after it, it is merged with the one before, unless the next axis is divided.
+	found, minor := -1, 0
+	for i, outer := 0, 1; i < len(target) && outer <= before; i++ {
+		inner := before / outer
+		if before%outer == 0 && target[i]%(inner*t.fixedBatch) == 0 {
+			own := inner == 1 && target[i] == t.fixedBatch
+			if own || found < 0 || inner == 1 && target[i]%next != 0 {
+				found, minor = i, inner
+			}
+			if own {
+				break
+			}
+		}
+		outer *= target[i]
+	}
+	if found < 0 {
+		return nil, false, errors.Errorf("shape %v has no axis for the batch of %v: %s", target, declared, exportDynamic)
+	}
+	shape = slices.Clone(target)
+	shape[found] = shape[found] / t.fixedBatch * t.batch
+	t.minor[output] = minor
+	return shape, true, nil
+}
+
+// inheritMinor notes the place of the batch in an axis of an output: it is that of the inputs.
+func (t *translator) inheritMinor(output string) {
+	if _, known := t.minor[output]; known {
+		return
+	}
+	for _, name := range t.inputs {
+		if minor, ok := t.minor[name]; ok {
+			t.minor[output] = minor
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package onnx
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// fixed is a model with x [1 2 6], declared for one example, to y.
+func fixed(tensors [][]byte, nodes ...[]byte) []byte {
+	return modelOf(18, graphOf{nodes: nodes, tensors: tensors, inputs: [][]byte{valueOf("x", 1, 2, 6)}, outputs: [][]byte{valueOf("y")}})
+}
+
+// step is a node without attributes.
+func step(op, to string, from ...string) []byte { return nodeOf(op, from, []string{to}, nil) }
+
+func turned(to, from string, axes ...int) []byte {
+	return nodeOf("Transpose", []string{from}, []string{to}, map[string]any{"perm": axes})
+}
+
+// A model that was exported for one example gives the same answers for a batch, wherever its batch
+// axis is.
+func TestDeclaredBatch(t *testing.T) {
+	weights := make([]float64, 36)
+	for i := range weights {
+		weights[i] = float64(i%7) - 3
+	}
+	weight := tensorOf("w", []int{6, 6}, weights...)
+	for _, row := range []struct {
+		name  string
+		model []byte
+	}{
+		{"behind another axis", fixed([][]byte{integersOf("heads", 2, 1, 3, 2), integersOf("back", 1, 12)},
+			turned("a", "x", 1, 0, 2), step("Reshape", "b", "a", "heads"), turned("c", "b", 1, 2, 0, 3), step("Reshape", "y", "c", "back"))},
+		{"merged with the axis before it", fixed([][]byte{weight, integersOf("rows", 2, 6), integersOf("back", 2, 1, 6)},
+			turned("a", "x", 1, 0, 2), step("Reshape", "b", "a", "rows"), step("MatMul", "c", "b", "w"), step("Reshape", "d", "c", "back"), turned("y", "d", 1, 0, 2))},
+		{"merged as others are", fixed([][]byte{weight, integersOf("heads", 2, 1, 3, 2), integersOf("rows", 2, 6), integersOf("back", 2, 1, 6)},
+			turned("a", "x", 1, 0, 2), step("Reshape", "b", "a", "heads"), step("Reshape", "c", "b", "rows"), step("MatMul", "d", "c", "w"),
+			step("Reshape", "e", "d", "back"), turned("y", "e", 1, 0, 2))},
+		{"merged with the axes after it", fixed([][]byte{integersOf("rows", 4, 3), integersOf("back", 1, 2, 6)},
+			step("Reshape", "a", "x", "rows"), step("Softmax", "b", "a"), step("Reshape", "y", "b", "back"))},
+		{"merged by Flatten", fixed([][]byte{weight, integersOf("back", 2, 1, 6)},
+			turned("a", "x", 1, 0, 2), nodeOf("Flatten", []string{"a"}, []string{"b"}, map[string]any{"axis": 2}),
+			step("MatMul", "c", "b", "w"), step("Reshape", "d", "c", "back"), turned("y", "d", 1, 0, 2))},
+		{"an open extent", fixed([][]byte{integersOf("open", 2, -1, 3)},
+			turned("a", "x", 1, 0, 2), step("Reshape", "b", "a", "open"), turned("y", "b", 1, 0, 2))},
+		{"a Gather from all elements", fixed([][]byte{integersOf("all", -1), integersOf("picked", 3, 0, 11, 7), integersOf("back", 1, 4)},
+			step("Reshape", "a", "x", "all"), step("Reshape", "indices", "picked", "back"), step("Gather", "y", "a", "indices"))},
+		{"a class token", fixed([][]byte{tensorOf("token", []int{1, 1, 6}, 1, 2, 3, 4, 5, 6)},
+			nodeOf("Concat", []string{"token", "x"}, []string{"y"}, map[string]any{"axis": 1}))},
+		{"sizes of a Resize", fixed([][]byte{integersOf("sizes", 1, 2, 3)}, step("Resize", "y", "x", "", "", "sizes"))},
+	} {
+		m, err := Read(row.model, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch := &storedTensor{Type: Float32, Shape: []int{3, 2, 6}}
+		var want []float64
+		for i := range 3 {
+			one := &storedTensor{Type: Float32, Shape: []int{1, 2, 6}}
+			for k := range 12 {
+				one.floats = append(one.floats, float64((5*k+7*i)%11))
+			}
+			y, err := evaluate(m, "y", one)
+			if err != nil {
+				t.Fatalf("%s: %v", row.name, err)
+			}
+			batch.floats, want = append(batch.floats, one.floats...), append(want, y.values...)
+		}
+		got, err := evaluate(m, "y", batch)
+		if err != nil {
+			t.Errorf("%s: %v", row.name, err)
+			continue
+		}
+		if !slices.Equal(got.values, want) {
+			t.Errorf("%s: %v of shape %v, want %v", row.name, got.values, got.shape, want)
+		}
+	}
+}
+
+// What cannot hold for another batch size is an error.
+func TestDeclaredBatchErrors(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		model []byte
+		want  string
+	}{
+		{"the first example", fixed([][]byte{integersOf("first", 0)}, step("Gather", "y", "x", "first")), "axis 0 of [1 2 6] would be a part of the batch"},
+		{"a part of a merged axis", fixed([][]byte{integersOf("rows", 2, 6), integersOf("one", 1), integersOf("two", 2), integersOf("axis", 0)},
+			step("Reshape", "a", "x", "rows"), step("Slice", "y", "a", "one", "two", "axis")), "axis 0 of [2 6] would be a part of the batch"},
+		{"an output without the batch", fixed([][]byte{integersOf("rows", 2, 6)}, turned("a", "x", 1, 0, 2), step("Reshape", "y", "a", "rows")),
+			"value y has shape [2 6] for a batch of 1 and [6 6] for a batch of 3"},
+		{"an output of another shape", fixed(nil, turned("y", "x", 1, 0, 2)), "value y has shape [2 1 6] for a batch of 1 and [2 3 6] for a batch of 3"},
+	} {
+		m, err := Read(row.model, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := m.Network(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := graph.New(tensor.Float32)
+		n.Apply(b, b.Data("images", tensor.Float32, 3, 2, 6))
+		if err := b.Err(); err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasSuffix(err.Error(), exportDynamic) {
+			t.Errorf("%s: error %v, want %q", row.name, err, row.want)
+		}
+	}
+}
