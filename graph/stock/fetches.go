@@ -156,10 +156,9 @@ func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 // of the graph is computed. A comparison, which is bool, has the type of its operands.
 func (m *Machine) dtype(wanted []fetch) (tensor.DType, error) {
 	n := m.loss
-	// The first node that is not bool; if all are, the operands of the last comparison.
-	for i := 0; n == nil || n.Dtype() == dense.Bool; i++ {
-		n = wanted[min(i, len(wanted)-1)].node
-		if inputs := m.survey.info[n].inputs; n.Dtype() == dense.Bool {
+	for i := 0; i < len(wanted) && (n == nil || n.Dtype() == dense.Bool); i++ {
+		n = wanted[i].node
+		for inputs := m.survey.info[n].inputs; n.Dtype() == dense.Bool && len(inputs) > 0; inputs = m.survey.info[n].inputs {
 			n = inputs[0]
 		}
 	}

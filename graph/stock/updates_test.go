@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"fmt"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -164,6 +165,21 @@ func TestWithoutGrad(t *testing.T) {
 	}
 	err := gorgonia.NewVanillaSolver().Step(gorgonia.NodesToValueGrads(gorgonia.Nodes{w}))
 	wantError(t, err, "No Gradient")
+}
+
+// A graph may have only truth values besides its inputs.
+func TestComparedComparisons(t *testing.T) {
+	b := newBench()
+	x, y := b.holding("x", []float64{1, 2, 3}, 3), b.holding("y", []float64{2, 2, 2}, 3)
+	equal := must(gorgonia.Eq(must(gorgonia.Gt(x, y, false)), must(gorgonia.Gte(x, y, false)), false))
+	vm := NewMachine(b.g, Options{})
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(equal.Value().Data()); got != "[true false true]" {
+		t.Errorf("the comparisons are equal where %s, want [true false true]", got)
+	}
 }
 
 // A node without a name that other nodes use, and nobody reads, has no value, so that it can be
