@@ -151,3 +151,22 @@ func adopted(t *testing.T, n *gorgonia.Node) []float64 {
 	}
 	return raw.f64
 }
+
+// A builder may have the constants and the running statistics of several stock graphs.
+func TestAdoptSeveralGraphs(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	for _, name := range []string{"first", "second"} {
+		g := newBench()
+		x, ones := g.weights(name, 2, 3, 4, 4), gorgonia.NewConstant(dense.Ones(dense.Float64, 2, 3, 4, 4))
+		y, _, _, normal, err := gorgonia.BatchNorm(x, ones, ones, 0.1, 1e-5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := normal.SetTraining(false); err != nil {
+			t.Fatal(err)
+		}
+		if Adopt(b, nil, y); b.Err() != nil {
+			t.Errorf("%s graph: %v", name, b.Err())
+		}
+	}
+}
