@@ -1,6 +1,8 @@
 package stock
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
@@ -21,6 +23,10 @@ import (
 func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*gorgonia.Node) []*graph.Node {
 	made := make([]*graph.Node, len(outputs))
 	if b.Err() != nil || len(outputs) == 0 {
+		return made
+	}
+	if _, has := places[nil]; has || slices.Contains(outputs, nil) {
+		b.Fail(errors.New("stock: adopt: a node to be replaced or an output is nil"))
 		return made
 	}
 	s, err := surveyOf(outputs[0].Graph())

@@ -170,3 +170,18 @@ func TestAdoptSeveralGraphs(t *testing.T) {
 		}
 	}
 }
+
+func TestAdoptNil(t *testing.T) {
+	x := newBench().weights("x", 3)
+	for _, c := range []struct {
+		places  map[*gorgonia.Node]*graph.Node
+		outputs gorgonia.Nodes
+	}{
+		{outputs: gorgonia.Nodes{x, nil}}, {outputs: gorgonia.Nodes{nil}},
+		{places: map[*gorgonia.Node]*graph.Node{nil: nil}, outputs: gorgonia.Nodes{x}},
+	} {
+		b := graph.New(tensor.Float64)
+		Adopt(b, c.places, c.outputs...)
+		wantError(t, b.Err(), "stock: adopt", "nil")
+	}
+}
