@@ -131,10 +131,15 @@ func (b *Builder) Within(float tensor.DType) (end func()) {
 	return func() { b.float = outer }
 }
 
-// Cast converts n to the float type of new nodes. It returns n itself if n already has that type.
+// Cast converts n, of float32 or float64, to the float type of new nodes. It returns n itself if n
+// already has that type.
 func (b *Builder) Cast(n *Node) *Node {
 	if b.err != nil || n == nil || DTypeOf(n) == b.float {
 		return n
+	}
+	if !DTypeOf(n).IsFloat() {
+		b.Fail(errors.Errorf("graph: cast: the node must be of float32 or float64, got %v", DTypeOf(n)))
+		return nil
 	}
 	return b.Apply(cast{from: DTypeOf(n)}, n)
 }

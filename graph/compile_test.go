@@ -308,6 +308,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"gradients by nothing", func(b *graph.Builder) {
 			b.Gradients(b.Apply(op.Sum{}, b.Parameter("w", nil, 3)))
 		}, []string{"gradients", "at least one node"}},
+		{"a cast of labels", func(b *graph.Builder) { b.Cast(b.Data("labels", tensor.Int32, 3)) }, []string{"cast", "float32 or float64, got int32"}},
 		{"gradients past an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 3)
 			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(array.Element{Index: 1}, w)), w)
