@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // gorgoniaLock guards the construction of graphs: Gorgonia's graphs share global state, such as its
@@ -164,6 +165,10 @@ func (b *Builder) Number(kind string) int {
 // are numbered in the order of calls, so that inserting a layer before others changes the random
 // numbers of those.
 func (b *Builder) Stream() uint16 {
+	if b.streams+1 == random.OrderStream {
+		b.Fail(errors.Errorf("graph: stream: there must be at most %d streams of random numbers", b.streams))
+		return b.streams
+	}
 	b.streams++
 	return b.streams
 }
