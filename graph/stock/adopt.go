@@ -34,7 +34,7 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 		b.Fail(err)
 		return made
 	}
-	t := newTranslator(s, b, outputs[0].Dtype())
+	t := newTranslator(s, b, s.typeOf(outputs[0]))
 	for n, place := range places {
 		if place == nil || !graph.ShapeOf(place).Equal(tensor.Shape(n.Shape())) {
 			b.Fail(refusal(n, "the node that replaces it has shape "+graph.ShapeOf(place).String(), "give one of shape "+tensor.Shape(n.Shape()).String()))

@@ -157,6 +157,15 @@ func (t *translator) checkType(m *nodeInfo) bool {
 	return false
 }
 
+// typeOf returns the type in which a node is computed: a comparison, which is bool, has that of its
+// operands.
+func (s *survey) typeOf(n *gorgonia.Node) dense.Dtype {
+	if inputs := s.info[n].inputs; n.Dtype() == dense.Bool && len(inputs) > 0 {
+		return s.typeOf(inputs[0])
+	}
+	return n.Dtype()
+}
+
 // gorgoniaType returns Gorgonia's name for one of the two floats.
 func gorgoniaType(dtype tensor.DType) dense.Dtype {
 	if dtype == tensor.Float32 {

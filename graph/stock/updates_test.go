@@ -171,14 +171,22 @@ func TestWithoutGrad(t *testing.T) {
 func TestComparedComparisons(t *testing.T) {
 	b := newBench()
 	x, y := b.holding("x", []float64{1, 2, 3}, 3), b.holding("y", []float64{2, 2, 2}, 3)
-	equal := must(gorgonia.Eq(must(gorgonia.Gt(x, y, false)), must(gorgonia.Gte(x, y, false)), false))
-	vm := NewMachine(b.g, Options{})
+	above, atLeast := must(gorgonia.Gt(x, y, false)), must(gorgonia.Gte(x, y, false))
+	equal := must(gorgonia.Eq(above, atLeast, false))
+	vm := NewMachine(b.g, Options{KeepAll: true})
 	defer vm.Close()
 	if err := vm.RunAll(); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(equal.Value().Data()); got != "[true false true]" {
-		t.Errorf("the comparisons are equal where %s, want [true false true]", got)
+	for n, want := range map[*gorgonia.Node]string{above: "[false false true]", atLeast: "[false true true]", equal: "[true false true]"} {
+		if n.Value() == nil {
+			t.Errorf("%v has no value", n)
+		} else if got := fmt.Sprint(n.Value().Data()); got != want {
+			t.Errorf("%v is %s, want %s", n, got, want)
+		}
+	}
+	if got := fmt.Sprint(adopted(t, equal)); got != "[1 0 1]" {
+		t.Errorf("adopted, it is %s, want [1 0 1]", got)
 	}
 }
 
