@@ -121,8 +121,9 @@ func (b *Builder) Fail(err error) {
 
 // Within makes new nodes compute in another float type until end is called. Samplers on full data
 // use it: their graph is in Float64, but the network computes in Float32, and Cast converts its
-// loss back. Parameters, state and metrics keep the graph's float type; layers get a Cast of a
-// parameter. Gradients compute in the float type of the node that they belong to.
+// loss back. Parameters and metrics keep the graph's float type; layers get a Cast of a parameter.
+// Tables and state have the float type of new nodes. Gradients compute in the float type of the
+// node that they belong to.
 func (b *Builder) Within(float tensor.DType) (end func()) {
 	if !float.IsFloat() {
 		b.Fail(errors.Errorf("graph: within: the type must be float32 or float64, got %v", float))
@@ -409,7 +410,8 @@ func (b *Builder) Parameters() []*Node {
 	return nodes
 }
 
-// Output makes the value that n had in the last step readable under name, see Read.
+// Output makes the value that n had in the last step readable under name, see Read. An input, or a
+// View of one, is read as the updates of that step have left it.
 func (b *Builder) Output(name string, n *Node) {
 	if in, ok := b.byName[name]; ok && in.node != n {
 		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))
