@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // gorgoniaLock guards the construction of graphs: Gorgonia's graphs share global state, such as its
@@ -120,8 +121,9 @@ func (b *Builder) Fail(err error) {
 
 // Within makes new nodes compute in another float type until end is called. Samplers on full data
 // use it: their graph is in Float64, but the network computes in Float32, and Cast converts its
-// loss back. Parameters, state and metrics keep the graph's float type; layers get a Cast of a
-// parameter. Gradients compute in the float type of the node that they belong to.
+// loss back. Parameters and metrics keep the graph's float type; layers get a Cast of a parameter.
+// Tables and state have the float type of new nodes. Gradients compute in the float type of the
+// node that they belong to.
 func (b *Builder) Within(float tensor.DType) (end func()) {
 	if !float.IsFloat() {
 		b.Fail(errors.Errorf("graph: within: the type must be float32 or float64, got %v", float))
@@ -131,10 +133,15 @@ func (b *Builder) Within(float tensor.DType) (end func()) {
 	return func() { b.float = outer }
 }
 
-// Cast converts n to the float type of new nodes. It returns n itself if n already has that type.
+// Cast converts n, of float32 or float64, to the float type of new nodes. It returns n itself if n
+// already has that type.
 func (b *Builder) Cast(n *Node) *Node {
 	if b.err != nil || n == nil || DTypeOf(n) == b.float {
 		return n
+	}
+	if !DTypeOf(n).IsFloat() {
+		b.Fail(errors.Errorf("graph: cast: the node must be of float32 or float64, got %v", DTypeOf(n)))
+		return nil
 	}
 	return b.Apply(cast{from: DTypeOf(n)}, n)
 }
@@ -159,6 +166,10 @@ func (b *Builder) Number(kind string) int {
 // are numbered in the order of calls, so that inserting a layer before others changes the random
 // numbers of those.
 func (b *Builder) Stream() uint16 {
+	if b.streams+1 == random.OrderStream {
+		b.Fail(errors.Errorf("graph: stream: there must be at most %d streams of random numbers", b.streams))
+		return b.streams
+	}
 	b.streams++
 	return b.streams
 }
@@ -399,7 +410,8 @@ func (b *Builder) Parameters() []*Node {
 	return nodes
 }
 
-// Output makes the value that n had in the last step readable under name, see Read.
+// Output makes the value that n had in the last step readable under name, see Read. An input, or a
+// View of one, is read as the updates of that step have left it.
 func (b *Builder) Output(name string, n *Node) {
 	if in, ok := b.byName[name]; ok && in.node != n {
 		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))

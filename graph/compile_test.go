@@ -300,7 +300,20 @@ func TestBuilderErrors(t *testing.T) {
 		{"gradients through an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)
 			b.Gradients(b.Apply(op.CrossEntropy{}, b.Apply(op.Compare{Less: true}, w, w), b.Data("labels", tensor.Int32, 2)), w)
-		}, []string{"gradients"}},
+		}, []string{"gradients", "does not depend on w", "only through ops whose gradient is 0"}},
+		{"gradients by one of two operands", func(b *graph.Builder) {
+			w, v := b.Parameter("w", nil, 3), b.Parameter("v", nil, 3)
+			b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Multiply{}, b.Apply(op.Compare{Less: true}, w, v), v)), v, w)
+		}, []string{"gradients", "does not depend on w", "only through ops whose gradient is 0"}},
+		{"gradients by nothing", func(b *graph.Builder) {
+			b.Gradients(b.Apply(op.Sum{}, b.Parameter("w", nil, 3)))
+		}, []string{"gradients", "at least one node"}},
+		{"a cast of labels", func(b *graph.Builder) { b.Cast(b.Data("labels", tensor.Int32, 3)) }, []string{"cast", "float32 or float64, got int32"}},
+		{"too many streams", func(b *graph.Builder) {
+			for range 1 << 16 {
+				b.Stream()
+			}
+		}, []string{"stream", "at most 65534 streams"}},
 		{"gradients past an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 3)
 			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(array.Element{Index: 1}, w)), w)

@@ -5,11 +5,11 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Gradients returns d loss / d n for each n of nodes, by reverse-mode differentiation. The nodes
-// are parameters, or any others that the loss depends on. loss must be a scalar in the builder's
-// float type. Gradients can be called only once, before the first update and the first metric.
-// Like the rest of the builder it computes nothing: the gradients are new nodes, to which updates
-// are applied.
+// Gradients returns d loss / d n for each n of nodes, by reverse-mode differentiation. There must
+// be at least one node; they are parameters, or any others that the loss depends on. loss must be a
+// scalar in the builder's float type. Gradients can be called only once, before the first update
+// and the first metric. Like the rest of the builder it computes nothing: the gradients are new
+// nodes, to which updates are applied.
 func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	none := make([]*Node, len(nodes))
 	if b.err != nil {
@@ -23,6 +23,10 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 		b.Fail(errors.Errorf("graph: gradients: the loss must be a scalar of %v, got shape %v of %v", b.dtype, ShapeOf(loss), DTypeOf(loss)))
 		return none
 	}
+	if len(nodes) == 0 {
+		b.Fail(errors.New("graph: gradients: there must be at least one node to differentiate by, got none"))
+		return none
+	}
 	defer b.withoutHooks()()
 	gorgoniaLock.Lock()
 	defer gorgoniaLock.Unlock()
@@ -30,7 +34,7 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	b.reach(loss, reached)
 	for _, n := range nodes {
 		if !reached[n] {
-			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v", n))
+			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v, or only through ops whose gradient is 0", n))
 			return none
 		}
 	}
@@ -57,12 +61,17 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	return gradients
 }
 
-// reach adds n and every node that it depends on to reached.
+// reach adds n and every node that it depends on to reached, except through a StopGradient.
 func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 	if reached[n] {
 		return
 	}
 	reached[n] = true
+	if a, ok := n.Op().(*application); ok {
+		if _, stops := a.Op.(StopGradient); stops {
+			return
+		}
+	}
 	for _, child := range childrenOf(b.graph, n) {
 		b.reach(child, reached)
 	}

@@ -125,3 +125,26 @@ func TestNotFiniteLabel(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestNotFiniteAfterSetStep: the metrics of the steps that a chain makes after SetStep are checked,
+// and Evaluate and Restart leave the chain at its step.
+func TestNotFiniteAfterSetStep(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	batch := op.GatherRows{Batch: op.Batch{Size: 1}}
+	b.Record("row", b.Apply(batch, b.Table("rows", []float64{1, 2, 3, 4, 5, 6, math.NaN()}), b.Header()))
+	s := load(t, b, newHost(t, 1), graph.LoadOptions{Chains: 2})
+	must(t, s.Run(1))
+	must(t, s.SetStep(1, 4))
+	must(t, s.Run(2))
+	if got := s.Metric(1, "row", 5); got != 6 {
+		t.Errorf("the metric at step 5 is %v, want 6", got)
+	}
+	must(t, s.SetStep(0, 0))
+	must(t, s.SetStep(1, 5))
+	must(t, s.Evaluate())
+	must(t, s.Restart(1))
+	err := s.Run(2)
+	if bad, ok := err.(*graph.NotFinite); !ok || bad.Chain != 1 || bad.Step != 6 {
+		t.Errorf("error %v, want a number that is not finite in step 6 of chain 1", err)
+	}
+}

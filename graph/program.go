@@ -52,7 +52,7 @@ func (p *Program) addInput(v *value) {
 	})
 }
 
-// DType returns the float of the program's parameters, state and metrics.
+// DType returns the float of the program's parameters and metrics.
 func (p *Program) DType() tensor.DType { return p.dtype }
 
 // Parameters returns the trainable inputs, in order of creation. Parameters that no output, metric

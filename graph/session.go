@@ -30,6 +30,7 @@ type Session struct {
 	chains      int
 	first       int // the number, in the run, of chain 0
 	step        uint64
+	shifts      []uint64       // how far each chain's step is ahead of step, modulo 2^64, see SetStep
 	evaluations uint64         // how often Evaluate was called
 	chainArena  *tensor.Buffer // a chain's arena, as bytes
 	rings       [][]float64    // of each chain, as read after the last Run
@@ -71,7 +72,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}
-	s := &Session{program: p, runner: runner, options: o, chains: o.Chains, first: o.FirstChain}
+	s := &Session{program: p, runner: runner, options: o, chains: o.Chains, first: o.FirstChain, shifts: make([]uint64, o.Chains)}
 	s.chainArena = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
 	s.chainArena.Offset = 0
 	work := make([]float64, p.initialValues())
@@ -108,13 +109,13 @@ func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) 
 	return use(s)
 }
 
-// initialize writes a chain's header, with the session's step, and the initial values of inputs.
+// initialize writes a chain's header, with the chain's step, and the initial values of inputs.
 // Shared inputs are written again for each chain, with the same values. work has room for the
 // values of one input.
 func (s *Session) initialize(chain int, work []float64, inputs []*programInput) error {
 	o := s.options
 	if s.program.header != nil {
-		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: s.step}
+		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: s.step + s.shifts[chain]}
 		if err := s.runner.Write(s.program.header, chain, 0, tensor.Bytes(words)); err != nil {
 			return errors.Wrap(err, "graph: load")
 		}
@@ -176,9 +177,14 @@ func (s *Session) Header(chain int) (words [3]uint64, err error) {
 }
 
 // SetStep sets the number of a chain's next step. Programs without updates use it to choose a
-// minibatch, which depends on the step.
+// minibatch, which depends on the step. The number of steps that the session has made, see Steps,
+// does not change.
 func (s *Session) SetStep(chain int, step uint64) error {
-	return Write(s, headerName, chain, HeaderStep, []uint64{step})
+	if err := Write(s, headerName, chain, HeaderStep, []uint64{step}); err != nil {
+		return err
+	}
+	s.shifts[chain] = step - s.step
+	return nil
 }
 
 // Restart gives a chain the parameters and states of step 0. The number of its next step does not
@@ -260,7 +266,7 @@ func (s *Session) Evaluate() error {
 		return nil
 	}
 	for chain := range s.chains {
-		if err := s.SetStep(chain, s.step); err != nil {
+		if err := s.SetStep(chain, s.step+s.shifts[chain]); err != nil {
 			return err
 		}
 	}
@@ -287,11 +293,11 @@ func (s *Session) readRing(chain int) error {
 }
 
 // firstBadStep searches the last steps of a chain, as many as the argument steps, and returns the
-// first one whose metrics are not all finite.
+// first one whose metrics are not all finite, as a number of the session.
 func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	columns := len(s.program.metrics)
 	for step := s.step - uint64(steps); step < s.step; step++ {
-		row := int(step%MetricRows) * columns
+		row := int((step+s.shifts[chain])%MetricRows) * columns
 		for _, v := range s.rings[chain][row : row+columns] {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return step, true
@@ -310,14 +316,14 @@ func (s *Session) locate(chain, steps int, bad uint64) error {
 	}
 	first := s.step - uint64(steps)
 	s.step = first
-	fault := &NotFinite{Step: bad, Chain: s.first + chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
+	fault := &NotFinite{Step: bad + s.shifts[chain], Chain: s.first + chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
 	for step := first; step <= bad; step++ {
 		found, err := s.stepUntilNotFinite(chain, fault)
 		if err != nil {
 			return err
 		}
 		if found {
-			fault.Step = step
+			fault.Step = step + s.shifts[chain]
 			break
 		}
 	}

@@ -81,9 +81,11 @@ func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 	if len(state) != s.ChainBytes() {
 		return errors.Errorf("graph: restore: the state must have %d bytes, got %d: it is of another program", s.ChainBytes(), len(state))
 	}
-	s.step = steps
-	if err := s.runner.Write(s.chainArena, chain, 0, state); err != nil || s.rings == nil {
+	if err := s.runner.Write(s.chainArena, chain, 0, state); err != nil {
 		return err
+	}
+	if s.step, s.shifts[chain] = steps, 0; s.rings == nil {
+		return nil
 	}
 	return s.readRing(chain)
 }

@@ -239,12 +239,18 @@ func powers[T float32 | float64](y, a, b []T) {
 	}
 }
 
-// Gradients implements graph.Differentiable: da = dout b a^(b-1), db = dout y ln a.
+// Gradients implements graph.Differentiable: da = dout b a^(b-1), db = dout y ln a. Where b is 0,
+// da is 0; where a is 0 and b is not negative, db is 0. The formulas would be 0 times an infinity
+// there at a = 0, so that a^(b-1) becomes a^0, and ln 0 becomes ln 1.
 func (p Power) Gradients(build *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
 	a, b := in[0], in[1]
-	lower := build.Apply(p, a, build.Apply(Scale{Factor: 1, Offset: -1}, b))
+	oneInsteadOf0 := func(x *graph.Node) *graph.Node {
+		isZero := build.Apply(Compare{Equal: true}, x, build.Apply(Negate{}, x))
+		return build.Apply(Add{}, x, isZero)
+	}
+	lower := build.Apply(p, a, build.Apply(Scale{Factor: 1, Offset: -1}, oneInsteadOf0(b)))
 	da := build.Apply(Multiply{}, dout, build.Apply(Multiply{}, b, lower))
-	db := build.Apply(Multiply{}, dout, build.Apply(Multiply{}, y, build.Apply(Log{}, a)))
+	db := build.Apply(Multiply{}, dout, build.Apply(Multiply{}, y, build.Apply(Log{}, oneInsteadOf0(a))))
 	return []*graph.Node{unbroadcast(build, da, a), unbroadcast(build, db, b)}
 }
 

@@ -80,6 +80,15 @@ func TestArithmetic(t *testing.T) {
 	refuse(t, Divide{}, tensor.Shape{2, 3, 4}, tensor.Shape{2, 4, 3})
 }
 
+// The gradients of a power are 0 where the base or the exponent is 0, not 0 times an infinity.
+func TestPowerOfZero(t *testing.T) {
+	bases, exponents := []float64{0, 0, 0, 2, -2}, []float64{0, 1, 2, 0, 0}
+	out := trial{op: Power{}, shapes: []tensor.Shape{{5}, {5}}}.compute(t, tensor.Float64, 1, [][]float64{bases, exponents})
+	dout := cotangent(5)
+	same(t, "gradient by the base", out.gradients[0], []float64{0, dout[1], 0, 0, 0}, 1e-15)
+	same(t, "gradient by the exponent", out.gradients[1][:4], []float64{0, 0, 0, dout[3] * math.Ln2}, 1e-15)
+}
+
 // One node as both operands: the two gradients meet.
 func TestAddToItself(t *testing.T) {
 	b := graph.New(tensor.Float64)

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -139,9 +141,9 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 			return nil, err
 		}
 	}
-	for channel := range g.Std.count {
-		if v := g.Std.At(channel); !(v > 0) {
-			return nil, errors.Errorf("standard deviation of channel %d must be positive, got %v", channel, v)
+	for channel := range g.planes() {
+		if mean, std := g.Mean.At(channel), g.Std.At(channel); !(std > 0) || std > math.MaxFloat64 || mean-mean != 0 {
+			return nil, errors.Errorf("mean and standard deviation of channel %d must be finite, and the latter positive, got %v and %v", channel, mean, std)
 		}
 	}
 	return tensor.Shape{g.Batch.Size, in[0][1], in[0][2], in[0][3]}, g.Batch.check(in[0][0])

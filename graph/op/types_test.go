@@ -1,6 +1,7 @@
 package op
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -29,4 +30,14 @@ func TestInputsOfOtherTypesAreErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want an error with the type it must be of", name, err)
 		}
 	}
+}
+
+func TestMomentsOfImages(t *testing.T) {
+	images, header := tensor.Shape{4, 2, 3, 3}, tensor.Shape{3}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		refuse(t, GatherImages{Batch{Size: 1}, ChannelsOf(0, bad), ChannelsOf(1)}, images, header)
+		refuse(t, GatherImages{Batch{Size: 1}, ChannelsOf(0), ChannelsOf(1, bad)}, images, header)
+	}
+	refuse(t, GatherImages{Batch{Size: 1}, ChannelsOf(0), ChannelsOf(0)}, images, header)
+	refuse(t, GatherImages{Batch{Size: 1}, ChannelsOf(0, 0, 0), ChannelsOf(1)}, images, header)
 }

@@ -72,6 +72,13 @@ func TestSumTol(t *testing.T) {
 	if tol := SumTol(tensor.Float64, 0, nil); tol.Rel != 4*0x1p-52 || tol.Abs != 0 {
 		t.Errorf("got %v for no terms", tol)
 	}
+	// Neither an infinity nor the square of a large number makes the tolerance infinite.
+	for _, want := range [][]float64{{1, math.Inf(-1)}, {1e200, 1}} {
+		got := []float64{want[0] / 2, want[1]}
+		if err := Close(got, want, SumTol(tensor.Float64, 1, want)); err == nil {
+			t.Errorf("%v is close to %v", got, want)
+		}
+	}
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		next := math.Nextafter(1, 2)
 		if dtype == tensor.Float32 {

@@ -21,15 +21,17 @@ func Epsilon(dtype tensor.DType) float64 {
 
 // SumTol returns the tolerance of sums of terms terms, computed in dtype. Rel is 4 epsilon
 // sqrt(terms): independent rounding errors grow like sqrt(terms), and 4 is a margin. Abs is Rel
-// times the root mean square of the wanted values, because a sum that cancels has the rounding
-// error of its terms.
+// times the root mean square of the finite wanted values, because a sum that cancels has the
+// rounding error of its terms.
 func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
 	rel := 4 * Epsilon(dtype) * math.Sqrt(float64(max(1, terms)))
-	square := 0.0
+	norm, finite := 0.0, 0
 	for _, v := range want {
-		square += v * v
+		if !math.IsInf(v, 0) {
+			norm, finite = math.Hypot(norm, v), finite+1
+		}
 	}
-	return Tol{Abs: rel * math.Sqrt(square/float64(max(1, len(want)))), Rel: rel}
+	return Tol{Abs: rel * norm / math.Sqrt(float64(max(1, finite))), Rel: rel}
 }
 
 // distance returns |got - want| in units of the tolerance.

@@ -1,6 +1,8 @@
 package stock
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 
@@ -23,12 +25,16 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 	if b.Err() != nil || len(outputs) == 0 {
 		return made
 	}
+	if _, has := places[nil]; has || slices.Contains(outputs, nil) {
+		b.Fail(errors.New("stock: adopt: a node to be replaced or an output is nil"))
+		return made
+	}
 	s, err := surveyOf(outputs[0].Graph())
 	if err != nil {
 		b.Fail(err)
 		return made
 	}
-	t := newTranslator(s, b, outputs[0].Dtype())
+	t := newTranslator(s, b, s.typeOf(outputs[0]))
 	for n, place := range places {
 		if place == nil || !graph.ShapeOf(place).Equal(tensor.Shape(n.Shape())) {
 			b.Fail(refusal(n, "the node that replaces it has shape "+graph.ShapeOf(place).String(), "give one of shape "+tensor.Shape(n.Shape()).String()))

@@ -43,9 +43,9 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 		}
 	}
 	// After the ReLU, whose operands must be the same node.
-	x, y = t.narrow(x), t.narrow(y)
+	narrowX, narrowY := t.narrow(x), t.narrow(y)
 	if r == add {
-		for _, pair := range [][2]*gorgonia.Node{{x, y}, {y, x}} {
+		for _, pair := range [][2]*gorgonia.Node{{narrowX, narrowY}, {narrowY, narrowX}} {
 			if made := t.bias(m, pair[0], pair[1]); made != nil || t.b.Err() != nil {
 				return made
 			}
@@ -55,7 +55,15 @@ func (t *translator) elementwise(m *nodeInfo) *graph.Node {
 	if o == nil {
 		return nil
 	}
-	a, b := t.reshaped(m, x), t.reshaped(m, y)
+	a, b := t.reshaped(m, narrowX), t.reshaped(m, narrowY)
+	if t.b.Err() != nil {
+		return nil
+	}
+	// Two operands that are repeated along the same axis do not give the result its extent there.
+	shapes := []tensor.Shape{graph.ShapeOf(a), graph.ShapeOf(b)}
+	if got, err := o.Shape(shapes); err == nil && got.Elements() != t.shape(m.Node).Elements() {
+		a = t.visit(x)
+	}
 	// x > y is y < x.
 	if r == greater || r == greaterOrEqual {
 		a, b = b, a

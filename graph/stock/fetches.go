@@ -75,7 +75,7 @@ func (m *Machine) computable() map[*gorgonia.Node]bool {
 			continue
 		}
 		if t == nil || t.b.Err() != nil { // an error of a builder stays
-			t = m.newTrial(n.Dtype())
+			t = m.newTrial(s.typeOf(n))
 		}
 		if t.visit(n); t.b.Err() == nil {
 			kept[n] = true
@@ -152,22 +152,19 @@ func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 	return false
 }
 
-// dtype returns the type of the loss or, without one, of the fetched values: the float in which all
-// of the graph is computed. A comparison, which is bool, has the type of its operands.
+// dtype returns the type of the loss or, without one, of the first fetched value: the float in
+// which all of the graph is computed.
 func (m *Machine) dtype(wanted []fetch) (tensor.DType, error) {
 	n := m.loss
-	// The first node that is not bool; if all are, the operands of the last comparison.
-	for i := 0; n == nil || n.Dtype() == dense.Bool; i++ {
-		n = wanted[min(i, len(wanted)-1)].node
-		if inputs := m.survey.info[n].inputs; n.Dtype() == dense.Bool {
-			n = inputs[0]
-		}
+	if n == nil {
+		n = wanted[0].node
 	}
-	switch n.Dtype() {
+	switch dtype := m.survey.typeOf(n); dtype {
 	case dense.Float32:
 		return tensor.Float32, nil
 	case dense.Float64:
 		return tensor.Float64, nil
+	default:
+		return 0, refusal(n, "its numbers are "+dtype.String(), "make all nodes float32, or all float64")
 	}
-	return 0, refusal(n, "its numbers are "+n.Dtype().String(), "make all nodes float32, or all float64")
 }

@@ -3,6 +3,7 @@ package stock
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"gorgonia.org/gorgonia"
 
@@ -99,7 +100,7 @@ func (t *translator) batchNorm(m *nodeInfo) *graph.Node {
 	if len(graph.ShapeOf(x)) == 2 {
 		shape = shape[:2]
 	}
-	number := fmt.Sprint(m.ID())
+	number := strconv.Itoa(t.b.Number("batch norm"))
 	// Two inputs, written before each run: training elsewhere may have changed the statistics.
 	scale := t.runtimeInput("scale of batch norm "+number, shape, func() []float64 {
 		_, variance := normal.Stats()

@@ -126,6 +126,14 @@ var rows = []row{
 	{name: "broadcast along axis 2 of 4", make: func(in *inputsOf) *gorgonia.Node {
 		return must(gorgonia.BroadcastHadamardProd(in.tensor(2, 3, 1, 5), in.tensor(2, 3, 4, 5), []byte{2}, nil))
 	}, defect: "gradient"},
+	{name: "product of two broadcast rows", make: func(in *inputsOf) *gorgonia.Node {
+		like, rows, pattern := in.tensor(4, 3), []*gorgonia.Node{in.tensor(1, 3), in.tensor(1, 3)}, gorgonia.NewBroadcastPattern([]byte{0}, nil)
+		for i, row := range rows {
+			repeated, _, err := gorgonia.Broadcast(row, like, pattern)
+			rows[i] = must(repeated, err)
+		}
+		return must(gorgonia.Add(must(gorgonia.HadamardProd(rows[0], rows[1])), must(gorgonia.HadamardProd(rows[0], like))))
+	}},
 	{name: "padded MaxPool2D", make: func(in *inputsOf) *gorgonia.Node {
 		return must(gorgonia.MaxPool2D(in.tensor(2, 3, 5, 6), dense.Shape{3, 2}, []int{1, 1}, []int{2, 1}))
 	}},

@@ -151,3 +151,37 @@ func adopted(t *testing.T, n *gorgonia.Node) []float64 {
 	}
 	return raw.f64
 }
+
+// A builder may have the constants and the running statistics of several stock graphs.
+func TestAdoptSeveralGraphs(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	for _, name := range []string{"first", "second"} {
+		g := newBench()
+		x, ones := g.weights(name, 2, 3, 4, 4), gorgonia.NewConstant(dense.Ones(dense.Float64, 2, 3, 4, 4))
+		y, _, _, normal, err := gorgonia.BatchNorm(x, ones, ones, 0.1, 1e-5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := normal.SetTraining(false); err != nil {
+			t.Fatal(err)
+		}
+		if Adopt(b, nil, y); b.Err() != nil {
+			t.Errorf("%s graph: %v", name, b.Err())
+		}
+	}
+}
+
+func TestAdoptNil(t *testing.T) {
+	x := newBench().weights("x", 3)
+	for _, c := range []struct {
+		places  map[*gorgonia.Node]*graph.Node
+		outputs gorgonia.Nodes
+	}{
+		{outputs: gorgonia.Nodes{x, nil}}, {outputs: gorgonia.Nodes{nil}},
+		{places: map[*gorgonia.Node]*graph.Node{nil: nil}, outputs: gorgonia.Nodes{x}},
+	} {
+		b := graph.New(tensor.Float64)
+		Adopt(b, c.places, c.outputs...)
+		wantError(t, b.Err(), "stock: adopt", "nil")
+	}
+}

@@ -96,6 +96,10 @@ func TestRefused(t *testing.T) {
 			indices := gorgonia.NewVector(g, dense.Int, gorgonia.WithShape(2), gorgonia.WithName("indices"), places)
 			must(gorgonia.ByIndices(matrix(g, "x"), indices, 0))
 		}, []string{"ByIndices", "not an op that is known", "docs/gorgonia.md"}},
+		{"a truth value that is read", func(g *gorgonia.ExprGraph) {
+			var value gorgonia.Value
+			gorgonia.Read(gorgonia.NewScalar(g, dense.Bool, gorgonia.WithName("x"), gorgonia.WithValue(true)), &value)
+		}, []string{`node "x"`, "its numbers are bool", "all float64"}},
 		{"a user's own op", func(g *gorgonia.ExprGraph) {
 			must(gorgonia.ApplyOp(doubling{}, matrix(g, "x")))
 		}, []string{"node 1", "op doubling", "stock.doubling", "docs/gorgonia.md"}},

@@ -33,9 +33,8 @@ type translator struct {
 	// are 0 if the graph is run as it is.
 	graphBatch, batch int
 
-	nodes     map[*gorgonia.Node]*graph.Node // translated so far
-	batched   map[*gorgonia.Node]bool        // axis 0 is the batch, times an equal number of parts of each example
-	constants int                            // literals so far, which are numbered
+	nodes   map[*gorgonia.Node]*graph.Node // translated so far
+	batched map[*gorgonia.Node]bool        // axis 0 is the batch, times an equal number of parts of each example
 }
 
 func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
@@ -158,6 +157,15 @@ func (t *translator) checkType(m *nodeInfo) bool {
 	return false
 }
 
+// typeOf returns the type in which a node is computed: a comparison, which is bool, has that of its
+// operands.
+func (s *survey) typeOf(n *gorgonia.Node) dense.Dtype {
+	if inputs := s.info[n].inputs; n.Dtype() == dense.Bool && len(inputs) > 0 {
+		return s.typeOf(inputs[0])
+	}
+	return n.Dtype()
+}
+
 // gorgoniaType returns Gorgonia's name for one of the two floats.
 func gorgoniaType(dtype tensor.DType) dense.Dtype {
 	if dtype == tensor.Float32 {
@@ -200,10 +208,10 @@ func (t *translator) view(x *graph.Node, shape tensor.Shape) *graph.Node {
 	return t.apply(op.ViewAs(shape...), x)
 }
 
-// literal returns a constant, as a table of the program.
+// literal returns a constant, as a table of the program. The builder numbers the tables, since it
+// may have other stock graphs.
 func (t *translator) literal(shape tensor.Shape, values ...float64) *graph.Node {
-	t.constants++
-	return t.view(t.b.Table(fmt.Sprintf("constant.%d", t.constants), values), shape)
+	return t.view(t.b.Table(fmt.Sprintf("constant.%d", t.b.Number("constant")), values), shape)
 }
 
 // constant translates constants, and numbers that are known from shapes. Their values become a part

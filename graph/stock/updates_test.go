@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"fmt"
 	"testing"
 
 	"gorgonia.org/gorgonia"
@@ -164,6 +165,29 @@ func TestWithoutGrad(t *testing.T) {
 	}
 	err := gorgonia.NewVanillaSolver().Step(gorgonia.NodesToValueGrads(gorgonia.Nodes{w}))
 	wantError(t, err, "No Gradient")
+}
+
+// A graph may have only truth values besides its inputs.
+func TestComparedComparisons(t *testing.T) {
+	b := newBench()
+	x, y := b.holding("x", []float64{1, 2, 3}, 3), b.holding("y", []float64{2, 2, 2}, 3)
+	above, atLeast := must(gorgonia.Gt(x, y, false)), must(gorgonia.Gte(x, y, false))
+	equal := must(gorgonia.Eq(above, atLeast, false))
+	vm := NewMachine(b.g, Options{KeepAll: true})
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[*gorgonia.Node]string{above: "[false false true]", atLeast: "[false true true]", equal: "[true false true]"} {
+		if n.Value() == nil {
+			t.Errorf("%v has no value", n)
+		} else if got := fmt.Sprint(n.Value().Data()); got != want {
+			t.Errorf("%v is %s, want %s", n, got, want)
+		}
+	}
+	if got := fmt.Sprint(adopted(t, equal)); got != "[1 0 1]" {
+		t.Errorf("adopted, it is %s, want [1 0 1]", got)
+	}
 }
 
 // A node without a name that other nodes use, and nobody reads, has no value, so that it can be

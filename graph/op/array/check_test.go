@@ -19,6 +19,7 @@ func TestOpsRefuse(t *testing.T) {
 		{CumulativeSum{Axis: 2}, []tensor.Shape{matrix}},
 		{CumulativeSum{Axis: -1}, []tensor.Shape{matrix}},
 		{CumulativeSum{}, []tensor.Shape{scalar}},
+		{Repeat{Times: 1<<62 + 1}, []tensor.Shape{{4}}}, // times 4, it is 4 in 64 bits
 		{Element{Index: 3}, []tensor.Shape{vector}},
 		{Element{Index: -1}, []tensor.Shape{vector}},
 		{Element{}, []tensor.Shape{vector, vector}},

@@ -1,6 +1,8 @@
 package array
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -28,6 +30,9 @@ func (r Repeat) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, errors.Errorf("times must be at least 1 and axis one of an input of shape %v, got %d and %d", in[0], r.Times, r.Axis)
 	}
 	y := append(tensor.Shape{}, in[0]...)
+	if r.Times > math.MaxInt/y[r.Axis] {
+		return nil, errors.Errorf("times must be at most %d for axis %d of an input of shape %v, got %d", math.MaxInt/y[r.Axis], r.Axis, in[0], r.Times)
+	}
 	y[r.Axis] *= r.Times
 	return y, nil
 }
