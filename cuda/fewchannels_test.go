@@ -29,6 +29,7 @@ func TestFewChannels(t *testing.T) {
 		{batch: 2, channels: 16, height: 3, width: 12},
 		{batch: 1, channels: 32, height: 5, width: 20},
 		{batch: 129, channels: 16, height: 1, width: 4, clipped: true},
+		{batch: 3, channels: 16, height: 3, width: 16, rectified: true},
 	} {
 		c.filters, c.taps, c.stride, c.padding, c.dilation = c.channels, op.Square(3), one, one, one
 		t.Run(fmt.Sprintf("%dx%dx%d", c.channels, c.height, c.width), func(t *testing.T) {

@@ -22,6 +22,7 @@ type packedCase struct {
 	taps, stride, padding, dilation         [2]int
 	pooled                                  bool
 	clipped                                 bool // by ReLU6 instead of a ReLU
+	rectified                               bool // the image is the output of a ReLU
 	first                                   bool // only the smallest tile
 }
 
@@ -62,7 +63,11 @@ func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Prog
 	if c.clipped {
 		activation = op.Clip{High: 6}
 	}
-	y := b.Apply(activation, b.Apply(op.BiasAdd{}, b.Apply(op.Conv2D{Stride: c.stride, Padding: c.padding, Dilation: c.dilation}, x, w), bias))
+	image := x
+	if c.rectified {
+		image = b.Apply(op.ReLU{}, x)
+	}
+	y := b.Apply(activation, b.Apply(op.BiasAdd{}, b.Apply(op.Conv2D{Stride: c.stride, Padding: c.padding, Dilation: c.dilation}, image, w), bias))
 	if c.pooled {
 		y = b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, y)
 	}

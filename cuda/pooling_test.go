@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/internal/plan"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -101,6 +102,24 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 				got[chain] = outputs(t, session, chain, sizes)
 			}
 			sameAs(t, ", a run against single launches", got, want)
+		})
+	}
+}
+
+// TestPooledAlone: in kernels whose order of sums differs from that of the kernels that pool, a
+// convolution on its own still has the bits that it has in a step.
+func TestPooledAlone(t *testing.T) {
+	needs(t, cuda.PackedVariable, cuda.WindowsVariable)
+	one := op.Square(1)
+	for precision, c := range map[cuda.Precision]packedCase{
+		cuda.BF16: {batch: 4, channels: 16, height: 8, width: 8, filters: 16, taps: op.Square(3), stride: one, padding: one, dilation: one, pooled: true},
+		cuda.TF32: {batch: 64, channels: 32, height: 8, width: 8, filters: 32, taps: one, stride: one, dilation: one, pooled: true},
+	} {
+		t.Run(string(precision), func(t *testing.T) {
+			rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
+			device := cudatest.GPU(t, cuda.Options{Precision: precision})
+			got, _ := c.results(t, device, 1, rounded)
+			sameAs(t, ", single launches", [][]float64{c.launched(t, device, rounded)}, got)
 		})
 	}
 }

@@ -35,7 +35,7 @@ var useFewChannels = true
 
 // asFewChannels returns the product by these kernels, or nil if there are none for it.
 func (g *product) asFewChannels(p *planner) *fewChannels {
-	if !useFewChannels || !g.canPack(p) || p.Precision != BF16 || g.pool != nil || g.mask != 0 || g.epilogue&^(epilogueBiasRow|epilogueReLU) != 0 {
+	if !useFewChannels || !g.canPack(p) || p.Precision != BF16 || g.pooled || g.mask != 0 || g.epilogue&^(epilogueBiasRow|epilogueReLU) != 0 {
 		return nil
 	}
 	s := convShapeOf(g)

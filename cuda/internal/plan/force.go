@@ -243,14 +243,16 @@ func SlicedKShared(precision Precision, number int) int {
 // PooledLaunches returns the number of launches that pooling in an epilogue changes.
 func PooledLaunches(launches []tensor.Launch) int {
 	own, _ := separateScratch(launches)
-	return len(findPoolings(own))
+	return len(findPoolings(own, make([]lowering, len(own))))
 }
 
 // Variants returns the calls of launch i on its own and, if pooling in an epilogue changes them,
 // its calls in a step. Workspace begins at base. Scratch buffers stay where they are.
 func Variants(launches []tensor.Launch, i int, t Target, base int) (separate, pooled []Call) {
-	separate = lower(&planner{Target: t, base: base}, &launches[i])
-	if lowering := findPoolings(launches)[i]; lowering != nil {
+	alone := slices.Repeat([]lowering{lower}, len(launches))
+	lowerings := findPoolings(launches, alone)
+	separate = alone[i](&planner{Target: t, base: base}, &launches[i])
+	if lowering := lowerings[i]; lowering != nil {
 		pooled = lowering(&planner{Target: t, base: base}, &launches[i])
 	}
 	return separate, pooled

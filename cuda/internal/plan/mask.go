@@ -103,6 +103,9 @@ func (m *gradMask) lower(p *planner, l *tensor.Launch) []Call {
 		return lower(p, l)
 	}
 	g := newProduct(c, of)
+	if few := g.asFewChannels(p); few != nil {
+		return few.lower(p)
+	}
 	if packed := g.lowerPacked(p); packed != nil {
 		return packed
 	}

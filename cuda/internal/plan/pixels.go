@@ -7,7 +7,7 @@ import "github.com/pollen-ml/pollen/tensor"
 // Its operands are copied four numbers at a time, like those of matrices, if an image has a
 // multiple of four pixels.
 func (g *product) tiled(p *planner) *product {
-	if g.pixels || !g.conv || g.out.Buffer.DType != tensor.Float32 || p.Capability < SM80 || p.NoPixels || g.pool != nil || g.epilogue&epiloguePool != 0 {
+	if g.pixels || !g.conv || g.out.Buffer.DType != tensor.Float32 || p.Capability < SM80 || p.NoPixels || g.pooled {
 		return g
 	}
 	s := convShapeOf(g)

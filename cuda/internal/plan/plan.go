@@ -70,7 +70,7 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 		separate = append(separate, lower)
 	}
 	own, taken := separateScratch(launches)
-	pooled := findPoolings(own)
+	pooled := findPoolings(own, separate)
 	addGradMasks(own, pooled)
 	defer func() {
 		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums, p.gathers, p.keptImages = nil, nil, nil, nil, nil, nil, nil

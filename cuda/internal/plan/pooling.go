@@ -17,12 +17,13 @@ type pooling struct {
 	width    int
 }
 
-// findPoolings returns the lowerings of the launches that such poolings change.
-func findPoolings(launches []tensor.Launch) (geometries map[int]lowering) {
+// findPoolings returns the lowerings of the launches that such poolings change. In separate it
+// replaces those of the convolutions.
+func findPoolings(launches []tensor.Launch, separate []lowering) (geometries map[int]lowering) {
 	geometries = map[int]lowering{}
 	for i := range launches {
 		if p := poolingAt(launches, i); p != nil {
-			p.addLowerings(geometries)
+			p.addLowerings(geometries, separate)
 		}
 	}
 	return geometries
@@ -136,13 +137,17 @@ func uses(l *tensor.Launch, b *tensor.Buffer) bool {
 
 // addLowerings adds the lowerings of the launches that the pooling changes: the convolution's,
 // which pools; the pooling's, which have no calls; and the gradients', which become unpoolGrads.
-func (p *pooling) addLowerings(to map[int]lowering) {
-	to[p.convolution] = func(place *planner, l *tensor.Launch) []Call {
-		convolved, _ := forwardConv(l)
-		g := newProduct(l.Calls[0], convolved)
-		g.pool, g.epilogue = &p.pooledOutput, g.epilogue|p.epilogue
-		return g.lower(place)
+// On its own the convolution does not pool, but its sums have the same order as in the step.
+func (p *pooling) addLowerings(to map[int]lowering, separate []lowering) {
+	convolution := func(pool *pooledOutput, epilogue int) lowering {
+		return func(place *planner, l *tensor.Launch) []Call {
+			convolved, _ := forwardConv(l)
+			g := newProduct(l.Calls[0], convolved)
+			g.pooled, g.pool, g.epilogue = true, pool, g.epilogue|epilogue
+			return g.lower(place)
+		}
 	}
+	to[p.convolution], separate[p.convolution] = convolution(&p.pooledOutput, p.epilogue), convolution(nil, 0)
 	for i := p.convolution + 1; i <= p.pooling; i++ {
 		to[i] = func(*planner, *tensor.Launch) []Call { return nil }
 	}

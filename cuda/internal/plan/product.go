@@ -32,7 +32,8 @@ type product struct {
 	filterGrad           bool          // it is the gradient of a convolution's filter
 	mask                 int           // epilogue bits of an image's gradient that the image masks (mask.go); bias is then the image
 	pixels               bool          // it is a 1 x 1 convolution, whose operands are matrices of images' pixels
-	pool                 *pooledOutput // of a pooled convolution, or nil
+	pooled               bool          // it is a convolution that pools in a step: only kernels that can do so have the order of its sums
+	pool                 *pooledOutput // of a convolution that pools, or nil
 	images               int           // the operand, 1 or 2, that is read from the data set, one byte per number; 0 for none
 }
 

@@ -67,12 +67,19 @@ func (s *unpoolGrad) usedBy(c Call) (touched, changed bool) {
 }
 
 // sumOverWindows returns a call that sums a gradient's planes with its argument 1 replaced by the
-// compact form, if there is one. Its kernel is windows_NAME.
+// compact form, if there is one. Its kernel is windows_NAME. If planes are single windows, the
+// channels' terms are neighbours in memory, and the kernel sums them by columns (columnSums in
+// kernels/reduce.cuh).
 func (p *planner) sumOverWindows(c tensor.Call) tensor.Call {
 	if grid, is := c.Grid.(tensor.Blocks); is && grid.Plane > 0 {
 		if s := p.unpoolGradOf(c.Arguments[1].Buffer, grid.Plane); s != nil {
 			p.summedUnpool, c.Kernel = s, "windows_"+c.Kernel
 			c.Arguments = slices.Replace(slices.Clone(c.Arguments), 1, 2, s.windows, tensor.In(s.argmax))
+			if grid.Plane == 4 {
+				const columns, threads = 32, 256 // of a block
+				grid.Count, grid.Threads = ceilDiv(grid.Count, columns), threads
+				c.Grid = grid
+			}
 		}
 	}
 	return c
