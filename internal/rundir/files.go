@@ -29,6 +29,7 @@ const (
 	SamplesDir = "samples"
 	StatesDir  = "states"  // the states that a method draws its samples from at the end
 	ModelDir   = "model"   // a copy of the ONNX file of the network
+	LLCDir     = "llc"     // estimates of the local learning coefficient, to continue them
 	PartsDir   = "parts"   // copies of the parts of a gathered run
 	TargetsDir = "targets" // what the teacher of an unfinished distillation predicts
 	damagedDir = "damaged"
