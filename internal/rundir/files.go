@@ -178,9 +178,8 @@ func addListed(dir string, remark func(string), write func(to *journal.Writer) e
 	return err
 }
 
-// WriteGathered makes dir, which must be empty except for copied parts, the directory of a gathered
-// run: an index and a manifest.
-func WriteGathered(dir string, manifest any) error {
+// writeGathered writes the index and the manifest of a gathered run.
+func writeGathered(dir string, manifest any) error {
 	listed, err := journal.Create(filepath.Join(dir, index.File))
 	if err == nil {
 		err = writeListed(listed, dir, ManifestFile, manifest, "  ")
