@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -43,6 +44,9 @@ const (
 // resultFiles are the JSON files, apart from the manifest, that a run has at its end and that its
 // results depend on. Each is listed in the index.
 var resultFiles = []string{DiagnosticsFile, DetectorFile, CalibrationFile}
+
+// addedFiles are the files that the index lists besides the manifest, samples and states.
+var addedFiles = append(slices.Clone(resultFiles), FidelityFile, SplitsFile)
 
 // Format is the number of the format in which runs are written, and the only one that is read.
 // Change it when older programs would misread a run, but not for a new optional member.
