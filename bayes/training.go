@@ -77,6 +77,8 @@ type warmUp struct {
 	done      bool
 	chains    []warmChain
 
+	chainBytes int // size of a chain's state of the optimizer, once the run's session is loaded
+
 	predicted func(chain int, probabilities []float32) // called with a chain's predictions for the images held out; may be nil
 }
 
