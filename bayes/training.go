@@ -178,6 +178,9 @@ func (t *training) prepareNetwork() (err error) {
 	if t.headNames, err = t.spec.headParameters(images, d.Classes); err != nil {
 		return err
 	}
+	if t.fanIns, err = t.spec.fanIns(); err != nil {
+		return err
+	}
 	if t.predicted.stem != nil && !t.spec.Augment.isNone() {
 		t.inputs = images
 		t.trained, err = t.spec.Build(d.Classes)

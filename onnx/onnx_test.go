@@ -76,6 +76,52 @@ func TestOperators(t *testing.T) {
 	}
 }
 
+// The fan-in of a weight depends on the node that uses it.
+func TestFanIns(t *testing.T) {
+	for _, row := range []struct {
+		op         string
+		attributes map[string]any
+		left       bool // the weight is the first input
+		shape      []int
+		want       int // 0 for none
+	}{
+		{"MatMul", nil, false, []int{5, 7}, 5},
+		{"MatMul", nil, false, []int{3, 5, 7}, 5},
+		{"MatMul", nil, true, []int{7, 5}, 5},
+		{"Gemm", nil, false, []int{5, 7}, 5},
+		{"Gemm", map[string]any{"transB": 1}, false, []int{7, 5}, 5},
+		{"Gemm", nil, true, []int{7, 5}, 5},
+		{"Gemm", map[string]any{"transA": 1}, true, []int{5, 7}, 5},
+		{"ConvTranspose", map[string]any{"group": 2}, false, []int{4, 7, 3, 3}, 18},
+		{"Conv", nil, false, []int{7, 5, 3, 3}, 0},
+		{"MatMul", nil, false, []int{5}, 0},
+	} {
+		elements := 1
+		for _, extent := range row.shape {
+			elements *= extent
+		}
+		inputs := []string{"x", "w"}
+		if row.left {
+			slices.Reverse(inputs)
+		}
+		m, err := Read(modelOf(13, graphOf{
+			nodes:   [][]byte{nodeOf(row.op, inputs, []string{"y"}, row.attributes)},
+			tensors: [][]byte{tensorOf("w", row.shape, make([]float64, elements)...)},
+			inputs:  [][]byte{valueOf("x", -1, 5)}, outputs: [][]byte{valueOf("y")},
+		}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := m.Network(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.FanIns(); got["w"] != row.want || row.want == 0 && len(got) > 0 {
+			t.Errorf("%s %v of %v: %v, want %d", row.op, row.attributes, row.shape, got, row.want)
+		}
+	}
+}
+
 // Without axes, Squeeze leaves the axis of the examples in a batch of one.
 func TestSqueezeOfOneExample(t *testing.T) {
 	m, err := Read(single("Squeeze", nil, []int{-1, 3, 1, 1}), nil)
