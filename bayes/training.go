@@ -166,7 +166,9 @@ func (t *training) prepareNetwork() (err error) {
 			return err
 		}
 		data := *t.data
-		data.Mean, data.Std = format.moments(data.Channels)
+		if data.Mean, data.Std, err = format.moments(data.Channels); err != nil {
+			return err
+		}
 		t.data = &data
 	}
 	d := t.data
