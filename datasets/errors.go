@@ -37,6 +37,17 @@ type NoClassesError struct {
 // Error names the path, the accepted layouts and what was found.
 func (e *NoClassesError) Error() string { return "datasets: " + e.Path + ": " + e.Problem }
 
+// NoSplitError is the error of Load for data that do not have the split.
+type NoSplitError struct {
+	Data  string
+	Split Split
+}
+
+// Error names both.
+func (e *NoSplitError) Error() string {
+	return fmt.Sprintf("datasets: %s: must have a %s split, or a fraction of the images to draw for it", e.Data, e.Split)
+}
+
 // SkippedError is the error for more skipped files than Options.MaxSkipped allows.
 type SkippedError struct {
 	Subject string   // the directory, or the number of images
