@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -77,8 +80,9 @@ func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat floa
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
 	case pretrainedHelps(m, scores["accuracy"]):
-		j.command = "fit" + pretrainedFlags(m) + into
-		j.remark = "Photographs and drawings are usually recognised far better from a pretrained network, NETWORK.onnx, see " + pretrainedPage
+		network := cmp.Or(knownNetwork(run), "NETWORK.onnx")
+		j.command = "fit" + pretrainedFlags(m, network) + into
+		j.remark = fmt.Sprintf("Photographs and drawings are usually recognised far better from a pretrained network, %s, see %s", network, pretrainedPage)
 	case bayes.IsOptimizer(m.Spec.Method):
 		j.command = "fit" + dataFlags(m) + into
 		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
@@ -121,10 +125,29 @@ func pretrainedHelps(m bayes.Manifest, accuracy float64) bool {
 	return m.Model == nil && m.Teacher == nil && m.Data.Channels == 3 && m.Data.Size < maxPretrainedSize && accuracy < maxPretrainedAccuracy
 }
 
+// knownNetwork returns the ONNX file with which the user made another run in the directory that
+// contains the run; "" if there is none.
+func knownNetwork(run *bayes.Run) string {
+	manifests, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Clean(run.Dir())), "*", config.ManifestFile))
+	if err != nil { // the directory's name is not a pattern
+		return ""
+	}
+	for _, path := range manifests {
+		m, err := bayes.ReadManifest(filepath.Dir(path))
+		if err != nil || m.Model == nil || m.Data.Channels != run.Manifest().Data.Channels {
+			continue
+		}
+		if _, err := os.Stat(m.Spec.Network); err == nil {
+			return m.Spec.Network
+		}
+	}
+	return ""
+}
+
 // pretrainedFlags returns the flags of a run's data for a run with a pretrained network, which has
 // an image size and channels of its own.
-func pretrainedFlags(m bayes.Manifest) string {
-	m.Spec.Network = "NETWORK.onnx"
+func pretrainedFlags(m bayes.Manifest, network string) string {
+	m.Spec.Network = network
 	m.Notes = maps.Clone(m.Notes)
 	for _, name := range []string{"size", "channels", "resize"} {
 		delete(m.Notes, name)
@@ -172,7 +195,7 @@ func distilOptions(m bayes.Manifest) string {
 		add("networks", method.Networks)
 	case method.Networks == 1:
 	case strings.Contains(m.Spec.Network, "\n"):
-		add("model", "FILE.yaml")
+		add("model", cmp.Or(m.Notes["model"], "FILE.yaml"))
 	case m.Spec.Network != m.Teacher.Network:
 		add("model", m.Spec.Network)
 	case m.Spec.Start == "":
@@ -195,18 +218,22 @@ func distilOptions(m bayes.Manifest) string {
 	return flags.String()
 }
 
-// dataFlags returns the flags of a run's data and network, for a run with the default method. A
-// network file that is not an ONNX file is kept in the run as text, and has no flag.
+// dataFlags returns the flags of a run's data and network, for a run with the default method. The
+// place of a network file, which a run keeps as text, is known from the notes.
 func dataFlags(m bayes.Manifest) string {
 	var flags strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
-		if key != "device" && key != "precision" && key != "model" {
+		if !slices.Contains([]string{"device", "precision", "model", "head"}, key) {
 			fmt.Fprintf(&flags, " --%s %s", key, shellQuoted(m.Notes[key]))
 		}
 	}
 	settings := m.Spec.Texts()
 	for _, name := range []string{"model", "cut", "head", "freeze", "input", "subset", "class-weights"} {
-		if text := settings[name]; text != "" && !strings.Contains(text, "\n") {
+		text := settings[name]
+		if strings.Contains(text, "\n") {
+			text = m.Notes[name]
+		}
+		if text != "" {
 			fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(text))
 		}
 	}

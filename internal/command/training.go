@@ -54,6 +54,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	}
 	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
 	s.Data.Notes(p.notes)
+	s.NoteNetworkFiles(p.notes)
 	maps.DeleteFunc(p.notes, emptyNote)
 	return p, nil
 }
