@@ -37,6 +37,18 @@ type NoClassesError struct {
 // Error names the path, the accepted layouts and what was found.
 func (e *NoClassesError) Error() string { return "datasets: " + e.Path + ": " + e.Problem }
 
+// FewClassesError is the error for a directory with fewer classes than Options.MinClasses.
+type FewClassesError struct {
+	Data    string // its name
+	Classes []string
+	Min     int
+}
+
+// Error has the classes.
+func (e *FewClassesError) Error() string {
+	return fmt.Sprintf("datasets: %q must have at least %d classes, got %d: %q", e.Data, e.Min, len(e.Classes), e.Classes)
+}
+
 // NoSplitError is the error of Load for data that do not have the split.
 type NoSplitError struct {
 	Data  string

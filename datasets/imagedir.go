@@ -17,6 +17,9 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	for _, remark := range found.remarks {
 		options.remark("%s", remark)
 	}
+	if classes := found.splits[Train].classes(); len(classes) < options.MinClasses {
+		return nil, errors.WithStack(&FewClassesError{nameOf(root), classes, options.MinClasses})
+	}
 	for split, dir := range found.flat {
 		if dir != "" && !(Split(split) == Test && options.Unlabelled) {
 			options.remark("%s: left out, since it has no class directories and no table of classes", filepath.Join(nameOf(root), filepath.FromSlash(dir)))

@@ -101,6 +101,10 @@ type Options struct {
 	// them. It makes files with the column of a run's groups acceptable when the run predicts.
 	OtherColumns []string
 
+	// MinClasses is the smallest number of classes that training images may have. Fewer in a
+	// directory of images are a FewClassesError before any image is decoded; other data are read.
+	MinClasses int
+
 	// Duplicates is what to do about images that are copies, or nearly copies, of images in another
 	// split, and about copies with another label. "" is AllowDuplicates.
 	Duplicates Duplicates
