@@ -32,13 +32,18 @@ const colder = 0.1
 // judgement states whether a run is good enough, and what would improve it.
 type judgement struct {
 	verdict string
+	poor    bool    // whether the verdict is "not good enough"
 	remark  string  // on what would improve it, empty if the command needs none
 	command string  // that would improve it, without the program; empty if there is none
 	cost    float64 // of the command, relative to the run's; 0 if unknown
 }
 
-// judge judges a run by its scores on test images and its chains. d is nil without diagnostics.
-func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *bayes.Diagnostics) (judgement, error) {
+// judge judges a run by its scores on test images and its chains.
+func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judgement, error) {
+	d, err := run.Diagnostics()
+	if err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return judgement{}, err
+	}
 	accuracy := a.Values["accuracy"]
 	largest := float64(slices.Max(test.Counts())) / float64(test.Len()) // class, as a fraction
 	low, high := evaluate.FractionInterval(accuracy, test.Len())
@@ -57,11 +62,11 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	if ece <= highest {
 		off += fmt.Sprintf(", which may be chance: on %d images, perfect ones are off by %.1f", test.Len(), 100*byChance)
 	}
-	var j judgement
+	j := judgement{poor: low <= largest || ece > max(maxAdviceECE, highest)}
 	switch {
 	case low <= largest:
 		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*largest)
-	case ece > max(maxAdviceECE, highest):
+	case j.poor:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are %s", right, off)
 	default:
 		j.verdict = fmt.Sprintf("%s, and its probabilities are %s. If you can live with that, it is good enough for predictions", right, off)
@@ -254,11 +259,7 @@ func shellQuoted(word string) string {
 // advise returns whether a run is good enough, in words, and the command that would improve it, if
 // there is one. took is the time of the run's steps, 0 if they were not made in one go.
 func advise(r scoredRun, test *datasets.Dataset, took time.Duration) (text, command string, err error) {
-	d, err := r.run.Diagnostics()
-	if err != nil && !os.IsNotExist(errors.Cause(err)) {
-		return "", "", err
-	}
-	j, err := judge(r.run, r.assessment, test, d)
+	j, err := judge(r.run, r.assessment, test)
 	if err != nil {
 		return "", "", err
 	}
