@@ -41,19 +41,19 @@ func extensions() string { return strings.Join(decode.Extensions(), " ") }
 // Decode returns an error if the content is not an image, if channels is not 1, 3 or 4, or if
 // height or width is not in 1 ... MaxSide.
 func Decode(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
-	return decodeImage(ctx, content, shape{channels, height, width}, false)
+	return decodeImage(ctx, content, shape{channels, height, width}, false, 0)
 }
 
-// DecodeCropped is Decode with Options.Crop.
-func DecodeCropped(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
-	return decodeImage(ctx, content, shape{channels, height, width}, true)
+// DecodeAs is Decode with the shape, Crop and Bits of options.
+func DecodeAs(ctx context.Context, content []byte, o Options) ([]byte, error) {
+	return decodeImage(ctx, content, shape{o.Channels, o.Height, o.Width}, o.Crop, o.Bits)
 }
 
-func decodeImage(ctx context.Context, content []byte, s shape, crop bool) ([]byte, error) {
+func decodeImage(ctx context.Context, content []byte, s shape, crop bool, bits int) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
-	image, err := decode.Decode(ctx, content, s.channels, s.height, s.width, crop)
+	image, err := decode.DecodeBits(ctx, content, s.channels, s.height, s.width, crop, bits)
 	return image, errors.WithMessage(err, "datasets: decode")
 }
 

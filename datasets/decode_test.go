@@ -127,7 +127,8 @@ func TestDecodingRemarks(t *testing.T) {
 		}
 	}
 	want := []string{
-		dir + ": images with 16 bits per channel (2) have values of 0 to 2900 only, of 0 to 65535, which become bytes of 0 to 11: stretch them before they are saved",
+		dir + ": images with 16 bits per channel (2) have values of 0 to 2900 only, of 0 to 65535, which become bytes of 0 to 11: " +
+			"state the number of significant bits, such as bits=12, to stretch them",
 		dir + ": files with several pages, of which the first is read: 2, such as a/2.tif",
 	}
 	options := Options{Cache: t.TempDir()}

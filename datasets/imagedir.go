@@ -119,7 +119,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		n := len(part.Files) * size
 		dataset := &Dataset{
 			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
-			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop,
+			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop, Bits: options.Bits,
 			Classes: len(classes), ClassNames: classes,
 			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.root,
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},

@@ -118,6 +118,11 @@ type Options struct {
 	// It does not combine with Classes and WithoutClasses, which need labels.
 	Unlabelled bool
 
+	// Bits is the number of significant bits, 8 to 16, of the values of image files with 16 bits
+	// per channel, such as the 12 of many cameras: values of 0 to 2^Bits - 1 become bytes of 0 to
+	// 255. 0 is 16.
+	Bits int
+
 	// FloatMax states the largest value of floating-point pixels in arrays (.npy, .npz, CSV): 1 or
 	// 255. They are then rounded to bytes, and values beyond 0 to FloatMax are errors. 0 refuses
 	// them: whether a float of 0.5 is grey or nearly black cannot be known from the file.
@@ -237,6 +242,9 @@ func (o Options) check() error {
 	}
 	if o.duplicates() != AllowDuplicates && o.Duplicates != DropDuplicates && o.Duplicates != RejectDuplicates {
 		return invalid("Duplicates", "must be %s, %s or %s, got %q", AllowDuplicates, DropDuplicates, RejectDuplicates, o.Duplicates)
+	}
+	if o.Bits != 0 && (o.Bits < 8 || o.Bits > 16) {
+		return invalid("Bits", "must be 8 to 16, got %d", o.Bits)
 	}
 	if o.FloatMax != 0 && o.FloatMax != 1 && o.FloatMax != math.MaxUint8 {
 		return invalid("FloatMax", "must be 1 or 255, got %v", o.FloatMax)

@@ -117,6 +117,9 @@ func (c *card) trainingData() string {
 	} else {
 		s.say("Images of other sizes are stretched to this size by a bicubic filter.\n")
 	}
+	if d.Bits > 0 {
+		s.say("Images with 16 bits per channel have %d significant bits: values of 0 to %d become bytes of 0 to 255.\n", d.Bits, 1<<d.Bits-1)
+	}
 	if d.Content != "" {
 		s.say("The SHA-256 of images and labels is `%s`.\n", d.Content)
 	}

@@ -130,7 +130,7 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 		if m.Data.Crop {
 			data.Resize = config.Crop
 		}
-		data.FloatMax = own.FloatMax
+		data.FloatMax, data.Bits = own.FloatMax, m.Data.Bits
 	}
 	splits, err := openData(ctx, data, c, own.GroupColumn()...)
 	if err != nil {

@@ -72,7 +72,7 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	}
 	o.Unlabelled = ood && d.Classes == "" && d.WithoutClasses == ""
 	own := config.DataOf(m)
-	o.FloatMax = own.FloatMax
+	o.FloatMax, o.Bits = own.FloatMax, m.Data.Bits
 	o.OtherColumns = own.GroupColumn()
 	shaped := o
 	shaped.Height, shaped.Width, shaped.Channels, shaped.Crop = m.Data.Height, m.Data.Width, m.Data.Channels, m.Data.Crop
@@ -150,8 +150,8 @@ func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *con
 	}
 	images, err := datasets.ReadImages([]string{path}, datasets.Options{
 		Context: ctx, Height: m.Data.Height, Width: m.Data.Width, Channels: m.Data.Channels, Crop: m.Data.Crop, OnProgress: c.reading(),
-		FloatMax: config.DataOf(m).FloatMax,
-		Remark:   func(text string) { c.remark("%s", text) },
+		FloatMax: config.DataOf(m).FloatMax, Bits: m.Data.Bits,
+		Remark: func(text string) { c.remark("%s", text) },
 	})
 	if err != nil {
 		return nil, err
