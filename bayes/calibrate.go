@@ -40,6 +40,10 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
+// TrainedNote is the name of a note, see WithNotes, for a calibration with images that the run was
+// trained on: their number. Whatever uses the calibration then remarks that nothing is guaranteed.
+const TrainedNote = "trained"
+
 // CheckWritable returns an error if Calibrate could not write to the run's directory. It is for
 // callers that read images first. The error is LockedError while another
 // process writes to the run.
@@ -123,6 +127,10 @@ func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, no out-of-distribution test and no certified risk",
 			r.dir, c.Samples, used))
 		return nil, nil
+	}
+	if err == nil && c.Notes[TrainedNote] != "" {
+		r.remark(fmt.Sprintf("%s was calibrated with %s images that it was trained on: prediction sets and certified risks are not guaranteed",
+			r.dir, c.Notes[TrainedNote]))
 	}
 	return c, err
 }

@@ -188,6 +188,17 @@ func (w *warmUp) save(exploring bool) (states [][]byte, err error) {
 	return states, nil
 }
 
+// room returns the size in bytes of the states that save returns, for samples of the given size.
+func (w *warmUp) room(exploring bool, sample uint64) uint64 {
+	switch {
+	case !w.done:
+		return uint64(len(w.chains)) * (8 + uint64(w.chainBytes) + sample)
+	case exploring:
+		return uint64(len(w.chains)) * sample
+	}
+	return 0
+}
+
 // restore restores the optimizer's session from a checkpoint's states, if there are any.
 func (w *warmUp) restore(states [][]byte) error {
 	if states == nil {
@@ -246,8 +257,8 @@ func (t *training) checkRoom() error {
 	return nil
 }
 
-// room returns the size in bytes of a checkpoint now, and of a sample of one chain, which has 4
-// bytes for each weight. Checkpoints grow with the traces.
+// room returns the size in bytes of a checkpoint now, with the states of a warm start, and of a
+// sample of one chain, which has 4 bytes for each weight. Checkpoints grow with the traces.
 func (t *training) room() (state, sample uint64) {
 	state = uint64(t.session.ChainBytes() * t.session.Chains())
 	if t.measured != nil {
@@ -255,6 +266,9 @@ func (t *training) room() (state, sample uint64) {
 	}
 	for _, p := range t.session.Program().Parameters() {
 		sample += 4 * uint64(p.Shape.Elements())
+	}
+	if t.warmUp != nil {
+		state += t.warmUp.room(t.explores(int(t.session.Steps())), sample)
 	}
 	return state, sample
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
@@ -14,10 +13,14 @@ import (
 // directory. If copied is true, the run has copies of the parts as they are now. Otherwise it
 // refers to their directories, which are read whenever it is used. It is an InvalidError if parts
 // differ in anything but seeds, chains, devices and where chains start, or two of them have the
-// same chain.
+// same chain. After an error, nothing of the new run stays.
 func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", dir)
+	}
+	e := environmentOf(options)
+	if err := e.checkLevels(); err != nil {
+		return nil, err
 	}
 	if err := CheckEmpty(dir); err != nil {
 		return nil, err
@@ -26,34 +29,37 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 	if err != nil {
 		return nil, err
 	}
-	if err := file.MakeDir(dir); err != nil {
-		return nil, errors.Wrap(err, "pollen: gather")
-	}
-	if err := rundir.CopyModel(dir, parts[0]); err != nil {
+	if err := rundir.Gather(dir, e.remark, func() (any, error) { return m, addParts(m, dir, parts, copied) }); err != nil {
 		return nil, err
 	}
+	return Open(dir, options...)
+}
+
+// addParts adds the parts of a gathered run to its manifest, and copies what it needs of them.
+func addParts(m *Manifest, dir string, parts []string, copied bool) error {
+	if err := rundir.CopyModel(dir, parts[0]); err != nil {
+		return err
+	}
+	m.Continued = nil // the parts have theirs
 	for i, part := range parts {
 		place := part
 		if copied {
 			place = filepath.Join(dir, rundir.PartsDir, fmt.Sprintf("%0*d", len(fmt.Sprint(len(parts)-1)), i))
 			run, err := Open(part)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if err := rundir.Copy(place, run.reader()); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		if place, err = relative(dir, place); err != nil {
-			return nil, err
+		place, err := relative(dir, place)
+		if err != nil {
+			return err
 		}
 		m.Parts = append(m.Parts, filepath.ToSlash(place))
 	}
-	m.Continued = nil // the parts have theirs
-	if err := rundir.WriteGathered(dir, m); err != nil {
-		return nil, err
-	}
-	return Open(dir, options...)
+	return nil
 }
 
 // relative returns the path of a place relative to dir, so that both can be moved together, or the

@@ -144,7 +144,8 @@ type job struct {
 	trained   layers.Sequential
 	inputs    samples.Images
 	predicted parts
-	headNames []string // of the parameters after the cut of an ONNX file
+	headNames []string       // of the parameters after the cut of an ONNX file
+	fanIns    map[string]int // of the weights before it, where the first axis does not tell
 
 	classWeights []float64 // by class, with the mean 1 over the images; nil without any
 
@@ -187,7 +188,7 @@ func give(s *graph.Session, images samples.Images, labels []int32) error {
 
 // posterior returns the posterior to sample.
 func (t *job) posterior() langevin.Posterior {
-	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
+	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors, FanIns: t.fanIns}
 	if t.spec.Prior != nil {
 		p.Prior = *t.spec.Prior
 	}

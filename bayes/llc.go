@@ -21,7 +21,9 @@ import (
 // samples, see package llc. data are the training images of the run; L is the mean loss on them,
 // with the class weights of the run, but without its prior, its augmentation and its dropout.
 // sample is the file name of a sample, such as "chain-0000-step-00004800.safetensors"; "" is the
-// last one of the first chain. Options.Observe is not used: progress goes to the run's observer.
+// last one of the first chain. Options.Observe, Kept and Keep are not used: progress goes to the
+// run's observer, and the run's directory keeps each complete row, so that another call with the
+// same options continues after it.
 //
 // If ctx ends, LearningCoefficient returns what has been estimated so far, nil if that is nothing,
 // with the context's error. Other errors are as for Open, InvalidError for options, data and
@@ -37,7 +39,7 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 	if err != nil {
 		return nil, err
 	}
-	centre, err := r.sampleNamed(sample)
+	source, centre, err := r.sampleNamed(sample)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +64,9 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 			return err
 		}
 		r.remark(llc.Describe(t.data.Len(), o))
+		if err := r.keepLLC(&o, source, t.data.Len()); err != nil {
+			return err
+		}
 		e, err = llc.Estimate(ctx, device, m, o)
 		return err
 	})
@@ -116,10 +121,10 @@ func (r *Run) checkLearningModel(device tensor.Device, m llc.Model, o llc.Option
 }
 
 // sampleNamed returns the sample with a file name; "" is the last sample of the first chain.
-func (r *Run) sampleNamed(name string) (s samples.Sample, err error) {
+func (r *Run) sampleNamed(name string) (f rundir.File, s samples.Sample, err error) {
 	files, err := r.sampleFiles("llc")
 	if err != nil {
-		return s, err
+		return f, s, err
 	}
 	// Files are sorted by directory, chain and step, so that the last match is the last sample. A
 	// gathered run has files of several directories, of which the default takes the first.
@@ -128,7 +133,7 @@ func (r *Run) sampleNamed(name string) (s samples.Sample, err error) {
 	for i, f := range files {
 		chain, _, err := samples.ParseFileName(f.Path)
 		if err != nil {
-			return s, err
+			return f, s, err
 		}
 		if i == 0 {
 			first = chain
@@ -142,8 +147,8 @@ func (r *Run) sampleNamed(name string) (s samples.Sample, err error) {
 		for _, f := range files[:min(3, len(files))] {
 			some = append(some, filepath.Base(f.Path))
 		}
-		return s, invalid("llc: sample %s: %s has no such sample; it has %d, such as %s", name, r.dir, len(files), strings.Join(some, ", "))
+		return f, s, invalid("llc: sample %s: %s has no such sample; it has %d, such as %s", name, r.dir, len(files), strings.Join(some, ", "))
 	}
 	s, err = found.Read()
-	return s, errors.WithMessage(err, "llc")
+	return *found, s, errors.WithMessage(err, "llc")
 }

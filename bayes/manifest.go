@@ -63,6 +63,8 @@ type Data struct {
 	Width    int `json:"width"`
 	// Crop is datasets.Options.Crop: images are cropped to the aspect ratio before they are scaled.
 	Crop bool `json:"crop,omitempty"`
+	// Bits is datasets.Options.Bits: the significant bits of images with 16 bits per channel.
+	Bits int `json:"bits,omitempty"`
 	// ClassNames are the names of the classes, in the order of the logits.
 	ClassNames []string `json:"classNames"`
 	// Mean and Std, by channel, are those of pixel/255 over the images trained on. Inputs of the
@@ -83,7 +85,7 @@ func (d Data) Classes() int { return len(d.ClassNames) }
 // describeData returns a manifest's description of data.
 func describeData(d *datasets.Dataset) Data {
 	return Data{
-		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Cropped, ClassNames: d.ClassNames,
+		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Cropped, Bits: d.Bits, ClassNames: d.ClassNames,
 		Mean: d.Mean, Std: d.Std, Content: contentHash(d), Hashes: d.Hashes, Remarks: d.Remarks,
 	}
 }

@@ -119,6 +119,18 @@ func (s Spec) starts() (map[string][]float64, error) {
 	return stem.network.Starts(), nil
 }
 
+// fanIns returns the fan-ins of weights in the ONNX file, see langevin.Posterior.
+func (s Spec) fanIns() (map[string]int, error) {
+	if !s.isPretrained() {
+		return nil, nil
+	}
+	stem, err := s.stem()
+	if err != nil {
+		return nil, err
+	}
+	return stem.network.FanIns(), nil
+}
+
 // moveStarts makes parameters that are offsets from some weights, or weights, offsets from others,
 // or weights. theirs and ours have the weights, by name, of which parameters are offsets.
 func moveStarts(s samples.Sample, theirs, ours map[string][]float64) {

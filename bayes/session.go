@@ -3,6 +3,8 @@ package bayes
 import (
 	"context"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
@@ -16,6 +18,13 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	program, err := t.fitting(device)
 	if err != nil {
 		return err
+	}
+	if t.warmUp != nil {
+		optimizer, err := t.warmUp.training.build(device)
+		if err != nil {
+			return errors.WithMessage(err, "warm start")
+		}
+		_, t.warmUp.chainBytes, _ = optimizer.Bytes()
 	}
 	if err := t.loadInputs(ctx, device); err != nil {
 		return err

@@ -90,20 +90,21 @@ func inputShape(m *onnx.Model) (channels, height, width int, last bool) {
 	if len(m.Inputs) == 0 || len(m.Inputs[0].Shape) != 4 {
 		return 0, 0, 0, false
 	}
-	// The file does not say which axis has the channels. Images are grey or have three colours, and
-	// are rarely one or three pixels wide.
+	// The file does not say which axis has the channels. Images have one to four, and are rarely so
+	// few pixels wide.
 	shape := m.Inputs[0].Shape
-	isColour := func(n int) bool { return n == 1 || n == 3 }
-	if last = !isColour(shape[1]) && isColour(shape[3]); last {
+	areChannels := func(n int) bool { return n >= 1 && n <= 4 }
+	if last = !areChannels(shape[1]) && areChannels(shape[3]); last {
 		return shape[3], max(0, shape[1]), max(0, shape[2]), true
 	}
 	return max(0, shape[1]), max(0, shape[2]), max(0, shape[3]), false
 }
 
 // inputFormat describes how images are converted to the input of an ONNX network: (pixel/255 -
-// mean)/std in each channel, with the channels red, green and blue, or reversed.
+// mean)/std in each channel, with the channels red, green and blue, or reversed. mean and std have
+// a number for each channel, or one for all.
 type inputFormat struct {
-	mean, std [3]float64
+	mean, std []float64
 	reversed  bool
 }
 
@@ -113,12 +114,12 @@ var inputPresets = []struct {
 	name string
 	inputFormat
 }{
-	{"imagenet", inputFormat{mean: [3]float64{0.485, 0.456, 0.406}, std: [3]float64{0.229, 0.224, 0.225}}},
-	{"inception", inputFormat{mean: [3]float64{0.5, 0.5, 0.5}, std: [3]float64{0.5, 0.5, 0.5}}},
-	{"none", inputFormat{std: [3]float64{1, 1, 1}}},
-	{"bytes", inputFormat{std: [3]float64{1. / 255, 1. / 255, 1. / 255}}},
+	{"imagenet", inputFormat{mean: []float64{0.485, 0.456, 0.406}, std: []float64{0.229, 0.224, 0.225}}},
+	{"inception", inputFormat{mean: []float64{0.5}, std: []float64{0.5}}},
+	{"none", inputFormat{mean: []float64{0}, std: []float64{1}}},
+	{"bytes", inputFormat{mean: []float64{0}, std: []float64{1. / 255}}},
 	{"caffe", inputFormat{
-		mean: [3]float64{123.68 / 255, 116.779 / 255, 103.939 / 255}, std: [3]float64{1. / 255, 1. / 255, 1. / 255}, reversed: true,
+		mean: []float64{123.68 / 255, 116.779 / 255, 103.939 / 255}, std: []float64{1. / 255}, reversed: true,
 	}},
 }
 
@@ -141,18 +142,19 @@ func parseInput(text string) (f inputFormat, err error) {
 		}
 	}
 	wrong := func() (inputFormat, error) {
-		return f, invalid("input must be %s, or as in %s, with one number or three, and std positive, got %q", strings.Join(InputNames(), ", "), inputForm, text)
+		return f, invalid("input must be %s, or as in %s, with one number or one for each channel, and std positive, got %q",
+			strings.Join(InputNames(), ", "), inputForm, text)
 	}
-	f.std = [3]float64{1, 1, 1}
+	f.mean, f.std = []float64{0}, []float64{1}
 	for _, item := range strings.Split(text, ",") {
 		name, value, _ := strings.Cut(item, "=")
 		switch strings.TrimSpace(name) {
 		case "mean":
-			if !parseChannels(value, &f.mean) {
+			if f.mean = parseChannels(value); f.mean == nil {
 				return wrong()
 			}
 		case "std":
-			if !parseChannels(value, &f.std) || slices.Min(f.std[:]) <= 0 {
+			if f.std = parseChannels(value); f.std == nil || slices.Min(f.std) <= 0 {
 				return wrong()
 			}
 		case "order":
@@ -167,20 +169,16 @@ func parseInput(text string) (f inputFormat, err error) {
 	return f, nil
 }
 
-// parseChannels reads a number for all channels, or one for each.
-func parseChannels(text string, to *[3]float64) bool {
-	parts := strings.Split(text, "/")
-	if len(parts) != 1 && len(parts) != len(to) {
-		return false
-	}
-	for c := range to {
-		v, err := strconv.ParseFloat(strings.TrimSpace(parts[min(c, len(parts)-1)]), 64)
+// parseChannels reads a number for all channels, or one for each; nil if these are not finite.
+func parseChannels(text string) (values []float64) {
+	for _, part := range strings.Split(text, "/") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || v-v != 0 {
-			return false
+			return nil
 		}
-		to[c] = v
+		values = append(values, v)
 	}
-	return true
+	return values
 }
 
 // inputOf returns the format that a file's metadata describe, with the keys of ONNX's specification
@@ -197,9 +195,22 @@ func inputOf(metadata map[string]string) string {
 
 // moments returns the mean and standard deviation for a number of channels. Grey images get those
 // of the green channel.
-func (f inputFormat) moments(channels int) (mean, std []float64) {
-	if channels == 1 {
-		return f.mean[1:2:2], f.std[1:2:2]
+func (f inputFormat) moments(channels int) (mean, std []float64, err error) {
+	for _, m := range []struct{ from, to *[]float64 }{{&f.mean, &mean}, {&f.std, &std}} {
+		switch n := len(*m.from); {
+		case n == 1:
+			*m.to = slices.Repeat(*m.from, channels)
+		case n == 3 && channels == 1:
+			*m.to = (*m.from)[1:2:2]
+		case n == channels:
+			*m.to = *m.from
+		default:
+			return nil, nil, invalid("input must have one number, or one for each of %d channels, as in %s, got %d numbers", channels,
+				"mean="+strings.Repeat("0.5/", channels-1)+"0.5", n)
+		}
 	}
-	return f.mean[:], f.std[:]
+	if f.reversed && channels != 1 && channels != 3 {
+		return nil, nil, invalid("input must not have order=bgr for images of %d channels", channels)
+	}
+	return mean, std, nil
 }

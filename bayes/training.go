@@ -77,6 +77,8 @@ type warmUp struct {
 	done      bool
 	chains    []warmChain
 
+	chainBytes int // size of a chain's state of the optimizer, once the run's session is loaded
+
 	predicted func(chain int, probabilities []float32) // called with a chain's predictions for the images held out; may be nil
 }
 
@@ -164,7 +166,9 @@ func (t *training) prepareNetwork() (err error) {
 			return err
 		}
 		data := *t.data
-		data.Mean, data.Std = format.moments(data.Channels)
+		if data.Mean, data.Std, err = format.moments(data.Channels); err != nil {
+			return err
+		}
 		t.data = &data
 	}
 	d := t.data
@@ -174,6 +178,9 @@ func (t *training) prepareNetwork() (err error) {
 	}
 	t.trained, t.inputs = t.predicted.network, t.predicted.inputs()
 	if t.headNames, err = t.spec.headParameters(images, d.Classes); err != nil {
+		return err
+	}
+	if t.fanIns, err = t.spec.fanIns(); err != nil {
 		return err
 	}
 	if t.predicted.stem != nil && !t.spec.Augment.isNone() {

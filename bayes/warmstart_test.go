@@ -4,6 +4,9 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // TestWarmNumbers: a warm start is restored from its numbers in a checkpoint, and numbers that no
@@ -26,6 +29,39 @@ func TestWarmNumbers(t *testing.T) {
 	} {
 		if err := (&warmUp{chains: make([]warmChain, 2)}).setNumbers(wrong); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// The space that a checkpoint takes on the disk includes the states of a warm start, in every part
+// of a run.
+func TestRoomOfWarmStart(t *testing.T) {
+	data := squares(t, 100, 4, 1)
+	spec := Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 10, Epochs: 4, Cycles: 1, Chains: 2, WarmStart: methodOf(t, "adam").(optimizers.Optimizer)}
+	tr, err := newTraining(spec, data, "", environmentOf([]Option{with(t, 1)}))
+	must(t, err)
+	must(t, tr.load(t.Context(), tr.device))
+	defer tr.session.Close()
+	tr.observing()
+	w := tr.warmUp
+	must(t, w.load(t.Context(), tr.device))
+	defer w.close()
+	must(t, w.score(tr, 0))
+	for _, c := range []struct {
+		part string
+		done bool
+		step int
+	}{{"warm start", false, 0}, {"exploring", true, 0}, {"sampling", true, tr.plan.Steps}} {
+		w.done = c.done
+		must(t, tr.session.Run(c.step))
+		checkpoint, err := tr.checkpoint()
+		must(t, err)
+		want := tr.measured.TraceBytes()
+		for _, state := range append(checkpoint.Chains, checkpoint.Warm...) {
+			want += uint64(len(state))
+		}
+		if got, _ := tr.room(); got != want || (checkpoint.Warm == nil) != (c.step > 0) {
+			t.Errorf("%s: %d bytes, want %d", c.part, got, want)
 		}
 	}
 }

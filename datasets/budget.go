@@ -25,9 +25,10 @@ type imageReader struct {
 	content bytes.Buffer
 }
 
-func newImageReader(crop bool) *imageReader {
+func newImageReader(crop bool, bits int) *imageReader {
 	r := &imageReader{Decoder: decode.NewDecoder()}
 	r.SetCrop(crop)
+	r.SetBits(bits)
 	return r
 }
 

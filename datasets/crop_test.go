@@ -28,7 +28,7 @@ func TestCrop(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			cropped, err := DecodeCropped(context.Background(), file.Bytes(), 3, 8, 8)
+			cropped, err := DecodeAs(context.Background(), file.Bytes(), Options{Channels: 3, Height: 8, Width: 8, Crop: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,6 +29,7 @@ type Dataset struct {
 
 	Channels, Height, Width int
 	Cropped                 bool // Options.Crop was set
+	Bits                    int  // Options.Bits
 	Classes                 int
 	ClassNames              []string // one for each class
 

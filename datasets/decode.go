@@ -41,19 +41,19 @@ func extensions() string { return strings.Join(decode.Extensions(), " ") }
 // Decode returns an error if the content is not an image, if channels is not 1, 3 or 4, or if
 // height or width is not in 1 ... MaxSide.
 func Decode(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
-	return decodeImage(ctx, content, shape{channels, height, width}, false)
+	return decodeImage(ctx, content, shape{channels, height, width}, false, 0)
 }
 
-// DecodeCropped is Decode with Options.Crop.
-func DecodeCropped(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
-	return decodeImage(ctx, content, shape{channels, height, width}, true)
+// DecodeAs is Decode with the shape, Crop and Bits of options.
+func DecodeAs(ctx context.Context, content []byte, o Options) ([]byte, error) {
+	return decodeImage(ctx, content, shape{o.Channels, o.Height, o.Width}, o.Crop, o.Bits)
 }
 
-func decodeImage(ctx context.Context, content []byte, s shape, crop bool) ([]byte, error) {
+func decodeImage(ctx context.Context, content []byte, s shape, crop bool, bits int) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
-	image, err := decode.Decode(ctx, content, s.channels, s.height, s.width, crop)
+	image, err := decode.DecodeBits(ctx, content, s.channels, s.height, s.width, crop, bits)
 	return image, errors.WithMessage(err, "datasets: decode")
 }
 
@@ -65,7 +65,7 @@ func (s shape) size() int { return s.channels * s.height * s.width }
 // check returns an error if images cannot be decoded into the shape.
 func (s shape) check() error {
 	if s.channels != 1 && s.channels != 3 && s.channels != 4 {
-		return errors.Errorf("must be 1 (grey), 3 (red, green, blue) or 4 (and opacity), got %d", s.channels)
+		return errors.Errorf("must be 1 (grey), 3 (red, green, blue) or 4 (and opacity) unless the data are arrays, got %d", s.channels)
 	}
 	if s.height < 1 || s.height > MaxSide || s.width < 1 || s.width > MaxSide {
 		return errors.Errorf("images must be 1x1 to %[3]dx%[4]d, got %[1]dx%[2]d", s.height, s.width, MaxSide, MaxSide)

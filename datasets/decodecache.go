@@ -55,16 +55,19 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	if err != nil {
 		return decodedCache{}, errors.Wrap(err, "datasets")
 	}
-	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d%s", root, options.Channels, options.Height, options.Width, options.cropText()))
+	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d%s", root, options.Channels, options.Height, options.Width, options.scalingText()))
 	return decodedCache{filepath.Join(dir, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
 }
 
-// cropText distinguishes cropped images from others.
-func (o Options) cropText() string {
+// scalingText distinguishes images that are cropped, or have fewer significant bits, from others.
+func (o Options) scalingText() (text string) {
 	if o.Crop {
-		return " crop"
+		text = " crop"
 	}
-	return ""
+	if o.Bits != 0 {
+		text += fmt.Sprintf(" bits %d", o.Bits)
+	}
+	return text
 }
 
 // notKept remarks that decoded images cannot be kept in the default cache directory.
@@ -76,7 +79,7 @@ func (o Options) notKept(err error) {
 // names, classes, sizes and modification times of all files.
 func (t tree) key(options Options) [sha256.Size]byte {
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s%d %d %d%s\n", decodedMagic, options.Channels, options.Height, options.Width, options.cropText())
+	fmt.Fprintf(hash, "%s%d %d %d%s\n", decodedMagic, options.Channels, options.Height, options.Width, options.scalingText())
 	for split, list := range t.splits {
 		if list == nil {
 			continue

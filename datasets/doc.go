@@ -70,7 +70,7 @@
 // that averages when it shrinks. Images are first turned as their EXIF orientation requires, in
 // JPEG, PNG, WebP and TIFF. Transparent images are drawn over white. One channel is the luminance,
 // three are red, green and blue, four add the opacity. Images of 16 bits per channel are scaled in
-// 16 bits and rounded to 8 at the end.
+// 16 bits and rounded to 8 at the end; Options.Bits is for fewer significant bits.
 //
 // Of an animation the first frame is read, drawn over a white canvas, and of a TIFF file with
 // several pages the first page. Errors outside of the pixels are ignored: a checksum of a PNG chunk

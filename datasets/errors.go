@@ -37,6 +37,29 @@ type NoClassesError struct {
 // Error names the path, the accepted layouts and what was found.
 func (e *NoClassesError) Error() string { return "datasets: " + e.Path + ": " + e.Problem }
 
+// FewClassesError is the error for a directory with fewer classes than Options.MinClasses.
+type FewClassesError struct {
+	Data    string // its name
+	Classes []string
+	Min     int
+}
+
+// Error has the classes.
+func (e *FewClassesError) Error() string {
+	return fmt.Sprintf("datasets: %q must have at least %d classes, got %d: %q", e.Data, e.Min, len(e.Classes), e.Classes)
+}
+
+// NoSplitError is the error of Load for data that do not have the split.
+type NoSplitError struct {
+	Data  string
+	Split Split
+}
+
+// Error names both.
+func (e *NoSplitError) Error() string {
+	return fmt.Sprintf("datasets: %s: must have a %s split, or a fraction of the images to draw for it", e.Data, e.Split)
+}
+
 // SkippedError is the error for more skipped files than Options.MaxSkipped allows.
 type SkippedError struct {
 	Subject string   // the directory, or the number of images

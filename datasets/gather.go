@@ -24,7 +24,7 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
 		workers.Go(func() {
-			r := newImageReader(options.Crop)
+			r := newImageReader(options.Crop, options.Bits)
 			for options.context().Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {
@@ -206,7 +206,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		result.kept = append(result.kept, i)
 	}
 	result.images = images[:len(result.kept)*size]
-	result.remarks = decode.Remarks(subject, names, result.kept, notes)
+	result.remarks = decode.Remarks(subject, names, result.kept, notes, options.Bits)
 	result.hash = hex.EncodeToString(hash.Sum(nil))
 	return result, nil
 }

@@ -17,6 +17,9 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	for _, remark := range found.remarks {
 		options.remark("%s", remark)
 	}
+	if classes := found.splits[Train].classes(); len(classes) < options.MinClasses {
+		return nil, errors.WithStack(&FewClassesError{nameOf(root), classes, options.MinClasses})
+	}
 	for split, dir := range found.flat {
 		if dir != "" && !(Split(split) == Test && options.Unlabelled) {
 			options.remark("%s: left out, since it has no class directories and no table of classes", filepath.Join(nameOf(root), filepath.FromSlash(dir)))
@@ -116,7 +119,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		n := len(part.Files) * size
 		dataset := &Dataset{
 			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
-			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop,
+			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop, Bits: options.Bits,
 			Classes: len(classes), ClassNames: classes,
 			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.root,
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},

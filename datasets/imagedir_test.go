@@ -49,6 +49,21 @@ func flowers(t *testing.T, n int, splits ...string) string {
 	return root
 }
 
+// A directory with too few classes is refused before its images are decoded.
+func TestFewClasses(t *testing.T) {
+	root, options := flowers(t, 3, "train", "test"), isolated(t)
+	options.OnProgress = func(file string, _, _ int64) { t.Errorf("%s is decoded", file) }
+	options.MinClasses = 4
+	var few *FewClassesError
+	if _, err := Open(root, options); !errors.As(err, &few) || len(few.Classes) != 3 || few.Min != 4 {
+		t.Errorf("error %v, want a FewClassesError of the 3 classes", err)
+	}
+	options.MinClasses, options.OnProgress = 3, nil
+	if _, err := Open(root, options); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFolderWithSplits(t *testing.T) {
 	root := flowers(t, 3, "Train", "valid", "TEST")
 	splits, err := Open(root, isolated(t))

@@ -64,7 +64,7 @@ func readFiles(paths []string, options Options) (images *Dataset, failed []Image
 	for _, remark := range all.remarks {
 		options.remark("%s", remark)
 	}
-	images.Cropped = options.Crop
+	images.Cropped, images.Bits = options.Crop, options.Bits
 	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
 	images.Hashes = map[string]string{"images": all.hash}
 	for _, i := range all.kept {

@@ -78,7 +78,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 	}
 	dataset := [3]*Dataset{Train: splits.Train, Test: splits.Test, Validation: splits.Validation}[split]
 	if dataset == nil {
-		return nil, errors.Errorf("datasets: %s: must have a %s split, or a fraction of the images to draw for it", name, split)
+		return nil, errors.WithStack(&NoSplitError{name, split})
 	}
 	return dataset, nil
 }

@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
-			if _, err := b.decode(t.Context(), newImageReader(false), path, make([]byte, s.size()), s); err != nil {
+			if _, err := b.decode(t.Context(), newImageReader(false, 0), path, make([]byte, s.size()), s); err != nil {
 				t.Error(err)
 			}
 		})
@@ -63,13 +63,13 @@ func TestBudget(t *testing.T) {
 	// A worker whose context ends does not wait for the budget.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.decode(ctx, newImageReader(false), path, to, s); !errors.Is(err, context.Canceled) {
+	if _, err := b.decode(ctx, newImageReader(false, 0), path, to, s); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a used budget: %v", err)
 	}
 	for bytes, want := range map[int64]string{
 		int64(info.Memory) - 1: "datasets: decoding " + path + " needs ", overhead: "datasets: reading " + path + " needs ",
 	} {
-		_, err := budgetOf(bytes).decode(t.Context(), newImageReader(false), path, to, s)
+		_, err := budgetOf(bytes).decode(t.Context(), newImageReader(false, 0), path, to, s)
 		if !isMemory(err) {
 			t.Errorf("a budget of %d bytes: %v, want a MemoryError", bytes, err)
 		}
@@ -86,7 +86,7 @@ func TestSparseFile(t *testing.T) {
 	if err := os.Truncate(path, 50<<30); err != nil {
 		t.Skip(err)
 	}
-	d := newImageReader(false)
+	d := newImageReader(false, 0)
 	_, err := budgetOf(1<<40).decode(t.Context(), d, path, make([]byte, 64), shape{1, 8, 8})
 	wantError(t, err, "an image must have at most 1073741824 bytes")
 	if d.content.Cap() > 0 {

@@ -101,6 +101,10 @@ type Options struct {
 	// them. It makes files with the column of a run's groups acceptable when the run predicts.
 	OtherColumns []string
 
+	// MinClasses is the smallest number of classes that training images may have. Fewer in a
+	// directory of images are a FewClassesError before any image is decoded; other data are read.
+	MinClasses int
+
 	// Duplicates is what to do about images that are copies, or nearly copies, of images in another
 	// split, and about copies with another label. "" is AllowDuplicates.
 	Duplicates Duplicates
@@ -113,6 +117,11 @@ type Options struct {
 	// split's Labels and ClassNames are then nil. Without any labels, all images are test images.
 	// It does not combine with Classes and WithoutClasses, which need labels.
 	Unlabelled bool
+
+	// Bits is the number of significant bits, 8 to 16, of the values of image files with 16 bits
+	// per channel, such as the 12 of many cameras: values of 0 to 2^Bits - 1 become bytes of 0 to
+	// 255. 0 is 16.
+	Bits int
 
 	// FloatMax states the largest value of floating-point pixels in arrays (.npy, .npz, CSV): 1 or
 	// 255. They are then rounded to bytes, and values beyond 0 to FloatMax are errors. 0 refuses
@@ -233,6 +242,9 @@ func (o Options) check() error {
 	}
 	if o.duplicates() != AllowDuplicates && o.Duplicates != DropDuplicates && o.Duplicates != RejectDuplicates {
 		return invalid("Duplicates", "must be %s, %s or %s, got %q", AllowDuplicates, DropDuplicates, RejectDuplicates, o.Duplicates)
+	}
+	if o.Bits != 0 && (o.Bits < 8 || o.Bits > 16) {
+		return invalid("Bits", "must be 8 to 16, got %d", o.Bits)
 	}
 	if o.FloatMax != 0 && o.FloatMax != 1 && o.FloatMax != math.MaxUint8 {
 		return invalid("FloatMax", "must be 1 or 255, got %v", o.FloatMax)

@@ -51,28 +51,22 @@ const (
 // The attributes of all groups are the settings of the run, its digest and its manifest. Runs
 // without draws, which are distilled or have Monte Carlo dropout, are an InvalidError.
 func ArviZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, dir string) (remarks []string, err error) {
-	draws, err := run.Draws()
+	p, err := unpredicted(run)
 	if err != nil {
 		return nil, err
 	}
-	passes, err := draws.Passes()
-	if err != nil {
+	if err := arvizRefusal(run, p.passes); err != nil {
 		return nil, err
 	}
-	if err := arvizRefusal(run, passes); err != nil {
-		return nil, err
+	if images != nil {
+		if err := checkNew(dir); err != nil {
+			return nil, err
+		}
+		if p, err = predict(ctx, run, images); err != nil {
+			return nil, err
+		}
 	}
-	if images == nil {
-		return writeArviZ(run, draws, nil, dir)
-	}
-	if err := checkNew(dir); err != nil {
-		return nil, err
-	}
-	p, err := predict(ctx, run, images)
-	if err != nil {
-		return nil, err
-	}
-	return writeArviZ(run, p.draws, p, dir)
+	return writeArviZ(run, p, dir)
 }
 
 // arvizRefusal returns an InvalidError if a run, with a number of passes of each sample, has no
@@ -87,9 +81,9 @@ func arvizRefusal(run *bayes.Run, passes int) error {
 	return nil
 }
 
-// writeArviZ writes the groups. p has the predictions of the draws; nil without images.
-func writeArviZ(run *bayes.Run, draws *bayes.Draws, p *predicted, dir string) (remarks []string, err error) {
-	a := &arviz{run: run, draws: draws, predicted: p}
+// writeArviZ writes the groups. p has the predictions of the draws.
+func writeArviZ(run *bayes.Run, p *predicted, dir string) (remarks []string, err error) {
+	a := &arviz{run: run, draws: p.draws, predicted: p}
 	a.arrange()
 	err = intoNew(dir, func(dir string) error {
 		a.zarr.dir = dir
@@ -102,9 +96,9 @@ func writeArviZ(run *bayes.Run, draws *bayes.Draws, p *predicted, dir string) (r
 type arviz struct {
 	run       *bayes.Run
 	draws     *bayes.Draws
-	predicted *predicted // nil without images
-	chains    [][]int    // the positions of the draws of each chain, equally many for all
-	numbers   []int      // of each chain, in the run that drew it
+	predicted *predicted
+	chains    [][]int // the positions of the draws of each chain, equally many for all
+	numbers   []int   // of each chain, in the run that drew it
 	zarr      zarr
 	remarks   []string
 }
@@ -159,7 +153,7 @@ func (a *arviz) write() error {
 	if err := a.stats(weights); err != nil {
 		return err
 	}
-	if a.predicted == nil {
+	if a.predicted.images == nil {
 		a.remarks = append(a.remarks, "without images there are no predictions and no likelihoods")
 		return a.zarr.close()
 	}

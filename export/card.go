@@ -19,7 +19,8 @@ import (
 // data, method, convergence, scores on test images with 95 % intervals, and limits of use. It
 // returns remarks, which the card also has. Formats that the run cannot have are left out, with a
 // remark: ONNX with Monte Carlo dropout or too many weights, and ArviZ without draws. test must
-// have labels; the card repeats its Remarks. at is the time of TensorBoard's events.
+// have labels; the card repeats its Remarks. If it is nil, the card has neither scores nor
+// predictions. at is the time of TensorBoard's events.
 func Card(ctx context.Context, run *bayes.Run, test *datasets.Dataset, dir string, o ONNXOptions, at time.Time) (remarks []string, err error) {
 	err = intoNew(dir, func(dir string) error {
 		c := &card{dir: dir, run: run, m: run.Manifest(), o: o}
@@ -62,13 +63,16 @@ func (c *card) write(ctx context.Context, test *datasets.Dataset, at time.Time) 
 	if test != nil && test.Labels == nil {
 		return invalid("card: %s has no labels, with which the run is scored", test.Name)
 	}
-	if c.test, err = predict(ctx, c.run, test); err != nil {
+	c.written = map[string]bool{cardTorch: true, cardTensorBoard: true}
+	if test == nil {
+		c.test, err = unpredicted(c.run)
+		c.remarks = append(c.remarks, "the card has no scores, because there are no test images")
+	} else {
+		err = c.predict(ctx, test)
+	}
+	if err != nil {
 		return err
 	}
-	if c.answers, err = c.run.Answers(c.test.average, test.Files); err != nil {
-		return err
-	}
-	c.written = map[string]bool{cardTorch: true, cardNPZ: true, cardTensorBoard: true}
 	if err := c.writeModel(ctx); err != nil {
 		return err
 	}
@@ -78,10 +82,19 @@ func (c *card) write(ctx context.Context, test *datasets.Dataset, at time.Time) 
 	if err := Torch(c.run, filepath.Join(c.dir, cardTorch)); err != nil {
 		return err
 	}
-	if err := c.test.writeNPZ(filepath.Join(c.dir, cardNPZ), c.answers, c.m.Data.ClassNames); err != nil {
+	return TensorBoard(c.run, filepath.Join(c.dir, cardTensorBoard), at)
+}
+
+// predict predicts the test images and writes the predictions.
+func (c *card) predict(ctx context.Context, test *datasets.Dataset) (err error) {
+	if c.test, err = predict(ctx, c.run, test); err != nil {
 		return err
 	}
-	return TensorBoard(c.run, filepath.Join(c.dir, cardTensorBoard), at)
+	if c.answers, err = c.run.Answers(c.test.average, test.Files); err != nil {
+		return err
+	}
+	c.written[cardNPZ] = true
+	return c.test.writeNPZ(filepath.Join(c.dir, cardNPZ), c.answers, c.m.Data.ClassNames)
 }
 
 // writeModel writes the ONNX file if the run can have one.
@@ -106,7 +119,7 @@ func (c *card) writeDraws() error {
 		c.leaveOut("no groups for ArviZ", refused)
 		return nil
 	}
-	more, err := writeArviZ(c.run, c.test.draws, c.test, filepath.Join(c.dir, cardArviZ))
+	more, err := writeArviZ(c.run, c.test, filepath.Join(c.dir, cardArviZ))
 	c.remarks = append(c.remarks, more...)
 	c.written[cardArviZ] = err == nil
 	return err

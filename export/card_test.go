@@ -41,6 +41,17 @@ func TestCard(t *testing.T) {
 			t.Errorf("the card lacks %q:\n%s", want, content)
 		}
 	}
+	// Without test images there are no scores and no predictions; what the run promises stays.
+	text, place, remarks := cardOf(t, run, nil)
+	if len(remarks) != 2 || !strings.Contains(text, "- the card has no scores, because there are no test images") || strings.Contains(text, "## Scores") ||
+		strings.Contains(text, "the test images, for ArviZ") || !strings.Contains(text, "Prediction sets contain the true class") {
+		t.Errorf("without test images: remarks %q, the card is\n%s", remarks, text)
+	}
+	for name, want := range map[string]bool{"predictions.npz": false, "model.onnx": true, "posterior.zarr/.zmetadata": true, "tensorboard": true} {
+		if _, err := os.Stat(filepath.Join(place, name)); (err == nil) != want {
+			t.Errorf("without test images: %s: %v", name, err)
+		}
+	}
 	unlabelled := *data.Test
 	unlabelled.Labels = nil
 	if _, err := Card(t.Context(), run, &unlabelled, filepath.Join(t.TempDir(), "card"), ONNXOptions{}, time.Unix(0, 0)); err == nil {

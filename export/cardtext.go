@@ -51,7 +51,7 @@ func (c *card) diagnostics(ctx context.Context) (*bayes.Diagnostics, error) {
 	if os.IsNotExist(errors.Cause(err)) {
 		return nil, nil
 	}
-	if err == nil && d.Predicted == nil {
+	if err == nil && d.Predicted == nil && c.test.images != nil {
 		d.Predicted, err = c.run.Mixing(ctx, &datasets.Splits{Test: c.test.images})
 	}
 	return d, err
@@ -87,10 +87,14 @@ func (c *card) introduction(d *bayes.Diagnostics) (string, error) {
 	if k, n := c.o.Samples, c.test.draws.Len(); k > 0 && k < n {
 		model += fmt.Sprintf(" of %d of the %d samples", k, n)
 	}
+	drawn := weights
+	if c.test.images != nil {
+		drawn += " and their predictions for the test images"
+	}
 	s.say("| file | content |\n|---|---|")
 	for _, file := range []struct{ name, content string }{
 		{cardONNX, model + ", with its uncertainties, for onnxruntime"},
-		{cardArviZ, weights + " and their predictions for the test images, for ArviZ and xarray"},
+		{cardArviZ, drawn + ", for ArviZ and xarray"},
 		{cardTorch, weights + ", with PyTorch's names and layouts"},
 		{cardNPZ, predictions + ", for NumPy"},
 	} {
@@ -112,6 +116,9 @@ func (c *card) trainingData() string {
 		s.say("Other images are cropped to the aspect ratio of %d:%d in the middle, and scaled by a bicubic filter.\n", d.Width, d.Height)
 	} else {
 		s.say("Images of other sizes are stretched to this size by a bicubic filter.\n")
+	}
+	if d.Bits > 0 {
+		s.say("Images with 16 bits per channel have %d significant bits: values of 0 to %d become bytes of 0 to 255.\n", d.Bits, 1<<d.Bits-1)
 	}
 	if d.Content != "" {
 		s.say("The SHA-256 of images and labels is `%s`.\n", d.Content)
@@ -201,8 +208,12 @@ func number(format string, v bayes.Number) string {
 // scores returns the section of scores on the test images and, for a distilled run, of its
 // teacher's.
 func (c *card) scores() (string, error) {
-	var s section
+	fidelity, err := c.fidelity()
 	p := c.test
+	if err != nil || p.images == nil {
+		return fidelity, err
+	}
+	var s section
 	assessment, err := evaluate.Assess(evaluate.Case{In: p.average})
 	if err != nil {
 		return "", err
@@ -219,8 +230,7 @@ func (c *card) scores() (string, error) {
 			s.say("- %s\n", markdown(remark))
 		}
 	}
-	fidelity, err := c.fidelity()
-	return s.String() + fidelity, err
+	return s.String() + fidelity, nil
 }
 
 // fidelity returns the section that compares a distilled run with its teacher; "" for other runs.
@@ -258,12 +268,17 @@ func (c *card) limits() (string, error) {
 	var s section
 	s.say("## Limits of use\n")
 	s.say("- The network assigns one of its classes to any image, whether or not it shows one of them.")
-	s.say("- Probabilities are not promised to be calibrated: the table of scores has their error on the test images.")
+	if c.test.images == nil {
+		s.say("- Probabilities are not promised to be calibrated.")
+	} else {
+		s.say("- Probabilities are not promised to be calibrated: the table of scores has their error on the test images.")
+	}
 	calibration, err := c.test.draws.Calibration()
 	if err != nil {
 		return "", err
 	}
-	hasSets, decides := c.answers[0].PredictionSet != nil, c.answers[0].InDistribution != nil
+	hasSets := calibration != nil && calibration.Supports(c.run.Level())
+	decides := calibration != nil && calibration.Decides(c.run.InDistributionRate())
 	if hasSets {
 		each := "not for each class or one image"
 		if c.o.Sets.PerClass {

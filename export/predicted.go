@@ -12,7 +12,7 @@ import (
 
 // predicted has the predictions of a run for images, by sample.
 type predicted struct {
-	images *datasets.Dataset
+	images *datasets.Dataset // nil without any, as are all predictions
 	draws  *bayes.Draws
 	passes int
 	// probabilities are [S N K]. Each of the S predictions is one pass of one sample.
@@ -33,13 +33,10 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 			return nil, err
 		}
 	}
-	p = &predicted{images: images}
-	if p.draws, err = run.Draws(); err != nil {
+	if p, err = unpredicted(run); err != nil {
 		return nil, err
 	}
-	if p.passes, err = p.draws.Passes(); err != nil {
-		return nil, err
-	}
+	p.images = images
 	s, k := p.draws.Len()*p.passes, run.Manifest().Data.Classes()
 	if err := checkKept(s, images.Len(), k); err != nil {
 		return nil, err
@@ -57,6 +54,15 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 	}
 	p.average.Labels = labels
 	return p, nil
+}
+
+// unpredicted returns the draws of a run, without images and predictions.
+func unpredicted(run *bayes.Run) (p *predicted, err error) {
+	p = &predicted{}
+	if p.draws, err = run.Draws(); err == nil {
+		p.passes, err = p.draws.Passes()
+	}
+	return p, err
 }
 
 // checkKept returns a MemoryError if s predictions for n images and k classes cannot be kept. Those

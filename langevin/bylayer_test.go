@@ -88,14 +88,15 @@ func TestFanIn(t *testing.T) {
 	posterior := langevin.Posterior{
 		DataSize: 8, Prior: langevin.FanIn(2),
 		Layers: map[string]langevin.Prior{"out": langevin.FanIn(0.5), "out.bias": langevin.Flat()},
+		FanIns: map[string]int{"turned.weight": 80},
 	}
-	names := []string{"conv.bias", "conv.weight", "norm.scale", "out.weight", "out.bias"}
-	shapes := []tensor.Shape{{6}, {6, 2, 5, 5}, {6}, {10, 40}, {10}}
+	names := []string{"conv.bias", "conv.weight", "norm.scale", "out.weight", "out.bias", "turned.weight", "turned.bias"}
+	shapes := []tensor.Shape{{6}, {6, 2, 5, 5}, {6}, {10, 40}, {10}, {80, 3}, {3}}
 	priors, err := posterior.Priors(names, shapes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, variance := range []float64{2. / 50, 2. / 50, 2, 0.5 / 40} {
+	for i, variance := range map[int]float64{0: 2. / 50, 1: 2. / 50, 2: 2, 3: 0.5 / 40, 5: 2. / 80, 6: 2. / 80} {
 		if p := priors[i]; p.Kind != langevin.GaussianPrior || !(math.Abs(p.Scale*p.Scale/variance-1) < 1e-12) {
 			t.Errorf("%s has the prior %v, want the variance %v", names[i], p, variance)
 		}

@@ -61,6 +61,9 @@ func (k KSGLD) Validate() error {
 	if _, ok := k.Rest.(KSGLD); ok {
 		return errors.New("langevin: ksgld: Rest must be another sampler, got ksgld")
 	}
+	if _, ok := k.Rest.(jointSampler); ok {
+		return errors.Errorf("langevin: ksgld: Rest must be able to move some of the parameters, got %s, which moves all together", k.Rest.Name())
+	}
 	if p, ok := k.Rest.(PSGLD); ok && p.Gamma.needsCurvature() {
 		return errors.Errorf("langevin: ksgld: Rest must need only gradients, got psgld with Gamma %q", p.Gamma)
 	}

@@ -182,6 +182,7 @@ func TestKSGLDRefuses(t *testing.T) {
 		{}, {Alpha: 1, Damping: 1, Refresh: 1, FreezeAt: 1}, {Damping: -1, Refresh: 1, FreezeAt: 1}, {Damping: 1, FreezeAt: 1}, {Damping: 1, Refresh: 1},
 		{Damping: 1, Refresh: 1, FreezeAt: 1, Rest: langevin.KSGLD{Damping: 1, Refresh: 1, FreezeAt: 1}},
 		{Damping: 1, Refresh: 1, FreezeAt: 1, Rest: langevin.SGHMC{}},
+		{Damping: 1, Refresh: 1, FreezeAt: 1, Rest: langevin.MatchedFriction{Friction: 0.1, Masses: langevin.MassesEqual}},
 		{Damping: 1, Refresh: 1, FreezeAt: 1, Rest: langevin.PSGLD{Lambda: 1, Gamma: langevin.GammaExact}},
 	} {
 		if err := wrong.Validate(); err == nil {

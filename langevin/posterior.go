@@ -18,6 +18,10 @@ type Posterior struct {
 	DataSize int              // N, the size of the whole data set, not of a batch
 	Prior    Prior            // of all parameters; flat if it is left out
 	Layers   map[string]Prior // of single layers ("conv1") or parameters ("conv1.bias"), by name; they override Prior
+
+	// FanIns are the fan-ins of parameters by name. Others are weights [O I ...], whose fan-in is
+	// the product of all extents except the first.
+	FanIns map[string]int
 }
 
 // Validate reports an error if the data set is empty, has more examples than the 32 bits of kernels
@@ -78,9 +82,12 @@ func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error
 	// the same fan-in.
 	fanIns := map[string]int{} // of layers
 	for i, name := range names {
-		if layer := LayerOf(name); len(shapes[i]) > 1 {
-			fanIns[layer] = max(fanIns[layer], shapes[i][1:].Elements())
+		fanIn, given := p.FanIns[name]
+		if !given && len(shapes[i]) > 1 {
+			fanIn = shapes[i][1:].Elements()
 		}
+		layer := LayerOf(name)
+		fanIns[layer] = max(fanIns[layer], fanIn)
 	}
 	priors := make([]Prior, len(names))
 	for i, name := range names {

@@ -90,6 +90,37 @@ func (n *Network) Weights() []string {
 	return names
 }
 
+// FanIns returns, by name, how many inputs one output depends on by the weights of matrix products
+// and of ConvTranspose, whose outputs need not be on the first axis.
+func (n *Network) FanIns() map[string]int {
+	fanIns := map[string]int{}
+	for _, node := range n.nodes {
+		for i, name := range node.inputs[:min(2, len(node.inputs))] {
+			t := n.model.tensors[name]
+			if t == nil || len(t.Shape) < 2 {
+				continue
+			}
+			axis := len(t.Shape) - 1 // of the inputs, in the left factor of a product
+			turned := i == 1
+			switch node.op {
+			case "MatMul":
+			case "Gemm":
+				turned = turned != (node.integer([]string{"transA", "transB"}[i], 0) != 0)
+			case "ConvTranspose":
+				fanIns[name] = t.Shape[0] / max(1, node.integer("group", 1)) * product(t.Shape[2:])
+				continue
+			default:
+				continue
+			}
+			if turned {
+				axis--
+			}
+			fanIns[name] = t.Shape[axis]
+		}
+	}
+	return fanIns
+}
+
 // WeightCount returns the number of elements of Weights.
 func (n *Network) WeightCount() (count int) {
 	for _, name := range n.Weights() {

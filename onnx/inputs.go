@@ -217,8 +217,8 @@ func (t *translator) float(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-func (t *translator) integer(name string, otherwise int) int {
-	if a := t.attributes[name]; a != nil {
+func (n *node) integer(name string, otherwise int) int {
+	if a := n.attributes[name]; a != nil {
 		return int(max(-maxElements, min(maxElements, a.integer)))
 	}
 	return otherwise

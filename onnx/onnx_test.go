@@ -60,6 +60,12 @@ func TestOperators(t *testing.T) {
 		{"Reshape", single("Reshape", nil, []int{-1, 4}, integersOf("shape", 0, 2, -1)), []float64{1, 2, 3, 4}, []int{1, 4}, []float64{1, 2, 3, 4}, []int{1, 2, 2}},
 		{"Slice backwards", single("Slice", nil, []int{-1, 3}, integersOf("starts", -1), integersOf("ends", -10), integersOf("axes", 1), integersOf("steps", -1)),
 			[]float64{1, 2, 3}, []int{1, 3}, []float64{3, 2, 1}, []int{1, 3}},
+		{"Slice backwards from before the first", single("Slice", nil, []int{-1, 3},
+			integersOf("starts", -9), integersOf("ends", -10), integersOf("axes", 1), integersOf("steps", -1)),
+			[]float64{1, 2, 3}, []int{1, 3}, []float64{1}, []int{1, 1}},
+		{"Slice backwards from after the last", single("Slice", nil, []int{-1, 3},
+			integersOf("starts", 9), integersOf("ends", 0), integersOf("axes", 1), integersOf("steps", -2)),
+			[]float64{1, 2, 3}, []int{1, 3}, []float64{3}, []int{1, 1}},
 		{"Pad by reflection", single("Pad", map[string]any{"mode": "reflect"}, []int{-1, 3}, integersOf("pads", 0, 2, 0, 1)),
 			[]float64{1, 2, 3}, []int{1, 3}, []float64{3, 2, 1, 2, 3, 2}, []int{1, 6}},
 		{"ReduceMean", single("ReduceMean", map[string]any{"axes": []int{1}, "keepdims": 0}, []int{-1, 2}), []float64{1, 3}, []int{1, 2}, []float64{2}, []int{1}},
@@ -98,6 +104,52 @@ func TestOperators(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The fan-in of a weight depends on the node that uses it.
+func TestFanIns(t *testing.T) {
+	for _, row := range []struct {
+		op         string
+		attributes map[string]any
+		left       bool // the weight is the first input
+		shape      []int
+		want       int // 0 for none
+	}{
+		{"MatMul", nil, false, []int{5, 7}, 5},
+		{"MatMul", nil, false, []int{3, 5, 7}, 5},
+		{"MatMul", nil, true, []int{7, 5}, 5},
+		{"Gemm", nil, false, []int{5, 7}, 5},
+		{"Gemm", map[string]any{"transB": 1}, false, []int{7, 5}, 5},
+		{"Gemm", nil, true, []int{7, 5}, 5},
+		{"Gemm", map[string]any{"transA": 1}, true, []int{5, 7}, 5},
+		{"ConvTranspose", map[string]any{"group": 2}, false, []int{4, 7, 3, 3}, 18},
+		{"Conv", nil, false, []int{7, 5, 3, 3}, 0},
+		{"MatMul", nil, false, []int{5}, 0},
+	} {
+		elements := 1
+		for _, extent := range row.shape {
+			elements *= extent
+		}
+		inputs := []string{"x", "w"}
+		if row.left {
+			slices.Reverse(inputs)
+		}
+		m, err := Read(modelOf(13, graphOf{
+			nodes:   [][]byte{nodeOf(row.op, inputs, []string{"y"}, row.attributes)},
+			tensors: [][]byte{tensorOf("w", row.shape, make([]float64, elements)...)},
+			inputs:  [][]byte{valueOf("x", -1, 5)}, outputs: [][]byte{valueOf("y")},
+		}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := m.Network(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.FanIns(); got["w"] != row.want || row.want == 0 && len(got) > 0 {
+			t.Errorf("%s %v of %v: %v, want %d", row.op, row.attributes, row.shape, got, row.want)
+		}
 	}
 }
 

@@ -157,7 +157,8 @@ func slice(t *translator, x value) (value, error) {
 	return x, nil
 }
 
-// sliceIndices returns the indices that [start:end:step] selects on an axis, as in Python.
+// sliceIndices returns the indices that [start:end:step] selects on an axis, as in Python, except
+// that a start before the first element is the first one also if step is negative.
 func sliceIndices(start, end, step, extent int) ([]int, error) {
 	if step == 0 {
 		return nil, errors.New("steps must not be 0")
@@ -172,8 +173,8 @@ func sliceIndices(start, end, step, extent int) ([]int, error) {
 		}
 		return max(low, min(high, i))
 	}
-	from, to := within(start), within(end)
-	if count := (to - from + step - sign(step)) / step; count > 0 {
+	from, to := max(0, within(start)), within(end)
+	if count := (to - from + step - sign(step)) / step; count > 0 && extent > 0 {
 		return span(from, step, count), nil
 	}
 	return nil, nil

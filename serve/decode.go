@@ -31,10 +31,7 @@ func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
 	}
 	p.small.free, p.large.free = p.workers, p.memory
 	p.decode = func(ctx context.Context, content []byte, d *bayes.Data) ([]byte, error) {
-		if d.Crop {
-			return datasets.DecodeCropped(ctx, content, d.Channels, d.Height, d.Width)
-		}
-		return datasets.Decode(ctx, content, d.Channels, d.Height, d.Width)
+		return datasets.DecodeAs(ctx, content, datasets.Options{Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits})
 	}
 	return p
 }

@@ -65,7 +65,7 @@ func (s *Server) Reload(list []Model) error {
 
 // accepts reports whether a run that was trained on d may replace the model's run.
 func (m *model) accepts(d bayes.Data) bool {
-	return d.Crop == m.data.Crop && d.Channels == m.data.Channels && d.Height == m.data.Height && d.Width == m.data.Width &&
+	return d.Crop == m.data.Crop && d.Bits == m.data.Bits && d.Channels == m.data.Channels && d.Height == m.data.Height && d.Width == m.data.Width &&
 		slices.Equal(d.ClassNames, m.data.ClassNames)
 }
 

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -29,13 +32,18 @@ const colder = 0.1
 // judgement states whether a run is good enough, and what would improve it.
 type judgement struct {
 	verdict string
+	poor    bool    // whether the verdict is "not good enough"
 	remark  string  // on what would improve it, empty if the command needs none
 	command string  // that would improve it, without the program; empty if there is none
 	cost    float64 // of the command, relative to the run's; 0 if unknown
 }
 
-// judge judges a run by its scores on test images and its chains. d is nil without diagnostics.
-func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *bayes.Diagnostics) (judgement, error) {
+// judge judges a run by its scores on test images and its chains.
+func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judgement, error) {
+	d, err := run.Diagnostics()
+	if err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return judgement{}, err
+	}
 	accuracy := a.Values["accuracy"]
 	largest := float64(slices.Max(test.Counts())) / float64(test.Len()) // class, as a fraction
 	low, high := evaluate.FractionInterval(accuracy, test.Len())
@@ -54,11 +62,11 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset, d *ba
 	if ece <= highest {
 		off += fmt.Sprintf(", which may be chance: on %d images, perfect ones are off by %.1f", test.Len(), 100*byChance)
 	}
-	var j judgement
+	j := judgement{poor: low <= largest || ece > max(maxAdviceECE, highest)}
 	switch {
 	case low <= largest:
 		j.verdict = fmt.Sprintf("not good enough: %s, where one class has %.1f %%", right, 100*largest)
-	case ece > max(maxAdviceECE, highest):
+	case j.poor:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are %s", right, off)
 	default:
 		j.verdict = fmt.Sprintf("%s, and its probabilities are %s. If you can live with that, it is good enough for predictions", right, off)
@@ -77,8 +85,9 @@ func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat floa
 	into := " --folder " + shellQuoted(run.Dir()+"-2")
 	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
 	case pretrainedHelps(m, scores["accuracy"]):
-		j.command = "fit" + pretrainedFlags(m) + into
-		j.remark = "Photographs and drawings are usually recognised far better from a pretrained network, NETWORK.onnx, see " + pretrainedPage
+		network := cmp.Or(knownNetwork(run), "NETWORK.onnx")
+		j.command = "fit" + pretrainedFlags(m, network) + into
+		j.remark = fmt.Sprintf("Photographs and drawings are usually recognised far better from a pretrained network, %s, see %s", network, pretrainedPage)
 	case bayes.IsOptimizer(m.Spec.Method):
 		j.command = "fit" + dataFlags(m) + into
 		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
@@ -121,10 +130,29 @@ func pretrainedHelps(m bayes.Manifest, accuracy float64) bool {
 	return m.Model == nil && m.Teacher == nil && m.Data.Channels == 3 && m.Data.Size < maxPretrainedSize && accuracy < maxPretrainedAccuracy
 }
 
+// knownNetwork returns the ONNX file with which the user made another run in the directory that
+// contains the run; "" if there is none.
+func knownNetwork(run *bayes.Run) string {
+	manifests, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Clean(run.Dir())), "*", config.ManifestFile))
+	if err != nil { // the directory's name is not a pattern
+		return ""
+	}
+	for _, path := range manifests {
+		m, err := bayes.ReadManifest(filepath.Dir(path))
+		if err != nil || m.Model == nil || m.Data.Channels != run.Manifest().Data.Channels {
+			continue
+		}
+		if _, err := os.Stat(m.Spec.Network); err == nil {
+			return m.Spec.Network
+		}
+	}
+	return ""
+}
+
 // pretrainedFlags returns the flags of a run's data for a run with a pretrained network, which has
 // an image size and channels of its own.
-func pretrainedFlags(m bayes.Manifest) string {
-	m.Spec.Network = "NETWORK.onnx"
+func pretrainedFlags(m bayes.Manifest, network string) string {
+	m.Spec.Network = network
 	m.Notes = maps.Clone(m.Notes)
 	for _, name := range []string{"size", "channels", "resize"} {
 		delete(m.Notes, name)
@@ -172,7 +200,7 @@ func distilOptions(m bayes.Manifest) string {
 		add("networks", method.Networks)
 	case method.Networks == 1:
 	case strings.Contains(m.Spec.Network, "\n"):
-		add("model", "FILE.yaml")
+		add("model", cmp.Or(m.Notes["model"], "FILE.yaml"))
 	case m.Spec.Network != m.Teacher.Network:
 		add("model", m.Spec.Network)
 	case m.Spec.Start == "":
@@ -195,18 +223,22 @@ func distilOptions(m bayes.Manifest) string {
 	return flags.String()
 }
 
-// dataFlags returns the flags of a run's data and network, for a run with the default method. A
-// network file that is not an ONNX file is kept in the run as text, and has no flag.
+// dataFlags returns the flags of a run's data and network, for a run with the default method. The
+// place of a network file, which a run keeps as text, is known from the notes.
 func dataFlags(m bayes.Manifest) string {
 	var flags strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
-		if key != "device" && key != "precision" && key != "model" {
+		if !slices.Contains([]string{"device", "precision", "model", "head"}, key) {
 			fmt.Fprintf(&flags, " --%s %s", key, shellQuoted(m.Notes[key]))
 		}
 	}
 	settings := m.Spec.Texts()
 	for _, name := range []string{"model", "cut", "head", "freeze", "input", "subset", "class-weights"} {
-		if text := settings[name]; text != "" && !strings.Contains(text, "\n") {
+		text := settings[name]
+		if strings.Contains(text, "\n") {
+			text = m.Notes[name]
+		}
+		if text != "" {
 			fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(text))
 		}
 	}
@@ -227,11 +259,7 @@ func shellQuoted(word string) string {
 // advise returns whether a run is good enough, in words, and the command that would improve it, if
 // there is one. took is the time of the run's steps, 0 if they were not made in one go.
 func advise(r scoredRun, test *datasets.Dataset, took time.Duration) (text, command string, err error) {
-	d, err := r.run.Diagnostics()
-	if err != nil && !os.IsNotExist(errors.Cause(err)) {
-		return "", "", err
-	}
-	j, err := judge(r.run, r.assessment, test, d)
+	j, err := judge(r.run, r.assessment, test)
 	if err != nil {
 		return "", "", err
 	}

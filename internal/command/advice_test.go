@@ -1,9 +1,12 @@
 package command
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/onnxtest"
 )
 
 // TestDistilOptions: the command that would improve a distilled run has the options of its network,
@@ -25,6 +28,9 @@ func TestDistilOptions(t *testing.T) {
 			s.Network, d.PrecisionWeight = "lenet", 0.1
 		}, " --model lenet --precision-weight 0.1"},
 		"a network file": {func(s *bayes.Spec, _ *bayes.Distillation, _ map[string]string) { s.Network = "- flatten\n" }, " --model FILE.yaml"},
+		"the network file": {func(s *bayes.Spec, _ *bayes.Distillation, notes map[string]string) {
+			s.Network, notes["model"] = "- flatten\n", "/my/net.yaml"
+		}, " --model /my/net.yaml"},
 		"more images": {func(_ *bayes.Spec, d *bayes.Distillation, notes map[string]string) {
 			d.Networks, notes[unlabelledNote], notes[outNote], notes["data-folder"] = 1, "/photos", "notmnist", "/data"
 		}, " --data /photos --out notmnist --data-folder /data"},
@@ -36,6 +42,39 @@ func TestDistilOptions(t *testing.T) {
 		if got := distilOptions(m); got != c.want {
 			t.Errorf("%s: the options are %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// The advised command names the ONNX file of another run, and the place of a network file.
+func TestAdvisedFiles(t *testing.T) {
+	dir := t.TempDir()
+	images, runs, file := filepath.Join(dir, "images"), filepath.Join(dir, "runs"), filepath.Join(dir, "net.yaml")
+	if err := writeImages(images, 2, 30); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("- flatten\n- linear: {outputs: classes}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fit := func(name, model string) {
+		t.Helper()
+		succeed(t, "fit", "--data", images, "--model", model, "--method", "sgd", "--epochs", "1", "--folder", filepath.Join(runs, name))
+	}
+	fit("a", file)
+	m, err := bayes.ReadManifest(filepath.Join(runs, "a"))
+	if err != nil || m.Notes["model"] != file {
+		t.Errorf("notes %v (%v), want the file %s", m.Notes, err, file)
+	}
+	run, err := bayes.Open(filepath.Join(runs, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := knownNetwork(run); got != "" {
+		t.Errorf("without another run: %q", got)
+	}
+	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)
+	fit("b", backbone)
+	if got := knownNetwork(run); got != backbone {
+		t.Errorf("the known network is %q, want %q", got, backbone)
 	}
 }
 
@@ -51,5 +90,9 @@ func TestDataFlags(t *testing.T) {
 	m.Spec = bayes.Spec{Network: "layers:\n- linear: 3"}
 	if got := dataFlags(m); got != " --data 'my photos' --size 224x224" {
 		t.Errorf("of a network file: %q", got)
+	}
+	m.Notes["model"] = "/my/net.yaml"
+	if got := dataFlags(m); got != " --data 'my photos' --size 224x224 --model /my/net.yaml" {
+		t.Errorf("of a network file whose place is known: %q", got)
 	}
 }

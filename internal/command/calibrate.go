@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -22,6 +23,7 @@ import (
 type calibrateFlags struct {
 	data           config.Data
 	device         deviceFlags
+	allowTrained   bool
 	withoutDamaged bool
 }
 
@@ -55,6 +57,7 @@ func calibrateCommand(c *console) *cobra.Command {
 	config.BindDataDir(f, &k.data.Dir)
 	f.StringVar(&k.data.Group, "group", "", "images of a patient, video or track count as one where images must be independent: parent, column=NAME or a\n"+
 		"regular expression, as for fit")
+	f.BoolVar(&k.allowTrained, "allow-trained", false, "calibrate although the run was trained on some of the images, so that nothing is guaranteed")
 	k.data.BindMaxSkipped(f)
 	k.device.bind(f)
 	bindWithoutDamaged(f, &k.withoutDamaged)
@@ -127,7 +130,7 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 		if m.Data.Crop {
 			data.Resize = config.Crop
 		}
-		data.FloatMax = own.FloatMax
+		data.FloatMax, data.Bits = own.FloatMax, m.Data.Bits
 	}
 	splits, err := openData(ctx, data, c, own.GroupColumn()...)
 	if err != nil {
@@ -146,11 +149,16 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	case trained == n:
 		return nil, nil, usage("pollen: calibrate: %s was trained on all %s of %s: guarantees need images that it has not seen",
 			dir, counted(n, "image"), heldOut.Name)
-	case trained > 0:
-		c.remark("guarantees need images that the run has not seen: remove these images from the data, and calibrate again")
+	case trained > 0 && !k.allowTrained:
+		return nil, nil, usage("pollen: calibrate: guarantees need images that %s has not seen: remove the %d from the data, "+
+			"or calibrate without a guarantee, with --allow-trained", dir, trained)
 	}
 	notes := map[string]string{}
 	data.Notes(notes)
+	if trained > 0 {
+		notes[bayes.TrainedNote] = strconv.Itoa(trained)
+		c.remark("prediction sets and certified risks are not guaranteed by this calibration")
+	}
 	maps.DeleteFunc(notes, emptyNote)
 	return heldOut, notes, nil
 }

@@ -33,7 +33,29 @@ func openData(ctx context.Context, d config.Data, c *console, otherColumns ...st
 		return nil, err
 	}
 	o.OtherColumns = otherColumns
-	splits, err := datasets.Open(d.Name, o)
+	return c.open(d.Name, o)
+}
+
+// openTraining is openData for a new run, which needs at least two classes.
+func openTraining(ctx context.Context, d config.Data, c *console) (*datasets.Splits, error) {
+	o, err := c.options(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	o.MinClasses = 2
+	splits, err := c.open(d.Name, o)
+	var few *datasets.FewClassesError
+	if err == nil && splits.Train.Classes < o.MinClasses { // before pages of output about them; Fit checks it, too
+		few = &datasets.FewClassesError{Data: splits.Train.Name, Classes: splits.Train.ClassNames, Min: o.MinClasses}
+	} else if !errors.As(err, &few) {
+		return splits, err
+	}
+	return nil, usage("pollen: data: %q must have at least %d classes, got %d: %q", few.Data, few.Min, len(few.Classes), few.Classes)
+}
+
+// open opens all splits of data, and remarks on skipped files.
+func (c *console) open(name string, o datasets.Options) (*datasets.Splits, error) {
+	splits, err := datasets.Open(name, o)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +72,7 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	}
 	o.Unlabelled = ood && d.Classes == "" && d.WithoutClasses == ""
 	own := config.DataOf(m)
-	o.FloatMax = own.FloatMax
+	o.FloatMax, o.Bits = own.FloatMax, m.Data.Bits
 	o.OtherColumns = own.GroupColumn()
 	shaped := o
 	shaped.Height, shaped.Width, shaped.Channels, shaped.Crop = m.Data.Height, m.Data.Width, m.Data.Channels, m.Data.Crop
@@ -128,8 +150,8 @@ func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *con
 	}
 	images, err := datasets.ReadImages([]string{path}, datasets.Options{
 		Context: ctx, Height: m.Data.Height, Width: m.Data.Width, Channels: m.Data.Channels, Crop: m.Data.Crop, OnProgress: c.reading(),
-		FloatMax: config.DataOf(m).FloatMax,
-		Remark:   func(text string) { c.remark("%s", text) },
+		FloatMax: config.DataOf(m).FloatMax, Bits: m.Data.Bits,
+		Remark: func(text string) { c.remark("%s", text) },
 	})
 	if err != nil {
 		return nil, err

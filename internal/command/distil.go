@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -108,7 +110,36 @@ func (d *distilFlags) run(ctx context.Context, teacher string, networks *pflag.F
 	if err != nil {
 		return err
 	}
+	if err := p.remarkTeacher(ctx, teacher, c); err != nil {
+		return err
+	}
 	return p.fit(ctx, dir, others, c, bayes.WithUnlabelled(unlabelled))
+}
+
+// remarkTeacher remarks on a teacher that is not good enough for predictions, since the distilled
+// network will not be better.
+func (p prepared) remarkTeacher(ctx context.Context, teacher string, c *console) error {
+	if p.data.Test == nil {
+		return nil
+	}
+	run, err := bayes.Open(teacher, bayes.WithDevice(p.device), bayes.WithObserver(c.observer("teacher")), keepFeatures())
+	if err != nil {
+		return err
+	}
+	scored := []scoredRun{{name: teacher, run: run}}
+	if err := assess(ctx, scored, p.data.Test, nil, c); err != nil {
+		return err
+	}
+	j, err := judge(run, scored[0].assessment, p.data.Test)
+	if err != nil || !j.poor {
+		return err
+	}
+	text := fmt.Sprintf("%s, which is to be distilled, is %s. What is distilled from it is no better.", teacher, j.verdict)
+	if j.command != "" {
+		text += fmt.Sprintf(" To improve it first: %s %s", program(os.Executable()), j.command)
+	}
+	c.remark("%s", text)
+	return nil
 }
 
 // prepare fills in the settings and the data of the teacher.

@@ -30,43 +30,53 @@ type exportFlags struct {
 	data                  config.Data
 }
 
-// format is a format of export: its name, the ending of the default path, whether test images are
-// needed, whether it is a directory, and what writes it.
+// format is a format of export: its name, the ending of the default path, its use of test images,
+// whether it is a directory, and what writes it.
 type format struct {
 	name, ending string
-	images, dir  bool
+	images       useOfImages
+	dir          bool
 	write        func(x *exportFlags, ctx context.Context, e exported) (remarks []string, err error)
 }
+
+// useOfImages is what a format is without test images.
+type useOfImages int
+
+const (
+	unused  useOfImages = iota // the same
+	partial                    // the rest
+	needed                     // nothing
+)
 
 // exported has the run to export, and what its formats need.
 type exported struct {
 	run    *bayes.Run
-	images *datasets.Dataset // nil if the format needs none
+	images *datasets.Dataset // nil if the format uses none, or there are none
 	rule   evaluate.SetRule
 	c      *console
 }
 
 var formats = []format{
-	{"onnx", ".onnx", false, false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"onnx", ".onnx", unused, false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		o, err := x.onnx(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		return export.ONNX(ctx, e.run, x.out, o)
 	}},
-	{"arviz", ".zarr", true, true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"arviz", ".zarr", partial, true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		return export.ArviZ(ctx, e.run, e.images, x.out)
 	}},
-	{"npz", ".npz", true, false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"npz", ".npz", needed, false, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		return nil, export.NPZ(ctx, e.run, e.images, x.out)
 	}},
-	{"torch", ".safetensors", false, false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
+	{"torch", ".safetensors", unused, false, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
 		return nil, export.Torch(e.run, x.out)
 	}},
-	{"tensorboard", "-tensorboard", false, true, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
+	{"tensorboard", "-tensorboard", unused, true, func(x *exportFlags, _ context.Context, e exported) ([]string, error) {
 		return nil, export.TensorBoard(e.run, x.out, e.c.now())
 	}},
-	{"card", "-card", true, true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
+	{"card", "-card", partial, true, func(x *exportFlags, ctx context.Context, e exported) ([]string, error) {
 		o, err := x.onnx(ctx, e)
 		if err != nil {
 			return nil, err
@@ -201,17 +211,10 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	e := exported{run: run, rule: rule, c: c}
-	if to.images {
-		flags := scoreFlags{data: x.data}
-		data, err := flags.testData([]scoredRun{{name: dir, run: run}})
-		if err != nil {
+	if to.images != unused {
+		if e.images, err = x.testImages(ctx, dir, run, *to, c); err != nil {
 			return err
 		}
-		if e.images, err = loadTest(ctx, data, run.Manifest(), false, c); err != nil {
-			return err
-		}
-		_, remarks := remarkSeen(dir, run, data, e.images, e.images.Hashes, testImages, c)
-		e.images.Remarks = append(e.images.Remarks, remarks...) // for the card
 	}
 	remarks, err := to.write(x, ctx, e)
 	c.endProgress()
@@ -223,6 +226,31 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	}
 	c.remark("Written: %s", x.out)
 	return nil
+}
+
+// testImages returns the images that a format predicts; nil if the run's data have none and the
+// format is of use without them.
+func (x *exportFlags) testImages(ctx context.Context, dir string, run *bayes.Run, to format, c *console) (*datasets.Dataset, error) {
+	flags := scoreFlags{data: x.data}
+	data, err := flags.testData([]scoredRun{{name: dir, run: run}})
+	if err != nil {
+		return nil, err
+	}
+	images, err := loadTest(ctx, data, run.Manifest(), false, c)
+	var none *datasets.NoSplitError
+	switch own := x.data.Name == "" && errors.As(err, &none); {
+	case own && to.images == needed:
+		return nil, usage("pollen: export: --to %s predicts test images, and %s has none: give some with --data", to.name, none.Data)
+	case own:
+		c.remark("%s has no test images, so that there are no scores and no predictions: give some with --data", none.Data)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, remarks := remarkSeen(dir, run, data, images, images.Hashes, testImages, c)
+	images.Remarks = append(images.Remarks, remarks...) // for the card
+	return images, nil
 }
 
 // nextTo returns the path of a run with another ending.

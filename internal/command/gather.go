@@ -3,12 +3,14 @@ package command
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/cluster"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
@@ -67,18 +69,37 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 		return err
 	}
 	defer opened.Close()
-	run, err := bayes.Gather(dir, parts, copied, bayes.WithDevice(opened), bayes.WithObserver(c.observer("gather")), keepFeatures())
+	// The data are opened first, because nothing would remain to be done with a run without them.
+	first, err := bayes.ReadManifest(parts[0])
 	if err != nil {
 		return err
 	}
-	m := run.Manifest()
-	data := config.DataOf(m).In(dataDir)
+	data := config.DataOf(*first).In(dataDir)
 	splits, err := openData(ctx, data, c)
 	if err != nil {
 		return err
 	}
+	run, err := bayes.Gather(dir, parts, copied, bayes.WithDevice(opened), bayes.WithObserver(c.observer("gather")), keepFeatures())
+	if err != nil {
+		return err
+	}
+	if err := calibrateGathered(ctx, run, data, splits, unfinished > 0 && !copied, len(parts), c); err != nil {
+		c.endProgress()
+		c.remark("%s is removed, because it is not complete", dir)
+		if removing := os.RemoveAll(dir); removing != nil {
+			c.remark("it could not be removed: %v", removing)
+		}
+		return err
+	}
+	return finishFit(ctx, run, nil, finished{name: bayes.MethodName(run.Manifest().Spec.Method), data: splits}, c)
+}
+
+// calibrateGathered remarks on a new gathered run of a number of parts, and calibrates it unless
+// the parts still grow.
+func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, splits *datasets.Splits, growing bool, parts int, c *console) error {
+	dir, m := run.Dir(), run.Manifest()
 	remarkHeldOut(dir, run, data, splits, c)
-	c.remark("%s: %s of %s", dir, counted(m.Spec.Chains, "chain"), counted(len(parts), "run"))
+	c.remark("%s: %s of %s", dir, counted(m.Spec.Chains, "chain"), counted(parts, "run"))
 	mixing, err := run.Mixing(ctx, splits)
 	c.endProgress()
 	if err != nil {
@@ -90,17 +111,15 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 	}
 	switch {
 	case splits.Validation == nil:
-	case unfinished > 0 && !copied:
+	case growing:
 		c.remark("%s is not calibrated, since its parts are unfinished: gather again when they are finished, or use --copy", dir)
 	default:
 		if err := run.FitDetector(ctx, splits.Train); err != nil {
 			return err
 		}
-		if err := run.Calibrate(ctx, splits.Validation); err != nil {
-			return err
-		}
+		return run.Calibrate(ctx, splits.Validation)
 	}
-	return finishFit(ctx, run, nil, finished{name: bayes.MethodName(m.Spec.Method), data: splits}, c)
+	return nil
 }
 
 func statusCommand(c *console) *cobra.Command {

@@ -47,9 +47,14 @@ func TestCalibrateCommand(t *testing.T) {
 	if code, _, stderr := runInProcess("calibrate", run); code != exitUsage || !strings.Contains(stderr, "give other images with --data") {
 		t.Errorf("calibrate on what was trained on: exit code %d, %s", code, stderr)
 	}
-	stdout, _ := succeed(t, "calibrate", run, "--data", filepath.Join(data, "more"))
+	code, _, stderr := runInProcess("calibrate", run, "--data", filepath.Join(data, "more"))
+	if code != exitUsage || !strings.Contains(stderr, "trained on 13 of the 30 ") || !strings.Contains(stderr, "remove the 13 from the data") {
+		t.Errorf("calibrate on what was partly trained on: exit code %d, %s", code, stderr)
+	}
+	stdout, stderr := succeed(t, "calibrate", run, "--data", filepath.Join(data, "more"), "--allow-trained")
 	if !strings.Contains(stdout, run+" is calibrated on 30 images of more; it was not calibrated.") || !strings.Contains(stdout, "--risk 0.05") ||
-		!strings.Contains(stdout, "strange images") || !regexp.MustCompile(`Class-conditional.*level 0.95.*: a \(15 of 19\), b \(15 of 19\)`).MatchString(stdout) {
+		!strings.Contains(stdout, "strange images") || !strings.Contains(stderr, "are not guaranteed") ||
+		!regexp.MustCompile(`Class-conditional.*level 0.95.*: a \(15 of 19\), b \(15 of 19\)`).MatchString(stdout) {
 		t.Errorf("calibrate: %s", stdout)
 	}
 	opened, err := bayes.Open(run)
@@ -57,7 +62,7 @@ func TestCalibrateCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	calibration, err := opened.Calibration()
-	if err != nil || calibration.Notes["data"] != filepath.Join(data, "more") {
+	if err != nil || calibration.Notes["data"] != filepath.Join(data, "more") || calibration.Notes[bayes.TrainedNote] != "13" {
 		t.Errorf("calibration notes %v (%v)", calibration.Notes, err)
 	}
 	succeed(t, "verify", run)
@@ -73,6 +78,9 @@ func TestCalibrateCommand(t *testing.T) {
 			if a.Refer == nil || *a.Refer != refer || len(a.PredictionSet) == 0 || len(a.MarginalClasses) != 2 || a.InDistribution == nil {
 				t.Errorf("--risk %s: %+v", risk, a)
 			}
+		}
+		if !strings.Contains(stderr, "13 images that it was trained on: prediction sets and certified risks are not guaranteed") {
+			t.Errorf("predict: %s, want what the calibration lacks", stderr)
 		}
 		if !strings.Contains(stderr, "which promises nothing for each of them: a (") {
 			t.Errorf("predict: %s, want the classes without a threshold of their own", stderr)

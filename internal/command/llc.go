@@ -51,7 +51,8 @@ The table has a row for each step size epsilon, as Lau et al. (2023) and devinte
 The last lines are the verdict and, if something can be improved, the command to run next. docs/llc.md explains them.
 
 Without --step-sizes, the table ends where further rows cannot change the verdict. Ctrl-C prints what has been estimated
-so far, which is never accepted. The time grows with --chains, --steps, and --batch or the number of images.`,
+so far, which is never accepted. RUN/llc keeps each step size that is complete, and the same command continues after
+them. The time grows with --chains, --steps, and --batch or the number of images.`,
 		Example: "  pollen llc runs/fit-1\n  pollen llc runs/fit-1 --descent 20000 --gamma 10\n" +
 			"  pollen llc runs/fit-1 --step-sizes 1e-6,5e-7 --steps 8000 --figure llc.png",
 		Args: func(_ *cobra.Command, arguments []string) error {

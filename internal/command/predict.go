@@ -90,7 +90,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	}
 	d, own := run.Manifest().Data, config.DataOf(run.Manifest())
 	images, err := datasets.ReadImages(paths, datasets.Options{
-		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, OnProgress: c.reading(), MaxSkipped: 1,
+		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, Bits: d.Bits, OnProgress: c.reading(), MaxSkipped: 1,
 		Remark: func(text string) { c.remark("%s", text) }, FloatMax: cmp.Or(p.floatMax, own.FloatMax),
 		OtherColumns: own.GroupColumn(),
 	})

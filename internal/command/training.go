@@ -43,10 +43,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 		return p, err
 	}
 	if err = shapeFor(p.asked, &s.Data); err == nil {
-		p.data, err = openData(ctx, s.Data, c)
-	}
-	if err == nil && p.data.Train.Classes < 2 { // before pages of output about them; Fit checks it, too
-		err = usage("pollen: data: %q must have at least 2 classes, got %d: %q", p.data.Train.Name, p.data.Train.Classes, p.data.Train.ClassNames)
+		p.data, err = openTraining(ctx, s.Data, c)
 	}
 	if err != nil {
 		p.device.Close()
@@ -54,6 +51,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	}
 	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
 	s.Data.Notes(p.notes)
+	s.NoteNetworkFiles(p.notes)
 	maps.DeleteFunc(p.notes, emptyNote)
 	return p, nil
 }

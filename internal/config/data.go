@@ -38,7 +38,7 @@ type Data struct {
 	Name, Dir, Size, Classes, WithoutClasses string // lists are separated by commas
 	Resize                                   string // Stretch or Crop
 	Group, Duplicates                        string
-	Channels                                 int
+	Channels, Bits                           int
 	FloatMax                                 float64
 	Validation, Test, MaxSkipped             fraction
 }
@@ -72,6 +72,7 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Resize, "resize", "", "how images are scaled to --size: "+Stretch+", or "+Crop+", which keeps the aspect ratio of the largest part in\n"+
 		"the middle (default "+Stretch+"; "+Crop+" for an ONNX file)")
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
+	f.IntVar(&d.Bits, "bits", 0, "significant bits, 8 to 16, of image files with 16 bits per channel: with 12, 4095 is white (default 16)")
 	f.Float64Var(&d.FloatMax, "float-max", 0, "the largest value of floating-point pixels in arrays and tables: 1 or 255 (default: they are refused)")
 	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
 		"split; 0 for none (default 0.1, or up to 0.2 of few images; none of the data sets in the list)")
@@ -104,9 +105,12 @@ func (d *Data) Place() string {
 
 // Notes adds the flags that were given to the notes of a manifest.
 func (d *Data) Notes(into map[string]string) {
-	channels, floatMax := "", ""
+	channels, bits, floatMax := "", "", ""
 	if d.Channels != 0 {
 		channels = strconv.Itoa(d.Channels)
+	}
+	if d.Bits != 0 {
+		bits = strconv.Itoa(d.Bits)
 	}
 	if d.FloatMax != 0 {
 		floatMax = strconv.FormatFloat(d.FloatMax, 'g', -1, 64)
@@ -114,7 +118,7 @@ func (d *Data) Notes(into map[string]string) {
 	for key, value := range map[string]string{
 		"group": d.Group, "duplicates": d.Duplicates,
 		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "resize": d.Resize, "classes": d.Classes, "without-classes": d.WithoutClasses,
-		"channels": channels, "float-max": floatMax, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
+		"channels": channels, "bits": bits, "float-max": floatMax, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
 		if value != "" {
 			into[key] = value
@@ -162,7 +166,7 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 		}
 	}
 	o = datasets.Options{
-		Dir: d.Dir, Context: ctx, Channels: d.Channels, FloatMax: d.FloatMax, OnProgress: progress,
+		Dir: d.Dir, Context: ctx, Channels: d.Channels, Bits: d.Bits, FloatMax: d.FloatMax, OnProgress: progress,
 		Validation: float64(d.Validation), Test: float64(d.Test), MaxSkipped: float64(d.MaxSkipped),
 		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses), Group: d.Group,
 		Duplicates: datasets.Duplicates(d.Duplicates),
@@ -299,6 +303,7 @@ func DataOf(m bayes.Manifest) Data {
 	}
 	// Missing notes leave 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])
+	d.Bits, _ = strconv.Atoi(n["bits"])
 	d.FloatMax, _ = strconv.ParseFloat(n["float-max"], 64)
 	_ = d.Validation.Set(n["validation"])
 	_ = d.Test.Set(n["test"])

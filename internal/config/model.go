@@ -46,6 +46,19 @@ func modelText(flag, name string) (string, error) {
 	return string(text), nil
 }
 
+// NoteNetworkFiles adds the paths of the network files that the settings name, whose contents
+// become the values of the settings.
+func (s *Settings) NoteNetworkFiles(notes map[string]string) {
+	for _, setting := range []string{"model", "head"} {
+		if name := s.Text[setting]; isNetworkFile(name) {
+			notes[setting] = name
+			if path, err := filepath.Abs(name); err == nil {
+				notes[setting] = path
+			}
+		}
+	}
+}
+
 // isNetworkFile reports whether a name refers to a network file.
 func isNetworkFile(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))

@@ -33,7 +33,39 @@ func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error
 		return err
 	}
 	if err := w.initialize(initial); err != nil {
-		return w.undo(err)
+		if w.Check() == nil {
+			w.closeJournals() // the error to report is the one before
+		}
+		return undo(w.dir, w.lock, err)
+	}
+	return nil
+}
+
+// Gather makes the directory of a gathered run, which must not exist or be empty, with the manifest
+// that initial returns after it has copied what the run needs. Errors and kills leave no more than
+// those of Begin. remark receives what a person should know about the lock.
+func Gather(dir string, remark func(string), initial func() (manifest any, err error)) (err error) {
+	if err := file.MakeDir(dir); err != nil {
+		return errors.Wrap(err, "pollen: gather")
+	}
+	held, err := acquire(dir, remark)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if released := errors.Wrap(held.Release(), "pollen"); err == nil {
+			err = released
+		}
+	}()
+	if err := clearAbandonedInit(dir); err != nil {
+		return err
+	}
+	manifest, err := initial()
+	if err == nil {
+		err = writeGathered(dir, manifest)
+	}
+	if err != nil {
+		return undo(dir, held, err)
 	}
 	return nil
 }
@@ -75,12 +107,11 @@ func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
 
 // undo removes the directory of a run that could not be made because of an error, which it returns.
 // If another process has taken the directory over, its files stay.
-func (w *Writer) undo(err error) error {
-	if w.Check() != nil {
+func undo(dir string, held *lock.Lock, err error) error {
+	if held.Check() != nil {
 		return err
 	}
-	w.closeJournals() // the error to report is the one before
-	if removing := os.RemoveAll(w.dir); removing != nil {
+	if removing := os.RemoveAll(dir); removing != nil {
 		return errors.WithMessagef(err, "pollen: an incomplete run could not be removed (%v)", removing)
 	}
 	return err
@@ -108,7 +139,7 @@ func notEmpty(dir string) error {
 
 // beforeManifest are the names that a directory may have before its run has a manifest. Any other
 // name is a file of the user's, which must not be removed.
-var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, ModelDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
+var beforeManifest = []string{lock.File, lock.Record, SamplesDir, StatesDir, ModelDir, PartsDir, filepath.Dir(CheckpointFile), MetricsFile, index.File}
 
 // isAbandonedInit reports whether dir contains only the leftovers of a process that was killed
 // while it initialized a run, so that nothing is lost when they are removed. It is deliberately
@@ -125,7 +156,7 @@ func isAbandonedInit(dir string, entries []os.DirEntry) bool {
 			if _, err := os.Stat(filepath.Join(dir, OlderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(dir) > 0 {
 				return false
 			}
-		case name == ModelDir: // a copy
+		case name == ModelDir, name == PartsDir: // copies
 		case entry.IsDir():
 			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
 				return false

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -29,6 +30,7 @@ const (
 	SamplesDir = "samples"
 	StatesDir  = "states"  // the states that a method draws its samples from at the end
 	ModelDir   = "model"   // a copy of the ONNX file of the network
+	LLCDir     = "llc"     // estimates of the local learning coefficient, to continue them
 	PartsDir   = "parts"   // copies of the parts of a gathered run
 	TargetsDir = "targets" // what the teacher of an unfinished distillation predicts
 	damagedDir = "damaged"
@@ -42,6 +44,9 @@ const (
 // resultFiles are the JSON files, apart from the manifest, that a run has at its end and that its
 // results depend on. Each is listed in the index.
 var resultFiles = []string{DiagnosticsFile, DetectorFile, CalibrationFile}
+
+// addedFiles are the files that the index lists besides the manifest, samples and states.
+var addedFiles = append(slices.Clone(resultFiles), FidelityFile, SplitsFile)
 
 // Format is the number of the format in which runs are written, and the only one that is read.
 // Change it when older programs would misread a run, but not for a new optional member.
@@ -177,9 +182,8 @@ func addListed(dir string, remark func(string), write func(to *journal.Writer) e
 	return err
 }
 
-// WriteGathered makes dir, which must be empty except for copied parts, the directory of a gathered
-// run: an index and a manifest.
-func WriteGathered(dir string, manifest any) error {
+// writeGathered writes the index and the manifest of a gathered run.
+func writeGathered(dir string, manifest any) error {
 	listed, err := journal.Create(filepath.Join(dir, index.File))
 	if err == nil {
 		err = writeListed(listed, dir, ManifestFile, manifest, "  ")

@@ -7,13 +7,18 @@ import (
 	"testing"
 )
 
+// gather makes a gathered run without parts.
+func gather(dir string) error {
+	return Gather(dir, func(string) {}, func() (any, error) { return map[string]int{"format": Format}, nil })
+}
+
 // A file that another process adds is missing or there, never damaged.
 func TestReadFileWhileItIsAdded(t *testing.T) {
 	place := t.TempDir()
 	for range 60 {
 		dir, err := os.MkdirTemp(place, "run")
 		if err == nil {
-			err = WriteGathered(dir, map[string]int{"format": Format})
+			err = gather(dir)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -37,10 +42,7 @@ func TestReadFileWhileItIsAdded(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(place, "other")
-	err := os.Mkdir(dir, 0o755)
-	if err == nil {
-		err = WriteGathered(dir, map[string]int{"format": Format})
-	}
+	err := gather(dir)
 	if err == nil {
 		err = AddFile(dir, CalibrationFile, map[string]int{"a": 1}, func(string) {})
 	}

@@ -83,7 +83,7 @@ func (w *Writer) recoverSamples(made int) error {
 		return err
 	}
 	lines := []index.Line{manifest}
-	for _, name := range []string{DiagnosticsFile, CalibrationFile, SplitsFile} {
+	for _, name := range addedFiles {
 		if line, listed := before.Lines[name]; listed {
 			lines = append(lines, line)
 		}

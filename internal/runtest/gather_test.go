@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
@@ -267,8 +269,30 @@ func TestGatherRefuses(t *testing.T) {
 			t.Fatalf("a refused gathering left %s: %v", dir, err)
 		}
 	}
-	run, err := bayes.Gather(filepath.Join(place, "all"), []string{first}, false)
+	// An error while files are written, and a kill, leave nothing in the way of another try.
+	dir := filepath.Join(place, "all")
+	for _, failing := range []string{index.File, rundir.ManifestFile} {
+		end := file.Inject(func(call, path string, _ int) (int, error) {
+			if call == file.CallRename && filepath.Base(path) == failing {
+				return 0, syscall.ENOSPC
+			}
+			return 0, nil
+		})
+		_, err := bayes.Gather(dir, []string{first}, true)
+		end()
+		if _, left := os.Stat(dir); !errors.Is(err, syscall.ENOSPC) || !os.IsNotExist(left) {
+			t.Fatalf("an error at %s: %v, and the directory stays: %v", failing, err, left)
+		}
+	}
+	_, err := bayes.Gather(dir, []string{first}, true)
 	must(t, err)
+	must(t, os.Remove(filepath.Join(dir, rundir.ManifestFile)))
+	must(t, os.Truncate(filepath.Join(dir, index.File), 0))
+	run, err := bayes.Gather(dir, []string{first}, false)
+	must(t, err)
+	if _, err := os.Stat(filepath.Join(dir, rundir.PartsDir)); !os.IsNotExist(err) {
+		t.Errorf("parts that a killed process had copied: %v, want them removed", err)
+	}
 	_, err = bayes.Resume(context.Background(), run.Dir(), trainOn(data))
 	wantInvalid(t, "resume", err, "resume its parts")
 	_, err = bayes.Gather(filepath.Join(place, "none"), []string{run.Dir()}, false)

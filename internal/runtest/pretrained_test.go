@@ -2,6 +2,7 @@ package runtest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -108,6 +109,30 @@ func naiveFeatures(n onnxtest.Backbone, image []byte) []float64 {
 		}
 	}
 	return features
+}
+
+// TestInputsOfOtherChannels: networks with 2 and 4 channels get the normalisation that the input
+// says, and none is guessed.
+func TestInputsOfOtherChannels(t *testing.T) {
+	for _, channels := range []int{2, 4} {
+		grey := squares(t, 40, 3, 1)
+		data := *grey
+		data.Channels, data.Images, data.Mean, data.Std = channels, nil, slices.Repeat(grey.Mean, channels), slices.Repeat(grey.Std, channels)
+		for i := range grey.Len() {
+			data.Images = append(data.Images, slices.Repeat(grey.Image(i), channels)...)
+		}
+		spec := bayes.Spec{Network: onnxtest.Backbone{Channels: channels, Side: side, Filters: 3}.Write(t), Method: methodOf(t, "sgld"), Epochs: 2}
+		_, err := bayes.Fit(context.Background(), spec, trainOn(&data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+		wantInvalid(t, "without an input", err, fmt.Sprintf("one for each of %d channels", channels), "got 3 numbers")
+		spec.Input = "mean=0.5" + strings.Repeat("/0.25", channels-1) + ",std=2"
+		m := fit(t, spec, trainOn(&data), with(t, 1)).Manifest()
+		if want := append([]float64{0.5}, slices.Repeat([]float64{0.25}, channels-1)...); !slices.Equal(m.Data.Mean, want) || len(m.Data.Std) != channels {
+			t.Errorf("%d channels: mean %v and std %v, want %v and 2s", channels, m.Data.Mean, m.Data.Std, want)
+		}
+		spec.Input = "mean=0.5,order=bgr"
+		_, err = bayes.Fit(context.Background(), spec, trainOn(&data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+		wantInvalid(t, "bgr", err, "must not have order=bgr")
+	}
 }
 
 // headProbabilities are the probabilities of a linear head with the parameters of a sample.
@@ -277,6 +302,7 @@ func TestPretrainedErrors(t *testing.T) {
 		"a JSON head":      {change: func(s *bayes.Spec) { s.Head = "x.json" }, want: "head must be linear, mlp:WIDTH"},
 		"another head":     {change: func(s *bayes.Spec) { s.Head = "- conv2d: {filters: 3, kernel: 3}" }, want: "input must have shape [B C H W]"},
 		"an input":         {change: func(s *bayes.Spec) { s.Input = "std=0" }, want: "input must be imagenet"},
+		"two means of one": {change: func(s *bayes.Spec) { s.Input = "mean=1/2" }, want: "one for each of 1 channels, as in mean=0.5, got 2 numbers"},
 		"no ONNX file":     {change: func(s *bayes.Spec) { s.Network, s.Head = "lenet-small", "linear" }, want: "head applies to networks of ONNX files"},
 		"a prior": {change: func(s *bayes.Spec) {
 			s.Network, s.Prior = "mlp-5", new(langevin.Start(1))

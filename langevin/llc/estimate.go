@@ -156,7 +156,7 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 		steps = grid(m.DataSize, o.Batch, o.InverseTemperature, o.Localization, e.curvature)
 	}
 	for _, epsilon := range falling(steps) {
-		row, err := e.row(ctx, epsilon)
+		row, err := e.keptRow(ctx, epsilon)
 		if err != nil && row.Made == 0 {
 			return out.interrupted(ctx, err)
 		}
@@ -172,7 +172,7 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 		o.Observe(Progress{Task: "llc", Done: e.total, Total: e.total})
 	}
 	if o.Reference > 0 {
-		row, err := e.reference(ctx)
+		row, err := e.keptReference(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return out, err // all rows are complete
@@ -182,6 +182,37 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 		out.Reference = &row
 	}
 	return out, nil
+}
+
+// keptRow returns the row of a step size: a kept one, or a new one, which it keeps if complete.
+func (e *estimation) keptRow(ctx context.Context, epsilon float64) (Row, error) {
+	kept := &e.options.Kept
+	for _, r := range kept.Rows {
+		if r.StepSize == epsilon {
+			e.done += e.options.Steps * e.options.Chains
+			return r, nil
+		}
+	}
+	r, err := e.row(ctx, epsilon)
+	if err == nil {
+		kept.Rows = append(kept.Rows, r)
+		e.options.Keep(*kept)
+	}
+	return r, err
+}
+
+// keptReference is keptRow for the reference.
+func (e *estimation) keptReference(ctx context.Context) (Row, error) {
+	kept := &e.options.Kept
+	if kept.Reference != nil && kept.Draws == e.options.Reference {
+		return *kept.Reference, nil
+	}
+	r, err := e.reference(ctx)
+	if err == nil {
+		kept.Reference, kept.Draws = &r, e.options.Reference
+		e.options.Keep(*kept)
+	}
+	return r, err
 }
 
 // interrupted returns the estimation together with err if the context has ended and there are rows.

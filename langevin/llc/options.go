@@ -3,6 +3,8 @@ package llc
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -45,6 +47,35 @@ type Options struct {
 	Seed uint64
 	// Observe, if not nil, is called while chains run.
 	Observe func(Progress)
+	// Kept has rows of an earlier estimate, of the same model and options, which are not estimated
+	// again. StepSizes may differ.
+	Kept Kept
+	// Keep, if not nil, is called whenever a row is complete, with all that are.
+	Keep func(Kept)
+}
+
+// Kept is what an estimate has computed so far, to continue it after an interruption.
+type Kept struct {
+	Rows []Row `json:"rows"` // complete ones, each of another step size
+	// Reference is a reference of Draws draws for each chain, nil if there is none.
+	Reference *Row `json:"reference,omitempty"`
+	Draws     int  `json:"draws,omitempty"`
+}
+
+// validate reports rows that no estimate has.
+func (k Kept) validate() error {
+	rows := k.Rows
+	if k.Reference != nil {
+		rows = append(slices.Clone(rows), *k.Reference)
+	}
+	for _, r := range rows {
+		for _, chain := range r.Trace {
+			if r.Made != 0 || len(chain) == 0 || len(chain) != len(r.Trace[0]) {
+				return errors.Errorf("llc: Kept: the row of step size %v is not complete", r.StepSize)
+			}
+		}
+	}
+	return nil
 }
 
 // Progress reports how far an estimate has advanced.
@@ -92,6 +123,10 @@ func (o Options) filled(dataSize int) Options {
 	if o.Observe == nil {
 		o.Observe = func(Progress) {}
 	}
+	if o.Keep == nil {
+		o.Keep = func(Kept) {}
+	}
+	o.Kept.Rows = slices.Clone(o.Kept.Rows)
 	return o
 }
 
@@ -124,6 +159,9 @@ func (o Options) validate(dataSize int) error {
 	if _, ok := o.Sampler.(langevin.KSGLD); ok {
 		return errors.New("llc: the sampler must not be ksgld, which finds no layers: the parameters are offsets from w*")
 	}
+	if err := o.Kept.validate(); err != nil {
+		return err
+	}
 	return o.Sampler.Validate()
 }
 
@@ -136,6 +174,18 @@ func Describe(dataSize int, o Options) string {
 	}
 	return fmt.Sprintf("gradient descent of %d steps, then %s with %d chains of %d steps each, on minibatches of %d examples",
 		o.Descent+max(o.Steps, o.Descent), rows, o.Chains, o.Steps, o.Batch)
+}
+
+// Settings returns the options that all rows of an estimate depend on, by name, with their defaults
+// filled in. Rows can be Kept for another estimate of the same model if these are equal.
+func (o Options) Settings(dataSize int) map[string]string {
+	o = o.filled(dataSize)
+	return map[string]string{
+		"gamma": fmt.Sprint(o.Localization), "beta": fmt.Sprint(o.InverseTemperature),
+		"method": strings.TrimSuffix(fmt.Sprintf("%s%+v", o.Sampler.Name(), o.Sampler), "{}"),
+		"batch":  fmt.Sprint(o.Batch), "chains": fmt.Sprint(o.Chains), "steps": fmt.Sprint(o.Steps),
+		"burn-in-steps": fmt.Sprint(o.BurnIn), "descent": fmt.Sprint(o.Descent), "seed": fmt.Sprint(o.Seed),
+	}
 }
 
 // temperature returns T = 1/beta.

@@ -11,9 +11,15 @@ var decoders = sync.Pool{New: func() any { return NewDecoder() }}
 // Decode decodes an image into bytes [channels height width], as a Decoder does. channels must be
 // 1, 3 or 4.
 func Decode(ctx context.Context, content []byte, channels, height, width int, crop bool) ([]byte, error) {
+	return DecodeBits(ctx, content, channels, height, width, crop, 0)
+}
+
+// DecodeBits is Decode with the number of significant bits, see Decoder.SetBits.
+func DecodeBits(ctx context.Context, content []byte, channels, height, width int, crop bool, bits int) ([]byte, error) {
 	to := make([]byte, channels*height*width)
 	d := decoders.Get().(*Decoder)
 	d.SetCrop(crop)
+	d.SetBits(bits)
 	if err := d.Decode(ctx, to, content, channels, height, width); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,10 @@ func NewDecoder() *Decoder {
 	return &Decoder{header: bufio.NewReader(nil)}
 }
 
+// SetBits sets the number of significant bits of the values of images with 16 bits per channel; 0
+// is all.
+func (d *Decoder) SetBits(bits int) { d.resizer.bits = bits }
+
 // SetCrop sets whether only the largest part in the middle of an image that has the requested
 // aspect ratio is scaled, or the whole image.
 func (d *Decoder) SetCrop(crop bool) { d.resizer = d.resizer.cropping(crop) }

@@ -10,6 +10,7 @@ import (
 type valueRange struct {
 	Images          int // number of such images
 	Lowest, Highest uint16
+	Beyond          bool // some have values of more bits than are significant
 }
 
 // add adds the range of other images.
@@ -18,7 +19,7 @@ func (r *valueRange) add(other valueRange) {
 	case r.Images == 0:
 		*r = other
 	case other.Images > 0:
-		*r = valueRange{r.Images + other.Images, min(r.Lowest, other.Lowest), max(r.Highest, other.Highest)}
+		*r = valueRange{r.Images + other.Images, min(r.Lowest, other.Lowest), max(r.Highest, other.Highest), r.Beyond || other.Beyond}
 	}
 }
 
@@ -27,10 +28,21 @@ func (r *valueRange) include(value uint16) {
 	r.Lowest, r.Highest = min(r.Lowest, value), max(r.Highest, value)
 }
 
+// stretch maps values of the given number of significant bits to 16 bits, but none above limit, and
+// notes larger ones.
+func (r *valueRange) stretch(values []uint16, bits int, limit uint16) {
+	highest := uint32(1)<<bits - 1
+	for i, v := range values {
+		r.Beyond = r.Beyond || uint32(v) > highest
+		values[i] = uint16(min((uint32(v)*65535+highest/2)/highest, uint32(limit)))
+	}
+}
+
 // deepRows returns the rows of an image with 16 bits per channel: one plane of grey values [W], or
 // channels planes of pixels [W 4], drawn over white, or with premultiplied opacity if four channels
-// are requested. It returns nil for other images, and adds the range of the values to deep.
-func deepRows(img image.Image, channels int, deep *valueRange) (int, func(y int) []uint16) {
+// are requested. Values, except the opacity, have the given number of significant bits; 0 is 16. It
+// returns nil for other images, and adds the range of the values to deep.
+func deepRows(img image.Image, channels, bits int, deep *valueRange) (int, func(y int) []uint16) {
 	var pixels []byte // big-endian
 	var stride, perPixel int
 	premultiplied := false
@@ -44,12 +56,23 @@ func deepRows(img image.Image, channels int, deep *valueRange) (int, func(y int)
 	default:
 		return 0, nil
 	}
-	*deep = valueRange{1, 65535, 0}
+	*deep = valueRange{1, 65535, 0, false}
 	values := make([]uint16, perPixel*img.Bounds().Dx())
 	rows := func(y int) []uint16 {
 		row := pixels[y*stride:]
 		for i := range values {
 			values[i] = binary.BigEndian.Uint16(row[2*i:])
+		}
+		for at := 0; bits > 0 && bits < 16 && at < len(values); at += perPixel {
+			if perPixel == 1 {
+				deep.stretch(values[at:at+1], bits, 65535)
+				continue
+			}
+			limit := uint16(65535)
+			if premultiplied {
+				limit = values[at+3]
+			}
+			deep.stretch(values[at:at+3], bits, limit)
 		}
 		if perPixel == 4 {
 			compose(values, premultiplied, channels == 4, deep)

@@ -1,8 +1,10 @@
 package decode
 
 import (
+	"bytes"
 	"image"
 	"image/color"
+	"strings"
 	"testing"
 )
 
@@ -49,6 +51,49 @@ func TestDeepImagesAreScaledFromTheirDepth(t *testing.T) {
 	}
 }
 
+// With fewer significant bits, values are stretched: an image of 12 bits has the bytes of the same
+// image in 16. The opacity is not stretched, and larger values become white.
+func TestBits(t *testing.T) {
+	few, all := image.NewGray16(image.Rect(0, 0, 8, 8)), image.NewGray16(image.Rect(0, 0, 8, 8))
+	fewColours, allColours := image.NewNRGBA64(few.Rect), image.NewNRGBA64(few.Rect)
+	for i := range 64 {
+		v, wide := uint16(65*i), uint16((65*i*65535+2047)/4095)
+		few.Set(i%8, i/8, color.Gray16{Y: v})
+		all.Set(i%8, i/8, color.Gray16{Y: wide})
+		fewColours.Set(i%8, i/8, color.NRGBA64{R: v, G: 4095, B: 0, A: 40000})
+		allColours.Set(i%8, i/8, color.NRGBA64{R: wide, G: 65535, B: 0, A: 40000})
+	}
+	for _, channels := range []int{1, 3, 4} {
+		for _, images := range [][2]image.Image{{few, all}, {fewColours, allColours}} {
+			got, err := DecodeBits(t.Context(), encoded(t, images[0]), channels, 8, 8, false, 12)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := Decode(t.Context(), encoded(t, images[1]), channels, 8, 8, false)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%T in %d channels: % d, want % d (%v)", images[0], channels, got, want, err)
+			}
+		}
+	}
+	d, pixel := NewDecoder(), make([]byte, 64)
+	const white = "photos: images with 16 bits per channel (1) have values above 2047, the largest of 11 bits, which become white"
+	for bits, want := range map[int]string{12: "", 11: white} {
+		d.SetBits(bits)
+		if err := d.Decode(t.Context(), pixel, encoded(t, few), 1, 8, 8); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, bits), "; "); got != want || bits == 11 && pixel[63] != 255 {
+			t.Errorf("%d bits: %q and %d, want %q", bits, got, pixel[63], want)
+		}
+	}
+	if err := d.Decode(t.Context(), pixel, encoded(t, noisePicture(1, 8, 8)), 1, 8, 8); err != nil {
+		t.Fatal(err)
+	}
+	if got := Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, 12); len(got) != 1 || !strings.Contains(got[0], "bits has no effect") {
+		t.Errorf("8 bits: %q", got)
+	}
+}
+
 // The decoder has the range of 16-bit values, from which a remark can be made.
 func TestDeepRange(t *testing.T) {
 	grey := image.NewGray16(image.Rect(0, 0, 9, 7))
@@ -64,11 +109,11 @@ func TestDeepRange(t *testing.T) {
 		channels int
 		want     valueRange
 	}{
-		{grey, 1, valueRange{1, 40, 102}},
-		{grey, 3, valueRange{1, 40, 102}},
-		{colours, 1, valueRange{1, 50, 4000}},
-		{colours, 3, valueRange{1, 50, 4000}},
-		{colours, 4, valueRange{1, 50, 4000}},
+		{grey, 1, valueRange{1, 40, 102, false}},
+		{grey, 3, valueRange{1, 40, 102, false}},
+		{colours, 1, valueRange{1, 50, 4000, false}},
+		{colours, 3, valueRange{1, 50, 4000, false}},
+		{colours, 4, valueRange{1, 50, 4000, false}},
 		{noisePicture(1, 5, 5), 3, valueRange{}},
 	} {
 		if err := d.Decode(t.Context(), make([]byte, c.channels*8*8), encoded(t, c.img), c.channels, 8, 8); err != nil {
@@ -79,7 +124,7 @@ func TestDeepRange(t *testing.T) {
 		}
 		all.add(d.last.deep)
 	}
-	if want := (valueRange{5, 40, 4000}); all != want {
+	if want := (valueRange{5, 40, 4000, false}); all != want {
 		t.Errorf("together %+v, want %+v", all, want)
 	}
 }

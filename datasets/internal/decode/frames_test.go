@@ -43,7 +43,7 @@ func TestRemarksOnAnimations(t *testing.T) {
 		notes[i] = d.Notes()
 	}
 	want := []string{"photos: animations, of which the first frame is read: 3, such as 2.gif"}
-	if got := Remarks("photos", names, kept, notes); !slices.Equal(got, want) {
+	if got := Remarks("photos", names, kept, notes, 0); !slices.Equal(got, want) {
 		t.Errorf("remarks %q, want %q", got, want)
 	}
 	for _, i := range kept {

@@ -1,6 +1,9 @@
 package decode
 
-import "fmt"
+import (
+	"fmt"
+	mathbits "math/bits"
+)
 
 // Notes are what a user may want to know about a decoded image.
 type Notes struct {
@@ -14,7 +17,8 @@ type Notes struct {
 const fewValues = 1 << 14
 
 // Remarks returns remarks on the images that were decoded, by their notes.
-func Remarks(subject string, names []string, kept []int, notes []Notes) []string {
+// bits is what Decoder.SetBits was given.
+func Remarks(subject string, names []string, kept []int, notes []Notes, bits int) []string {
 	var remarks []string
 	var deep valueRange
 	var pages, frames []string
@@ -27,10 +31,16 @@ func Remarks(subject string, names []string, kept []int, notes []Notes) []string
 			frames = append(frames, names[i])
 		}
 	}
-	if deep.Images > 0 && deep.Highest < fewValues {
+	switch {
+	case bits > 0 && deep.Images == 0 && len(kept) > 0:
+		remarks = append(remarks, fmt.Sprintf("%s: no image has 16 bits per channel, so that bits has no effect", subject))
+	case bits > 0 && deep.Beyond:
+		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values above %d, the largest of %d bits, which become white",
+			subject, deep.Images, 1<<bits-1, bits))
+	case bits == 0 && deep.Images > 0 && deep.Highest < fewValues:
 		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values of %d to %d only, of 0 to 65535, "+
-			"which become bytes of %d to %d: stretch them before they are saved", subject, deep.Images, deep.Lowest, deep.Highest,
-			(int(deep.Lowest)+128)/257, (int(deep.Highest)+128)/257))
+			"which become bytes of %d to %d: state the number of significant bits, such as bits=%d, to stretch them", subject, deep.Images, deep.Lowest, deep.Highest,
+			(int(deep.Lowest)+128)/257, (int(deep.Highest)+128)/257, max(8, mathbits.Len16(deep.Highest))))
 	}
 	if n := len(pages); n > 0 {
 		remarks = append(remarks, fmt.Sprintf("%s: files with several pages, of which the first is read: %d, such as %s", subject, n, pages[0]))

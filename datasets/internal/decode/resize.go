@@ -83,6 +83,7 @@ type Resizer struct {
 	fromHeight, fromWidth, toHeight, toWidth int
 
 	Crop bool // scale only the centre of an image, of the output's aspect ratio
+	bits int  // see Decoder.SetBits
 
 	across, down []taps
 	starts, ends []int       // see active

@@ -11,7 +11,7 @@ import (
 func scale(r *Resizer, deep *valueRange, to []byte, img image.Image, canvas image.Rectangle, channels, height, width int) {
 	size, plane := canvas.Size(), height*width
 	grey := false
-	if planes, rows := deepRows(img, channels, deep); rows != nil && img.Bounds() == canvas {
+	if planes, rows := deepRows(img, channels, r.bits, deep); rows != nil && img.Bounds() == canvas {
 		grey = planes == 1
 		stride := 4
 		if grey {

@@ -1,0 +1,133 @@
+package bayes
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/checksum"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin/llc"
+)
+
+// llcRecord is a file in the directory llc of a run: rows of an estimate, and what they depend on,
+// by the names of the flags of pollen llc. Step sizes and the number of reference draws are not
+// among these, because each row has its own.
+type llcRecord struct {
+	Options map[string]string `json:"options"`
+	llc.Kept
+}
+
+// name returns the file's name, which depends on the options only.
+func (k llcRecord) name() (string, error) {
+	text, err := json.Marshal(k.Options)
+	return fmt.Sprintf("%x.json", sha256.Sum256(text))[48:], errors.Wrap(err, "pollen: llc")
+}
+
+// differences describes the options that differ from another record's.
+func (k llcRecord) differences(other llcRecord) (texts []string) {
+	for _, name := range slices.Sorted(maps.Keys(k.Options)) {
+		if theirs := other.Options[name]; theirs != k.Options[name] {
+			texts = append(texts, fmt.Sprintf("%s is %s in it, not %s", name, theirs, k.Options[name]))
+		}
+	}
+	return texts
+}
+
+// keepLLC makes an estimate on a number of images begin with the rows that an earlier one with the
+// same options kept in the run's directory, and keep its own. centre is the sample at w*.
+func (r *Run) keepLLC(o *llc.Options, centre rundir.File, images int) error {
+	if centre.Sum == "" {
+		r.remark("llc: step sizes are not kept for another call: the run's index is damaged")
+		return nil
+	}
+	own := llcRecord{Options: o.Settings(images)}
+	own.Options["sample"] = filepath.Base(centre.Path) + " " + centre.Sum
+	name, err := own.name()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(r.dir, rundir.LLCDir)
+	path := filepath.Join(dir, name)
+	kept, err := readLLC(path)
+	switch {
+	case err == nil:
+		r.remark(fmt.Sprintf("llc: continuing after %s of an earlier call; remove %s to estimate again", stepSizes(kept), path))
+		o.Kept = kept.Kept
+	case os.IsNotExist(errors.Cause(err)):
+		r.remarkOtherLLC(own, dir)
+	default:
+		r.remark(fmt.Sprintf("%v; all step sizes are estimated again", err))
+	}
+	failed := false
+	o.Keep = func(k llc.Kept) {
+		own.Kept = k
+		if err := writeLLC(path, own); err != nil && !failed {
+			failed = true
+			r.remark(fmt.Sprintf("llc: step sizes are not kept, and another call estimates them again: %v", err))
+		}
+	}
+	return nil
+}
+
+// remarkOtherLLC remarks on the record in a directory whose options differ least from those of own.
+func (r *Run) remarkOtherLLC(own llcRecord, dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil { // there is none
+		return
+	}
+	var closest string
+	var differ []string
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		other, err := readLLC(path)
+		if err != nil {
+			continue
+		}
+		if texts := own.differences(other); closest == "" || len(texts) < len(differ) {
+			closest = fmt.Sprintf("%s, with %s,", path, stepSizes(other))
+			differ = texts
+		}
+	}
+	if closest != "" {
+		r.remark(fmt.Sprintf("llc: %s is another estimate's, and not used: %s", closest, strings.Join(differ, "; ")))
+	}
+}
+
+// stepSizes returns the number of rows in words.
+func stepSizes(k llcRecord) string {
+	if len(k.Rows) == 1 {
+		return "1 step size"
+	}
+	return fmt.Sprintf("%d step sizes", len(k.Rows))
+}
+
+func readLLC(path string) (k llcRecord, err error) {
+	content, err := file.Read(path, file.MaxJSON)
+	if err == nil {
+		_, err = checksum.Check(content, len(content))
+	}
+	if err == nil {
+		err = errors.WithStack(json.Unmarshal(content, &k))
+	}
+	return k, errors.WithMessagef(err, "pollen: llc: %s", path)
+}
+
+func writeLLC(path string, k llcRecord) error {
+	content, err := checksum.JSON(k, "")
+	if err == nil {
+		err = file.MakeDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return err
+	}
+	return file.Write(path, content)
+}
