@@ -16,15 +16,21 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/report"
 )
 
 func main() {
 	dir := flag.String("folder", ".", "directory for mixture.png")
-	file := flag.String("data", "", "file of points, one per line (default: simulated points)")
-	chains := flag.Int("chains", 4096, "number of chains of each sampler, even")
+	file := flag.String("data", "", "file of at least 10 points, one per line, after an optional heading (default: simulated points)")
+	chains := flag.Int("chains", 4096, "number of chains of each sampler, even, at least 4")
 	seed := flag.Uint64("seed", 1, "seed of the chains")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "mixture: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir, *file, *seed, *chains); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -32,6 +38,9 @@ func main() {
 }
 
 func run(out io.Writer, dir, file string, seed uint64, chains int) error {
+	if chains < 4 || chains%2 != 0 { // replica exchange has half of them at each of two temperatures
+		return errors.Errorf("mixture: chains must be even and at least 4, got %d", chains)
+	}
 	data := observations()
 	if file != "" {
 		var err error
@@ -54,8 +63,8 @@ func run(out io.Writer, dir, file string, seed uint64, chains int) error {
 			return err
 		}
 		tracks[method.name] = kept
-		got, errors, typical := kept.summary(truth)
-		if err := table.Add(method.name, got.mean1, got.mean2, errors.mean2, got.positive, 100*kept.crossed(), typical); err != nil {
+		got, off, typical := kept.summary(truth)
+		if err := table.Add(method.name, got.mean1, got.mean2, off.mean2, got.positive, 100*kept.crossed(), typical); err != nil {
 			return err
 		}
 	}
