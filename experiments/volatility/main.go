@@ -26,6 +26,10 @@ func main() {
 	dir := flag.String("folder", ".", "directory for volatility.png")
 	data := flag.String("data", "", "file of daily closes, with a heading and lines such as 2008-05-01,1409.34 (default: simulated returns)")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "volatility: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	s, err := made(250), error(nil)
 	if *data != "" {
 		s, err = read(*data)
