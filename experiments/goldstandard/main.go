@@ -42,6 +42,10 @@ func main() {
 		fmt.Fprintf(os.Stderr, "goldstandard: -digits must be 160 or 1000, got %d\n", *digits)
 		os.Exit(2)
 	}
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "goldstandard: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := p.compare(ctx, os.Stdout, os.Stderr, "mnist", *effort, *dir, *file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if stop := interrupt.Of(ctx); stop != nil {
@@ -51,8 +55,14 @@ func main() {
 	}
 }
 
+// maxEffort bounds the lengths of chains, which are integers.
+const maxEffort = 1000
+
 // newStudy takes the first images of both splits, and begins or resumes the runs in dir.
 func (p *posterior) newStudy(ctx context.Context, data string, effort float64, dir string) (*study, error) {
+	if !(effort > 0 && effort <= maxEffort) {
+		return nil, errors.Errorf("goldstandard: effort must be above 0 and at most %d, got %v", maxEffort, effort)
+	}
 	s := &study{posterior: p, ctx: ctx, effort: effort}
 	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
 	if err != nil {
