@@ -86,6 +86,10 @@ func main() {
 	only := flag.String("cases", "", "only cases whose names contain this")
 	record := flag.String("json", "", "write the figures to this file")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "llc: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*python, *rounds, *threads, *only, *record); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -93,9 +97,15 @@ func main() {
 }
 
 func run(python string, rounds, threads int, only, record string) error {
+	if rounds < 1 || threads < 1 {
+		return errors.Errorf("llc: rounds and threads must be at least 1, got %d and %d", rounds, threads)
+	}
 	cases, err := allCases(only)
 	if err != nil {
 		return err
+	}
+	if len(cases) == 0 {
+		return errors.Errorf("llc: no case's name contains %q", only)
 	}
 	peer := exec.Command(python, "-c", peerProgram)
 	peer.Stderr = io.Discard // its progress
