@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -45,6 +46,15 @@ func TestErrorText(t *testing.T) {
 	} {
 		if got := errorText(c.err); got != c.want {
 			t.Errorf("errorText(%q) = %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// The help has the defaults of lists as they are given, and none that is empty.
+func TestHelpOfLists(t *testing.T) {
+	for command, want := range map[string]string{"attack": "(default 0.05,0.1,0.15,0.2,0.25,0.3)", "llc": "by the curvature of the loss)\n"} {
+		if _, help, _ := runInProcess(command, "--help"); !strings.Contains(help, want) || strings.Contains(help, "Slice") {
+			t.Errorf("%s: want %q in\n%s", command, want, help)
 		}
 	}
 }

@@ -68,7 +68,8 @@ so far, which is never accepted. The time grows with --chains, --steps, and --ba
 	f.StringVar(&l.sample, "sample", "", "file name of the sample that is w* (default: the last of the first chain)")
 	f.Float64Var(&o.Localization, "gamma", 100, "precision of the Gaussian around w*")
 	f.Float64Var(&o.InverseTemperature, "beta", 0, "inverse temperature (default 1/log N)")
-	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step sizes epsilon, separated by commas (default: up to five, by the curvature of the loss)")
+	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step `sizes` epsilon, separated by commas (default: up to five, by the curvature of the loss)")
+	f.Lookup("step-sizes").DefValue = ""
 	f.StringVar(&l.method, "method", "sgld", "sampler; the energy that steps add is measured only for sgld")
 	f.IntVar(&o.Batch, "batch", 0, "images per minibatch (default 100, or all of at most 200)")
 	f.IntVar(&o.Chains, "chains", 8, "chains of each step size, which all begin at w*")
