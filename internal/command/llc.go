@@ -214,7 +214,7 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		return ""
 	}
 	if l.sample != "" {
-		add("sample", shellQuoted(l.sample))
+		add("sample", config.Quoted(l.sample))
 	}
 	if change.Localization > 0 {
 		o.Localization = change.Localization
@@ -234,7 +234,7 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		add("step-sizes", strings.Join(texts, ","))
 	}
 	if l.method != "sgld" {
-		add("method", shellQuoted(l.method))
+		add("method", config.Quoted(l.method))
 	}
 	if o.Batch > 0 {
 		add("batch", o.Batch)
@@ -260,12 +260,12 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		add("seed", o.Seed)
 	}
 	if l.dataDir != "" {
-		add("data-folder", shellQuoted(l.dataDir))
+		add("data-folder", config.Quoted(l.dataDir))
 	}
 	if l.withoutDamaged {
 		flags = append(flags, "--without-damaged")
 	}
-	return "llc " + shellQuoted(dir) + " " + strings.Join(flags, " ")
+	return "llc " + config.Quoted(dir) + " " + strings.Join(flags, " ")
 }
 
 // printJSON prints the estimate with its verdict.
