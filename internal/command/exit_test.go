@@ -50,6 +50,15 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
+// A run is not compared with itself, however its path is written.
+func TestAgainstItself(t *testing.T) {
+	for _, against := range []string{"run", "run/", "./run"} {
+		if code, _, stderr := runInProcess("eval", "run", "--against", against); code != exitUsage || !strings.Contains(stderr, "must be another run") {
+			t.Errorf("--against %s: exit code %d, %s", against, code, stderr)
+		}
+	}
+}
+
 // The help has the defaults of lists as they are given, and none that is empty.
 func TestHelpOfLists(t *testing.T) {
 	for command, want := range map[string]string{"attack": "(default 0.05,0.1,0.15,0.2,0.25,0.3)", "llc": "by the curvature of the loss)\n"} {
