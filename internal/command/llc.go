@@ -46,7 +46,8 @@ The table has a row for each step size epsilon, as Lau et al. (2023) and devinte
   R-hat     below 1.05 where chains agree
   trend     of lambda, from the first half of the steps after burn-in to the second
   gamma     derivative of lambda with respect to log gamma, if it is clearly not 0: how much the localization matters
-  verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), diverged
+  verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), below w* (which
+            is no minimum), diverged
 
 The last lines are the verdict and, if something can be improved, the command to run next. docs/llc.md explains them.
 
