@@ -10,6 +10,8 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen/internal/config"
 )
 
 func main() {
@@ -40,7 +42,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.python, "python", "python3", "the Python that has PyTorch and JAX")
 	flags.BoolVar(&o.quiet, "quiet-check", false, "refuse to time and to record on a busy machine (Linux)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if err := cmp.Or(positive("rounds", o.rounds), positive("threads", o.threads)); err != nil {
+		if err := cmp.Or(positive("rounds", o.rounds), positive("threads", o.threads), config.CheckParent("json", o.json)); err != nil {
 			return err
 		}
 		if o.quiet {

@@ -98,6 +98,15 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// A record that could not be written is an error before anything is timed.
+func TestRecordWithoutDirectory(t *testing.T) {
+	c := command()
+	c.SetArgs([]string{"chains", "--json", filepath.Join(t.TempDir(), "none", "record.json")})
+	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("got %v, want an error that names the directory", err)
+	}
+}
+
 // A peer that is not installed is left out.
 func TestHeadsWithoutPeers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")

@@ -34,6 +34,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -96,6 +97,9 @@ func main() {
 func (s study) run(ctx context.Context, record string) error {
 	if s.seeds < 1 {
 		return errors.Errorf("detectors: seeds must be at least 1, got %d", s.seeds)
+	}
+	if err := config.CheckParent("json", record); err != nil {
+		return err
 	}
 	subjects, err := s.subjects(ctx)
 	if err != nil {

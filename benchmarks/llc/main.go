@@ -30,6 +30,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/report"
@@ -99,6 +100,9 @@ func main() {
 func run(python string, rounds, threads int, only, record string) error {
 	if rounds < 1 || threads < 1 {
 		return errors.Errorf("llc: rounds and threads must be at least 1, got %d and %d", rounds, threads)
+	}
+	if err := config.CheckParent("json", record); err != nil {
+		return err
 	}
 	cases, err := allCases(only)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
@@ -110,6 +111,9 @@ func (s *study) close() error {
 
 // compare prints all rows. With a file, the reference is sampled again and written there.
 func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data string, effort float64, dir, file string) (err error) {
+	if err := config.CheckParent("reference", file); err != nil {
+		return err
+	}
 	s, err := p.newStudy(ctx, data, effort, dir)
 	if err != nil {
 		return err

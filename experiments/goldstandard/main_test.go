@@ -87,6 +87,15 @@ func TestEffort(t *testing.T) {
 	}
 }
 
+// A reference that could not be written is an error before it is sampled.
+func TestReferenceWithoutDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none", "reference.json")
+	err := perceptron.compare(t.Context(), io.Discard, io.Discard, "glyphs", 0.01, "", path)
+	if err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("got %v, want an error that names the directory", err)
+	}
+}
+
 // Samples of cycles are averaged with the step sizes at which they were drawn as weights.
 func TestSamplesAreWeighted(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")

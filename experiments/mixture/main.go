@@ -18,6 +18,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -40,6 +41,10 @@ func main() {
 func run(out io.Writer, dir, file string, seed uint64, chains int) error {
 	if chains < 4 || chains%2 != 0 { // replica exchange has half of them at each of two temperatures
 		return errors.Errorf("mixture: chains must be even and at least 4, got %d", chains)
+	}
+	path := filepath.Join(dir, "mixture.png")
+	if err := config.CheckParent("folder", path); err != nil {
+		return err
 	}
 	data := observations()
 	if file != "" {
@@ -77,7 +82,7 @@ func run(out io.Writer, dir, file string, seed uint64, chains int) error {
 	}
 	fmt.Fprintf(out, "SGD from (1, 1), with the learning rate 0.01, is at (%.4f, %.4f) after 300 epochs: in one mode, as a point.\n", x, y)
 	fmt.Fprint(out, explanation)
-	return draw(filepath.Join(dir, "mixture.png"), levels, tracks)
+	return draw(path, levels, tracks)
 }
 
 // explanation explains the table.

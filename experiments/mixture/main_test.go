@@ -54,6 +54,9 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%q: %v, want an error with %q", c.text, err, c.err)
 		}
 	}
+	if err := run(t.Output(), filepath.Join(t.TempDir(), "none"), "", 1, 4); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("no directory for the figure: %v", err)
+	}
 	for _, chains := range []int{-2, 2, 5} {
 		if err := run(t.Output(), t.TempDir(), "", 1, chains); err == nil || !strings.Contains(err.Error(), "chains must be even") {
 			t.Errorf("%d chains: %v", chains, err)

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -53,6 +54,10 @@ type effort struct {
 var full = effort{warmup: 300, draws: 700, steps: 30000, fit: fit{replicas: 100, epochs: 1500, burnIn: 500, rate: 0.001}}
 
 func run(out io.Writer, dir string, s series, e effort) error {
+	path := filepath.Join(dir, "volatility.png")
+	if err := config.CheckParent("folder", path); err != nil {
+		return err
+	}
 	begin := time.Now()
 	exact, gradients, err := noUTurn(s.returns, e.warmup, e.draws)
 	if err != nil {
@@ -88,7 +93,7 @@ func run(out io.Writer, dir string, s series, e effort) error {
 		fmt.Fprintf(out, "True values: deviation %v, freedom %v. The true volatility lies in the 90 %% band of NUTS on %.0f %% of the days, "+
 			"in that of Bayes by Backprop on %.0f %%.\n", trueStd, trueFreedom, 100*covered(exact.bands, s.scales), 100*covered(published.bands, s.scales))
 	}
-	return draw(filepath.Join(dir, "volatility.png"), s, exact, published)
+	return draw(path, s, exact, published)
 }
 
 // explanation explains the rows of Bayes by Backprop.

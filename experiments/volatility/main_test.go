@@ -201,6 +201,12 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
+func TestRunWithoutDirectory(t *testing.T) {
+	if err := run(t.Output(), filepath.Join(t.TempDir(), "none"), made(20), effort{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("got %v, want an error that names the directory", err)
+	}
+}
+
 func TestRunSavesTheFigure(t *testing.T) {
 	dir := t.TempDir()
 	var out strings.Builder
