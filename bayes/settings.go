@@ -119,7 +119,7 @@ var settings = []Setting{
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
 	number("samples", "minimum number of samples per chain, evenly spaced or drawn at the end; for mc-dropout, forward passes\n"+
-		"(default 10; 32 of all chains and at least 4 of each without --method)", false,
+		"(default 10; 32 of all chains and at least 4 of each without --method; 100 of all chains for auto)", false,
 		func(s *Spec) *int { return &s.Samples }),
 	number("burn-in-steps", "burn-in in steps, instead of --burn-in in epochs (default: set by --burn-in)", false,
 		func(s *Spec) *int { return &s.BurnInSteps }),
@@ -164,7 +164,7 @@ var settings = []Setting{
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
 	optional("prior", "prior of each parameter: "+langevin.PriorForms+";\n"+
 		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n"+
-		"gaussian:0.6 without --method; start:0.01 for weights of an ONNX file that are not frozen)", false,
+		"gaussian:0.6 without --method; fan-in:2 for auto; start:0.01 for weights of an ONNX file that are not frozen)", false,
 		func(s *Spec) **langevin.Prior { return &s.Prior }, langevin.ParsePrior),
 	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
 		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
@@ -180,7 +180,7 @@ var settings = []Setting{
 		"the samples; for frequent swaps, neighbours should differ by a relative 2/sqrt(number of weights) (default: none)", false,
 		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
 		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
-	{"seed", "uint64", "random seed of initial values, minibatches and noise (default 0)", true,
+	{"seed", "uint64", "random seed of initial values, minibatches and noise (default 1)", true,
 		func(s *Spec) any { return s.Seed },
 		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
 }

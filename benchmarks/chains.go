@@ -15,6 +15,9 @@ func chainsCommand(o *options) *cobra.Command {
 		Short: "Many chains: total images per second",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := positive("chains", counts...); err != nil {
+				return err
+			}
 			r := newRecord()
 			fmt.Printf("chains of SGLD, batch 100, %s\n", r.Machine.describe())
 			for _, network := range networks {

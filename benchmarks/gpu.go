@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -48,6 +49,9 @@ func gpuCommand(o *options) *cobra.Command {
 }
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
 	r := &gpuRun{gpuFlags: f, options: *o, record: newRecord(), end: time.Now().Add(f.budget)}
 	if f.onlyPredict {
 		return r.predict()
@@ -55,21 +59,6 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	works := map[string]func(context.Context) error{
 		"steps": r.timeSteps, "updates": r.timeUpdates, "convolutions": r.timeConvolutions, "calls": r.timeCalls,
 		"networks": r.timeNetworks,
-	}
-	for _, name := range f.work {
-		if works[name] == nil {
-			return errors.Errorf("benchmarks: work must be steps, calls, convolutions, updates or networks, got %q", name)
-		}
-	}
-	for _, name := range f.networkWork {
-		if name != "features" && name != "train" {
-			return errors.Errorf("benchmarks: --network-work must be features or train, got %q", name)
-		}
-	}
-	for _, name := range f.variants {
-		if _, err := variantOf(name); err != nil {
-			return err
-		}
 	}
 	if err := r.begin(); err != nil {
 		return err
@@ -91,6 +80,22 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 		fmt.Printf("left out:\n  %s\n", strings.Join(r.record.Left, "\n  "))
 	}
 	return cmp.Or(r.failed, r.record.write(o))
+}
+
+// validate reports values that no flag has.
+func (f gpuFlags) validate() error {
+	var peers []string
+	for _, s := range gpuServices() {
+		peers = append(peers, s.name)
+	}
+	for _, name := range f.variants {
+		if _, err := variantOf(name); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(known("work", f.work, "steps", "calls", "convolutions", "updates", "networks"), known("network-work", f.networkWork, pretrainedWorks...),
+		known("precisions", f.precisions, bayes.Precisions()...), known("peers", f.peers, peers...),
+		positive("chains", f.chains...), positive("updates", f.updates...), positive("batches", f.batches...))
 }
 
 // share returns the time that the first of these works may take: an equal part of the time left,

@@ -43,11 +43,7 @@ func headsCommand(o *options) *cobra.Command {
 			sides := []*side{{name: "pollen", does: ours}}
 			defer func() { err = cmp.Or(err, closeAll(sides)) }()
 			for _, name := range peers {
-				other, err := startPeer(*o, headsProgram)
-				if err != nil {
-					return err
-				}
-				_, err = other.ask(peerRequest{
+				other, err := preparePeer(*o, headsProgram, peerRequest{
 					Work: "heads", Device: "cpu", Mode: name, Threads: o.threads, Chains: h.chains, Rate: headStepSize, Prior: 1,
 					Sizes: []int{h.images, h.features, h.classes, h.leapfrogs},
 				})
@@ -57,7 +53,7 @@ func headsCommand(o *options) *cobra.Command {
 					continue
 				}
 				if err != nil {
-					return closeAfter(other, err)
+					return err
 				}
 				sides = append(sides, &side{name: name, does: other})
 			}

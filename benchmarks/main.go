@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen/internal/config"
 )
 
 func main() {
@@ -42,8 +42,8 @@ func command() *cobra.Command {
 	flags.StringVar(&o.python, "python", "python3", "the Python that has PyTorch and JAX")
 	flags.BoolVar(&o.quiet, "quiet-check", false, "refuse to time and to record on a busy machine (Linux)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if o.rounds < 1 || o.threads < 1 {
-			return errors.Errorf("benchmarks: --rounds and --threads must be at least 1, got %d and %d", o.rounds, o.threads)
+		if err := cmp.Or(positive("rounds", o.rounds), positive("threads", o.threads), config.CheckParent("json", o.json)); err != nil {
+			return err
 		}
 		if o.quiet {
 			return quiet()
@@ -89,10 +89,8 @@ func peerNames() []string {
 }
 
 func steps(ctx context.Context, o *options, f stepFlags) error {
-	for _, name := range f.peers {
-		if !slices.Contains(peerNames(), name) {
-			return errors.Errorf("benchmarks: there is no peer %q; the peers are %s", name, strings.Join(peerNames(), ", "))
-		}
+	if err := known("peers", f.peers, peerNames()...); err != nil {
+		return err
 	}
 	r := newRecord()
 	fmt.Printf("training steps, float32, %s\n", r.Machine.describe())

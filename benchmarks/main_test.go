@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -83,11 +84,41 @@ func TestRecordsHaveNoPaths(t *testing.T) {
 	}
 }
 
-func TestUnknownPeer(t *testing.T) {
+// Names that do not exist, and numbers below 1, are errors.
+func TestFlags(t *testing.T) {
+	for _, arguments := range []string{
+		"step --peers abacus", "pretrained --peers abacus", "pretrained --works bake", "gpu --peers abacus", "gpu --predict --precisions fp8", "gpu --work bake",
+		"gpu --network-work bake", "gpu --predict --chains 0", "gpu --predict --updates 0", "chains --chains 0", "predict --samples 0", "heads --rounds 0",
+	} {
+		c := command()
+		c.SetArgs(strings.Fields(arguments))
+		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "must be") {
+			t.Errorf("%s: %v, want an error that names what the flag must be", arguments, err)
+		}
+	}
+}
+
+// A record that could not be written is an error before anything is timed.
+func TestRecordWithoutDirectory(t *testing.T) {
 	c := command()
-	c.SetArgs([]string{"step", "--peers", "abacus"})
-	if err := c.Execute(); err == nil {
-		t.Error("an unknown peer is no error")
+	c.SetArgs([]string{"chains", "--json", filepath.Join(t.TempDir(), "none", "record.json")})
+	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("got %v, want an error that names the directory", err)
+	}
+}
+
+// A peer that is not installed is left out.
+func TestHeadsWithoutPeers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.json")
+	c := command()
+	c.SetArgs([]string{
+		"heads", "--rounds", "1", "--images", "8", "--features", "2", "--chains", "1", "--python", filepath.Join(t.TempDir(), "no python"), "--json", path,
+	})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if r := readRecord(t, path); len(r.Entries) != 1 || !slices.Equal(r.Left, []string{"blackjax", "numpyro"}) {
+		t.Errorf("%d entries, %q left out", len(r.Entries), r.Left)
 	}
 }
 

@@ -124,18 +124,22 @@ type peerAnswer struct {
 }
 
 func openPeer(o options, program, mode string, t training) (contestant, error) {
-	p, err := startPeer(o, program)
-	if err != nil {
-		return nil, err
-	}
 	work := "train"
 	if t.sampler == "predict" {
 		work = "predict"
 	}
-	_, err = p.ask(peerRequest{
+	return preparePeer(o, program, peerRequest{
 		Work: work, Device: "cpu", Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorStd,
 	})
+}
+
+// preparePeer starts a peer's process and has it prepare some work.
+func preparePeer(o options, program string, r peerRequest) (contestant, error) {
+	p, err := startPeer(o, program)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := p.ask(r); err != nil {
 		return nil, closeAfter(p, err)
 	}
 	return p, nil

@@ -22,6 +22,9 @@ func predictCommand(o *options) *cobra.Command {
 		Short: "Class probabilities of images, under one sample and averaged over samples",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := positive("samples", samples); err != nil {
+				return err
+			}
 			r := newRecord()
 			fmt.Printf("predictions, float32, %s\n", r.Machine.describe())
 			reported := map[string]bool{}

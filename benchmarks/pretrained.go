@@ -34,6 +34,12 @@ const (
 	pretrainedClasses = 1000
 )
 
+// pretrainedWorks are the works, pretrainedPeers the modes of the peers.
+var (
+	pretrainedWorks = []string{"features", "train"}
+	pretrainedPeers = []string{"onnxruntime", "eager", "channels-last", "compile"}
+)
+
 func pretrainedCommand(o *options) *cobra.Command {
 	var networks, works, peers []string
 	p := pretrained{}
@@ -44,6 +50,9 @@ func pretrainedCommand(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			if p.clock != "wall" && p.clock != "processor" {
 				return errors.Errorf("benchmarks: --clock must be wall or processor, got %q", p.clock)
+			}
+			if err := cmp.Or(known("works", works, pretrainedWorks...), known("peers", peers, pretrainedPeers...)); err != nil {
+				return err
 			}
 			dir, err := os.MkdirTemp("", "pretrained")
 			if err != nil {
@@ -68,8 +77,8 @@ func pretrainedCommand(o *options) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&networks, "networks", []string{"efficientnet_lite0", "mobilenet_v2", "resnet18"}, "efficientnet_lite0, or those of torchvision.models")
-	flags.StringSliceVar(&works, "works", []string{"features", "train"}, "features, train")
-	flags.StringSliceVar(&peers, "peers", []string{"onnxruntime", "eager", "channels-last", "compile"}, "modes of the peers")
+	flags.StringSliceVar(&works, "works", pretrainedWorks, "features, train")
+	flags.StringSliceVar(&peers, "peers", pretrainedPeers, "modes of the peers")
 	flags.IntVar(&p.batch, "batch", 32, "batch size")
 	flags.StringVar(&p.clock, "clock", "wall", "wall, or processor: the time that a side's own threads take, for machines that others use (Unix)")
 	return c
@@ -96,18 +105,16 @@ func (p pretrained) compare(ctx context.Context, o *options, modes []string, r *
 		if mode == "onnxruntime" && p.work == "train" {
 			continue
 		}
-		other, err := startPeer(*o, pretrainedProgram)
+		other, err := preparePeer(*o, pretrainedProgram, peerRequest{
+			Work: p.work, Network: p.network, Batch: p.batch, Mode: mode, Threads: o.threads, File: p.file, Clock: p.clock,
+		})
+		if why, missing := err.(absent); missing {
+			fmt.Printf("  %s is left out: %v\n", mode, why)
+			r.Left = append(r.Left, mode)
+			continue
+		}
 		if err != nil {
 			return err
-		}
-		request := peerRequest{Work: p.work, Network: p.network, Batch: p.batch, Mode: mode, Threads: o.threads, File: p.file, Clock: p.clock}
-		if _, err = other.ask(request); err != nil {
-			if why, missing := err.(absent); missing {
-				fmt.Printf("  %s is left out: %v\n", mode, why)
-				r.Left = append(r.Left, mode)
-				continue
-			}
-			return closeAfter(other, err)
 		}
 		name := mode
 		if mode != "onnxruntime" {

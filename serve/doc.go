@@ -51,8 +51,8 @@
 // mutual_information, prediction_set (whether each class is in it), in_distribution and p_value,
 // the last three if the run is calibrated, and refer with bayes.WithRisk. Tensors of requests and
 // responses may be bytes after the JSON (the extension binary_tensor_data). One image that cannot
-// be decoded is the error of its request. Parameters, members and outputs that the server does not
-// have are errors.
+// be decoded is the error of its request. Members and outputs that the server does not have are
+// errors. Unknown parameters are ignored, except classification and shared_memory_region.
 //
 // Errors are {"error": "..."}, with status 400 for invalid input, 401 without the token, 403 for
 // requests of foreign web pages, 404 and 405 for unknown paths, models and methods, 408 for a body

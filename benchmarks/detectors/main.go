@@ -34,6 +34,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -81,6 +82,10 @@ func main() {
 	flag.IntVar(&s.seeds, "seeds", 5, "number of seeds")
 	record := flag.String("json", "", "write the figures to this file")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "detectors: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, release := interrupt.Context()
 	defer release()
 	if err := s.run(ctx, *record); err != nil {
@@ -90,6 +95,12 @@ func main() {
 }
 
 func (s study) run(ctx context.Context, record string) error {
+	if s.seeds < 1 {
+		return errors.Errorf("detectors: seeds must be at least 1, got %d", s.seeds)
+	}
+	if err := config.CheckParent("json", record); err != nil {
+		return err
+	}
 	subjects, err := s.subjects(ctx)
 	if err != nil {
 		return err
@@ -213,7 +224,7 @@ func interpolated(image []float64, side int, y, x float64) float64 {
 	return across(top) + (y-float64(top))*(across(bottom)-across(top))
 }
 
-// few returns at most n images of the data, evenly spaced.
+// few returns at most n images of the data, as Dataset.First does.
 func few(data *datasets.Dataset, n int) (*datasets.Dataset, error) {
 	if data.Len() <= n {
 		return data, nil

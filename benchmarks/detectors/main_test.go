@@ -7,6 +7,12 @@ import (
 	"testing"
 )
 
+func TestSeeds(t *testing.T) {
+	if err := (study{}).run(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "seeds must be at least 1") {
+		t.Errorf("no seeds: %v, want an error", err)
+	}
+}
+
 func TestReadUSPS(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zip.test")
 	write := func(text string) {

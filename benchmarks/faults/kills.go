@@ -86,9 +86,6 @@ func kills(h *harness) error {
 
 // whole makes the run that is never killed.
 func (v victim) whole(h *harness, environment []string, name string, fit []string) (map[string][]byte, error) {
-	if err := os.RemoveAll(filepath.Join(h.work, name)); err != nil { // left by another part
-		return nil, errors.Wrap(err, "kills")
-	}
 	if _, err := h.must(environment, append(slices.Clone(fit), "--folder", name)...); err != nil {
 		return nil, err
 	}
@@ -126,9 +123,6 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 	}
 	for round := 0; done < share && h.ctx.Err() == nil; round++ {
 		dir := fmt.Sprintf("%s-%d", v.name, round)
-		if err := os.RemoveAll(filepath.Join(h.work, dir)); err != nil {
-			return done, errors.Wrap(err, "kills")
-		}
 		n, err := k.run(dir, min(maxKills, share-done))
 		if err != nil || h.ctx.Err() != nil {
 			return done, err

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -35,7 +36,7 @@ func main() {
 	flag.StringVar(&s.victims, "victims", "", "methods to kill, as swag,bbb (default: all)")
 	flag.IntVar(&s.repeats, "repeats", s.repeats, "measurements of the cost")
 	flag.Uint64Var(&s.seed, "seed", s.seed, "seed of the moments and the bits; use another one for each part")
-	work := flag.String("work", "", "directory for the runs, which is kept (default: a temporary one)")
+	work := flag.String("work", "", "directory in which a new one for the runs is made and kept (default: a temporary one)")
 	flag.Parse()
 	ctx, release := interrupt.Context()
 	defer release()
@@ -45,16 +46,31 @@ func main() {
 	}
 }
 
+// newWork makes a directory within work, or, if that is "", within that of temporary files. Its
+// path is absolute, since the processes run there.
+func newWork(work string) (dir string, err error) {
+	if work != "" {
+		if work, err = filepath.Abs(work); err == nil {
+			err = os.MkdirAll(work, 0o755)
+		}
+	}
+	if err == nil {
+		dir, err = os.MkdirTemp(work, "faults")
+	}
+	return dir, errors.Wrap(err, "faults")
+}
+
 func run(ctx context.Context, s sizes, work string, names []string) (err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(stages, func(s stage) bool { return s.name == name }) {
 			return errors.Errorf("faults: there is no stage %q; see go doc ./benchmarks/faults", name)
 		}
 	}
-	if work == "" {
-		if work, err = os.MkdirTemp("", "faults"); err != nil {
-			return errors.Wrap(err, "faults")
-		}
+	temporary := work == ""
+	if work, err = newWork(work); err != nil {
+		return err
+	}
+	if temporary {
 		defer os.RemoveAll(work)
 	}
 	h := &harness{sizes: s, ctx: ctx, work: work, report: func(format string, values ...any) { fmt.Printf(format+"\n", values...) }}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/pollen-ml/pollen/internal/testenv"
@@ -30,5 +31,18 @@ func TestFaults(t *testing.T) {
 				t.Error(failure)
 			}
 		})
+	}
+}
+
+// Each program has its own directory within a relative one, and finds it from everywhere.
+func TestNewWork(t *testing.T) {
+	t.Chdir(t.TempDir())
+	first, err := newWork("work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newWork("work")
+	if err != nil || second == first || !filepath.IsAbs(first) || filepath.Base(filepath.Dir(first)) != "work" {
+		t.Errorf("the directories are %s and %s (%v)", first, second, err)
 	}
 }

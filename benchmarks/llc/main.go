@@ -30,6 +30,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/report"
@@ -86,6 +87,10 @@ func main() {
 	only := flag.String("cases", "", "only cases whose names contain this")
 	record := flag.String("json", "", "write the figures to this file")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "llc: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(*python, *rounds, *threads, *only, *record); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -93,9 +98,18 @@ func main() {
 }
 
 func run(python string, rounds, threads int, only, record string) error {
+	if rounds < 1 || threads < 1 {
+		return errors.Errorf("llc: rounds and threads must be at least 1, got %d and %d", rounds, threads)
+	}
+	if err := config.CheckParent("json", record); err != nil {
+		return err
+	}
 	cases, err := allCases(only)
 	if err != nil {
 		return err
+	}
+	if len(cases) == 0 {
+		return errors.Errorf("llc: no case's name contains %q", only)
 	}
 	peer := exec.Command(python, "-c", peerProgram)
 	peer.Stderr = io.Discard // its progress

@@ -51,6 +51,10 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "number of rounds")
 	flag.BoolVar(&o.random, "random", false, "requests start at random times instead of evenly spaced")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "serving: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := interrupt.Context()
 	err := o.run(ctx, os.Stdout)
 	stop()

@@ -57,6 +57,9 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, name string, epochs int, digits *datasets.Splits) error {
+	if epochs < 1 {
+		return fmt.Errorf("activation: epochs must be at least 1, got %d", epochs)
+	}
 	// A run's manifest has the network's name. A program that opens the run later must register the
 	// network by the same name.
 	if err := bayes.RegisterNetwork("mish", network); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
@@ -47,6 +48,9 @@ func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), &out, "cpu", 10, digits); err != nil {
 		t.Fatal(err)
+	}
+	if err := run(t.Context(), &out, "cpu", 0, digits); err == nil || !strings.Contains(err.Error(), "at least 1") {
+		t.Errorf("no epochs: %v, want an error", err)
 	}
 	accuracy := 0.0
 	if _, err := fmt.Sscanf(out.String(), "accuracy %g,", &accuracy); err != nil || !(accuracy > 0.5) {

@@ -66,6 +66,9 @@ func inSet(a bayes.Answer, label string) bool      { return slices.Contains(a.Pr
 func inDistribution(a bayes.Answer, _ string) bool { return *a.InDistribution }
 
 func run(ctx context.Context, out io.Writer, dir string, seeds int, sizes division) error {
+	if seeds < 2 {
+		return errors.Errorf("coverage: there must be at least 2 seeds for a standard error, got %d", seeds)
+	}
 	digits, err := allDigits()
 	if err != nil {
 		return err

@@ -10,6 +10,12 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
+func TestSeeds(t *testing.T) {
+	if err := run(t.Context(), t.Output(), t.TempDir(), 1, division{}); err == nil || !strings.Contains(err.Error(), "at least 2 seeds") {
+		t.Errorf("one seed: %v, want an error", err)
+	}
+}
+
 // TestPromises: over five splits each promise is kept within three standard errors.
 func TestPromises(t *testing.T) {
 	testenv.NeedsAll(t, "many calibrations")

@@ -53,6 +53,9 @@ var networks = []network{
 }
 
 func run(out io.Writer, dir string, steps int) error {
+	if steps < 1 {
+		return fmt.Errorf("llc: steps must be at least 1, got %d", steps)
+	}
 	host := tensor.NewHost(0)
 	defer host.Close()
 	table := report.NewTable("model", report.Column{Title: "weights", Format: "%.0f"}, report.Column{Title: "half of them", Format: "%.1f"},

@@ -39,3 +39,9 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestSteps(t *testing.T) {
+	if err := run(t.Output(), t.TempDir(), 0); err == nil || err.Error() != "llc: steps must be at least 1, got 0" {
+		t.Errorf("no steps: %v, want an error", err)
+	}
+}

@@ -52,6 +52,9 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, name string, epochs int, digits *datasets.Splits) error {
+	if epochs < 1 {
+		return fmt.Errorf("sampler: epochs must be at least 1, got %d", epochs)
+	}
 	// A run's directory keeps the method as text, "leimkuhler:carry=0.5". A program that opens the
 	// run later must have registered the name, too. The attributes and the schedule are defaults.
 	if err := bayes.Register("leimkuhler", LeimkuhlerMatthews{Carry: 0.5}, optimizers.Constant{Rate: 0.2}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
@@ -159,6 +160,9 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
+	if err := run(t.Context(), &out, "cpu", 0, digits); err == nil || !strings.Contains(err.Error(), "at least 1") {
+		t.Errorf("no epochs: %v, want an error", err)
+	}
 	if err := run(t.Context(), &out, "cpu", 10, digits); err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
@@ -42,6 +43,10 @@ func main() {
 		fmt.Fprintf(os.Stderr, "goldstandard: -digits must be 160 or 1000, got %d\n", *digits)
 		os.Exit(2)
 	}
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "goldstandard: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := p.compare(ctx, os.Stdout, os.Stderr, "mnist", *effort, *dir, *file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if stop := interrupt.Of(ctx); stop != nil {
@@ -51,8 +56,14 @@ func main() {
 	}
 }
 
+// maxEffort bounds the lengths of chains, which are integers.
+const maxEffort = 1000
+
 // newStudy takes the first images of both splits, and begins or resumes the runs in dir.
 func (p *posterior) newStudy(ctx context.Context, data string, effort float64, dir string) (*study, error) {
+	if !(effort > 0 && effort <= maxEffort) {
+		return nil, errors.Errorf("goldstandard: effort must be above 0 and at most %d, got %v", maxEffort, effort)
+	}
 	s := &study{posterior: p, ctx: ctx, effort: effort}
 	splits, err := datasets.Open(data, datasets.Options{Context: ctx, Validation: -1})
 	if err != nil {
@@ -100,6 +111,9 @@ func (s *study) close() error {
 
 // compare prints all rows. With a file, the reference is sampled again and written there.
 func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data string, effort float64, dir, file string) (err error) {
+	if err := config.CheckParent("reference", file); err != nil {
+		return err
+	}
 	s, err := p.newStudy(ctx, data, effort, dir)
 	if err != nil {
 		return err

@@ -79,6 +79,23 @@ func rowsOf(table string) map[string][]float64 {
 	return rows
 }
 
+func TestEffort(t *testing.T) {
+	for _, effort := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		if _, err := perceptron.newStudy(t.Context(), "glyphs", effort, ""); err == nil || !strings.Contains(err.Error(), "effort must be above 0") {
+			t.Errorf("effort %v: %v, want an error", effort, err)
+		}
+	}
+}
+
+// A reference that could not be written is an error before it is sampled.
+func TestReferenceWithoutDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none", "reference.json")
+	err := perceptron.compare(t.Context(), io.Discard, io.Discard, "glyphs", 0.01, "", path)
+	if err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("got %v, want an error that names the directory", err)
+	}
+}
+
 // Samples of cycles are averaged with the step sizes at which they were drawn as weights.
 func TestSamplesAreWeighted(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")

@@ -64,6 +64,9 @@ func exact(data []float64) (summary, report.Levels) {
 	return summary{s.mean1 / mass, s.mean2 / mass, s.positive / mass}, levels
 }
 
+// minPoints is the minimum number of points, that of the single chains' minibatches.
+const minPoints = 10
+
 // readPoints reads a file of points, one per line. A first line that is not a number is a heading.
 func readPoints(file string) ([]float64, error) {
 	text, err := os.ReadFile(file)
@@ -71,13 +74,17 @@ func readPoints(file string) ([]float64, error) {
 		return nil, errors.Wrap(err, "mixture: points")
 	}
 	var points []float64
-	for i, word := range strings.Fields(string(text)) {
-		x, err := strconv.ParseFloat(word, 64)
-		if err == nil {
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(line), 64)
+		switch {
+		case err == nil && !math.IsNaN(x) && !math.IsInf(x, 0):
 			points = append(points, x)
-		} else if i > 0 {
-			return nil, errors.Wrapf(err, "mixture: points: %s: number %d", file, i)
+		case i > 0 || err == nil:
+			return nil, errors.Errorf("mixture: points: %s: line %d must be a finite number, got %q", file, i+1, line)
 		}
+	}
+	if len(points) < minPoints {
+		return nil, errors.Errorf("mixture: points: %s: must have at least %d points, got %d", file, minPoints, len(points))
 	}
 	return points, nil
 }

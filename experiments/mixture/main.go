@@ -16,15 +16,22 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
 func main() {
 	dir := flag.String("folder", ".", "directory for mixture.png")
-	file := flag.String("data", "", "file of points, one per line (default: simulated points)")
-	chains := flag.Int("chains", 4096, "number of chains of each sampler, even")
+	file := flag.String("data", "", "file of at least 10 points, one per line, after an optional heading (default: simulated points)")
+	chains := flag.Int("chains", 4096, "number of chains of each sampler, even, at least 4")
 	seed := flag.Uint64("seed", 1, "seed of the chains")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "mixture: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir, *file, *seed, *chains); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -32,6 +39,13 @@ func main() {
 }
 
 func run(out io.Writer, dir, file string, seed uint64, chains int) error {
+	if chains < 4 || chains%2 != 0 { // replica exchange has half of them at each of two temperatures
+		return errors.Errorf("mixture: chains must be even and at least 4, got %d", chains)
+	}
+	path := filepath.Join(dir, "mixture.png")
+	if err := config.CheckParent("folder", path); err != nil {
+		return err
+	}
 	data := observations()
 	if file != "" {
 		var err error
@@ -54,8 +68,8 @@ func run(out io.Writer, dir, file string, seed uint64, chains int) error {
 			return err
 		}
 		tracks[method.name] = kept
-		got, errors, typical := kept.summary(truth)
-		if err := table.Add(method.name, got.mean1, got.mean2, errors.mean2, got.positive, 100*kept.crossed(), typical); err != nil {
+		got, off, typical := kept.summary(truth)
+		if err := table.Add(method.name, got.mean1, got.mean2, off.mean2, got.positive, 100*kept.crossed(), typical); err != nil {
 			return err
 		}
 	}
@@ -68,7 +82,7 @@ func run(out io.Writer, dir, file string, seed uint64, chains int) error {
 	}
 	fmt.Fprintf(out, "SGD from (1, 1), with the learning rate 0.01, is at (%.4f, %.4f) after 300 epochs: in one mode, as a point.\n", x, y)
 	fmt.Fprint(out, explanation)
-	return draw(filepath.Join(dir, "mixture.png"), levels, tracks)
+	return draw(path, levels, tracks)
 }
 
 // explanation explains the table.

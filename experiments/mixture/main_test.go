@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -30,6 +32,36 @@ func published(t *testing.T) (points []float64, ok bool) {
 		t.Fatal(err)
 	}
 	return points, true
+}
+
+// A file of points may have a heading. Files and numbers of chains that do not work are errors.
+func TestArguments(t *testing.T) {
+	for _, c := range []struct{ text, err string }{
+		{"two words\n" + strings.Repeat("1.5\r\n", minPoints), ""},
+		{strings.Repeat("1.5\n", minPoints) + "x", `line 11 must be a finite number, got "x"`},
+		{"NaN\n1", `line 1 must be a finite number, got "NaN"`},
+		{"1 2", "at least 10 points, got 0"},
+	} {
+		path := filepath.Join(t.TempDir(), "points")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		points, err := readPoints(path)
+		if c.err == "" && (err != nil || len(points) != minPoints) {
+			t.Errorf("%q: %d points (%v), want %d", c.text, len(points), err, minPoints)
+		}
+		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%q: %v, want an error with %q", c.text, err, c.err)
+		}
+	}
+	if err := run(t.Output(), filepath.Join(t.TempDir(), "none"), "", 1, 4); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("no directory for the figure: %v", err)
+	}
+	for _, chains := range []int{-2, 2, 5} {
+		if err := run(t.Output(), t.TempDir(), "", 1, chains); err == nil || !strings.Contains(err.Error(), "chains must be even") {
+			t.Errorf("%d chains: %v", chains, err)
+		}
+	}
 }
 
 // TestExactOfPublishedData: the published points have the published moments.

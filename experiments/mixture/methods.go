@@ -59,7 +59,7 @@ func manyChains(data []float64, seed uint64, chains int) []method {
 // epsilon = 2h from 0.01 to 0.0001, for 10 000 sweeps through the data.
 func oneChain(data []float64, seed uint64) []method {
 	var methods []method
-	for _, batch := range []int{1, 10, len(data)} {
+	for _, batch := range []int{1, minPoints, len(data)} {
 		steps := 10000 * len(data) / batch
 		methods = append(methods, method{fmt.Sprintf(singleChain, batch), func() (states, error) {
 			return sample(data, seed, setting{

@@ -178,6 +178,7 @@ func (t *study) load(ctx context.Context) error {
 func (t *study) cells() ([]cell, error) {
 	t.titles, t.order = map[cell]string{}, map[cell]int{}
 	var cells []cell
+	names := map[string]bool{}
 	for chain := range t.seeds {
 		for _, width := range t.widths {
 			for _, name := range t.methods {
@@ -189,6 +190,11 @@ func (t *study) cells() ([]cell, error) {
 					next, err := t.cell(name, text, width, chain)
 					if err != nil {
 						return nil, err
+					}
+					if name := next.String(); names[name] {
+						return nil, errors.Errorf("perceptrons: two cells are called %s: methods, temperatures and widths must differ", name)
+					} else {
+						names[name] = true
 					}
 					if _, ok := t.order[next.row()]; !ok {
 						t.order[next.row()] = len(t.order)

@@ -127,6 +127,12 @@ func TestRun(t *testing.T) {
 	matches(t, fmt.Sprint(err), `temperature must be 1/N or a number from 0 to 1e6, got "warm"`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "0")
 	matches(t, fmt.Sprint(err), `psgld at temperature 0 is an optimizer`)
+	for name, flags := range map[string][]string{
+		"psgld-h5-T1-chain0": {"-temperatures", "1,1.0001"}, "sgd-h5-T0-chain0": {"-methods", "sgd,sgd"}, "sgd-h7-T0-chain0": {"-methods", "sgd", "-widths", "7,7"},
+	} {
+		_, _, err = perceptrons(t, append(flags, "-data", data)...)
+		matches(t, fmt.Sprint(err), "two cells are called "+name)
+	}
 }
 
 func TestFlags(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -26,6 +27,10 @@ func main() {
 	dir := flag.String("folder", ".", "directory for volatility.png")
 	data := flag.String("data", "", "file of daily closes, with a heading and lines such as 2008-05-01,1409.34 (default: simulated returns)")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "volatility: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	s, err := made(250), error(nil)
 	if *data != "" {
 		s, err = read(*data)
@@ -49,6 +54,10 @@ type effort struct {
 var full = effort{warmup: 300, draws: 700, steps: 30000, fit: fit{replicas: 100, epochs: 1500, burnIn: 500, rate: 0.001}}
 
 func run(out io.Writer, dir string, s series, e effort) error {
+	path := filepath.Join(dir, "volatility.png")
+	if err := config.CheckParent("folder", path); err != nil {
+		return err
+	}
 	begin := time.Now()
 	exact, gradients, err := noUTurn(s.returns, e.warmup, e.draws)
 	if err != nil {
@@ -84,7 +93,7 @@ func run(out io.Writer, dir string, s series, e effort) error {
 		fmt.Fprintf(out, "True values: deviation %v, freedom %v. The true volatility lies in the 90 %% band of NUTS on %.0f %% of the days, "+
 			"in that of Bayes by Backprop on %.0f %%.\n", trueStd, trueFreedom, 100*covered(exact.bands, s.scales), 100*covered(published.bands, s.scales))
 	}
-	return draw(filepath.Join(dir, "volatility.png"), s, exact, published)
+	return draw(path, s, exact, published)
 }
 
 // explanation explains the rows of Bayes by Backprop.

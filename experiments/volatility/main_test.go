@@ -188,6 +188,8 @@ func TestReadRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"date": "Date,Close\n1 May,2\n", "must have a date and a close": "Date\n2008-05-01\n", "positive": "Date,Close\n2008-05-01,0\n",
 		"must have 2 to": "Date,Close\n2008-05-01,2\n2008-05-02,3\n", "got 0": "",
+		"row 3: days must be in order of time": "Date,Close\n2008-05-02,2\n2008-05-01,3\n",
+		"closes must differ":                   "Date,Close\n2008-05-01,2\n2008-05-02,2\n2008-05-03,2\n",
 	} {
 		path := filepath.Join(t.TempDir(), "closes.csv")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -196,6 +198,12 @@ func TestReadRefuses(t *testing.T) {
 		if _, err := read(path); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, name)
 		}
+	}
+}
+
+func TestRunWithoutDirectory(t *testing.T) {
+	if err := run(t.Output(), filepath.Join(t.TempDir(), "none"), made(20), effort{}); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+		t.Errorf("got %v, want an error that names the directory", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,7 +64,8 @@ func read(path string) (series, error) {
 	if err != nil {
 		return s, errors.Wrapf(err, "volatility: %s", path)
 	}
-	last := math.NaN()
+	var last float64
+	var before time.Time
 	for i, row := range rows[min(1, len(rows)):] {
 		day, err := time.Parse(time.DateOnly, row[0])
 		if err != nil {
@@ -76,14 +78,21 @@ func read(path string) (series, error) {
 		if err != nil || !(price > 0 && price < math.Inf(1)) {
 			return s, errors.Errorf("volatility: %s: row %d: the close must be a positive number, got %q", path, i+2, row[1])
 		}
+		if !day.After(before) {
+			return s, errors.Errorf("volatility: %s: row %d: days must be in order of time, got %s after %s", path, i+2,
+				row[0], before.Format(time.DateOnly))
+		}
 		if i > 0 {
 			s.returns = append(s.returns, math.Log(price/last))
 			s.times = append(s.times, float64(day.Year())+float64(day.YearDay()-1)/365.25)
 		}
-		last = price
+		last, before = price, day
 	}
 	if n := len(s.returns); n < 2 || n > maxDays {
 		return s, errors.Errorf("volatility: %s: must have 2 to %[3]d returns, got %[2]d", path, n, maxDays)
+	}
+	if slices.Max(s.returns) == 0 && slices.Min(s.returns) == 0 {
+		return s, errors.Errorf("volatility: %s: closes must differ, all are %v", path, last)
 	}
 	return s, nil
 }

@@ -82,8 +82,8 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 // R-hat of predictions.
 func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat float64) {
 	m := run.Manifest()
-	into := " --folder " + shellQuoted(run.Dir()+"-2")
-	switch again := "fit --config " + shellQuoted(run.Dir()+"/manifest.json"); {
+	into := " --folder " + config.Quoted(run.Dir()+"-2")
+	switch again := "fit --config " + config.Quoted(run.Dir()+"/manifest.json"); {
 	case pretrainedHelps(m, scores["accuracy"]):
 		network := cmp.Or(knownNetwork(run), "NETWORK.onnx")
 		j.command = "fit" + pretrainedFlags(m, network) + into
@@ -167,7 +167,7 @@ const maxAdviceNetworks = 4
 // long it would take: the default number of epochs if it had fewer, or more networks instead of
 // one, or twice the epochs.
 func distilAgain(m bayes.Manifest) (command string, cost float64) {
-	command, epochs := "distil "+shellQuoted(m.Spec.Teacher), m.Spec.Epochs
+	command, epochs := "distil "+config.Quoted(m.Spec.Teacher), m.Spec.Epochs
 	usual := m.Spec
 	usual.Epochs = 0
 	if usual, err := usual.Resolve(); err == nil && epochs < usual.Epochs {
@@ -193,7 +193,7 @@ func distilAgain(m bayes.Manifest) (command string, cost float64) {
 // distilOptions returns the flags of a distilled run's network, method and data.
 func distilOptions(m bayes.Manifest) string {
 	var flags strings.Builder
-	add := func(name string, value any) { fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(fmt.Sprint(value))) }
+	add := func(name string, value any) { fmt.Fprintf(&flags, " --%s %s", name, config.Quoted(fmt.Sprint(value))) }
 	method, usual := m.Spec.Method.(bayes.Distillation), usualDistillation()
 	switch {
 	case method.Networks > 1:
@@ -229,7 +229,7 @@ func dataFlags(m bayes.Manifest) string {
 	var flags strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(m.Notes)) {
 		if !slices.Contains([]string{"device", "precision", "model", "head"}, key) {
-			fmt.Fprintf(&flags, " --%s %s", key, shellQuoted(m.Notes[key]))
+			fmt.Fprintf(&flags, " --%s %s", key, config.Quoted(m.Notes[key]))
 		}
 	}
 	settings := m.Spec.Texts()
@@ -239,21 +239,10 @@ func dataFlags(m bayes.Manifest) string {
 			text = m.Notes[name]
 		}
 		if text != "" {
-			fmt.Fprintf(&flags, " --%s %s", name, shellQuoted(text))
+			fmt.Fprintf(&flags, " --%s %s", name, config.Quoted(text))
 		}
 	}
 	return flags.String()
-}
-
-// shellQuoted quotes a word for a POSIX shell if it needs that.
-func shellQuoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./,:=@+", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // advise returns whether a run is good enough, in words, and the command that would improve it, if

@@ -25,9 +25,14 @@ func requireRuns(command *cobra.Command, runs []string) error {
 		return usage("pollen: %s needs the directory of at least one run", command.Name())
 	}
 	for i, run := range runs {
-		if slices.ContainsFunc(runs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(run) }) {
+		if among(runs[:i], run) >= 0 {
 			return usage("pollen: %s is given twice", run)
 		}
 	}
 	return nil
+}
+
+// among returns the position of a directory among others, however its path is written, or -1.
+func among(dirs []string, dir string) int {
+	return slices.IndexFunc(dirs, func(other string) bool { return filepath.Clean(other) == filepath.Clean(dir) })
 }

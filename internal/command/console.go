@@ -86,7 +86,7 @@ func (c *console) observer(name string) bayes.Observer {
 		if e.Task == "fit" || e.Task == "pilot" || e.Task == "warm start" {
 			status = fitStatus(e)
 		}
-		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 {
+		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 && e.Images > 0 {
 			status += fmt.Sprintf("  %.0f images/s", float64(e.Images)/seconds)
 		}
 		if jump := progress.ClockJump(c.looked, now); jump != 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,20 @@ import (
 func testConsole() (c *console, out, remarks *bytes.Buffer, clock *time.Time) {
 	out, remarks, clock = &bytes.Buffer{}, &bytes.Buffer{}, &time.Time{}
 	return &console{out: &progress.Results{To: out}, err: remarks, now: func() time.Time { return *clock }}, out, remarks, clock
+}
+
+// A task whose images are not counted, such as NUTS in llc, has no images per second.
+func TestSpeed(t *testing.T) {
+	for images, want := range map[int]string{0: "on mnist  in 2s", 10: "on mnist  5 images/s  in 2s"} {
+		c, _, remarks, clock := testConsole()
+		observe := c.observer("run")
+		observe(bayes.Event{Task: "NUTS", On: "mnist", Total: 4})
+		*clock = clock.Add(2 * time.Second)
+		observe(bayes.Event{Task: "NUTS", On: "mnist", Done: 4, Total: 4, Images: images})
+		if !strings.Contains(remarks.String(), want) {
+			t.Errorf("%d images: %q, want %q", images, remarks, want)
+		}
+	}
 }
 
 // Lost results are a failure, even if a command does not check.

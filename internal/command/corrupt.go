@@ -54,7 +54,8 @@ func attackCommand(c *console) *cobra.Command {
 			return a.run(command.Context(), runs, "perturbed by FGSM; columns are step sizes", c)
 		},
 	}
-	command.Flags().Float64SliceVar(&sizes, "sizes", []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}, "step sizes, as fractions of the pixels' range")
+	command.Flags().Float64SliceVar(&sizes, "sizes", []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}, "step sizes, as `fractions` of the pixels' range")
+	command.Flags().Lookup("sizes").DefValue = "0.05,0.1,0.15,0.2,0.25,0.3"
 	a.bind(command)
 	return command
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -43,7 +44,7 @@ func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []str
 		command += " --device " + j.device.Name
 	}
 	if j.dataDir != "" {
-		command += " --data-folder " + j.dataDir
+		command += " --data-folder " + config.Quoted(j.dataDir)
 	}
 	steps, step, err := comparison.Cost(ctx, spec, train, 40, c.now, nil, bayes.WithDevice(device))
 	if err != nil {

@@ -111,11 +111,15 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 	if err := config.AsUsageError(s.device.Validate()); err != nil {
 		return o, err
 	}
-	if len(dirs) == 1 && dirs[0] == s.against {
-		return o, usage("pollen: --against must be another run than the one that is scored, got %s", s.against)
-	}
-	if s.against != "" && !isFile(s.against) && !slices.Contains(dirs, s.against) {
-		dirs = append(dirs, s.against)
+	if s.against != "" && !isFile(s.against) {
+		switch i := among(dirs, s.against); {
+		case i < 0:
+			dirs = append(dirs, s.against)
+		case len(dirs) == 1:
+			return o, usage("pollen: --against must be another run than the one that is scored, got %s", s.against)
+		default:
+			s.against = dirs[i] // the name of its row
+		}
 	}
 	options, err := s.guarantees.options()
 	if err != nil {

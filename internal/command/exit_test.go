@@ -1,11 +1,13 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/langevin/llc"
 )
 
 // TestErrorText: of errors that wrap each other a package is named once, where it is named first.
@@ -45,6 +47,43 @@ func TestErrorText(t *testing.T) {
 	} {
 		if got := errorText(c.err); got != c.want {
 			t.Errorf("errorText(%q) = %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// The help of llc explains all verdicts on a row.
+func TestVerdictsInHelp(t *testing.T) {
+	_, help, _ := runInProcess("llc", "--help")
+	for _, p := range []llc.Problem{llc.None, llc.Diverged, llc.Below, llc.Hot, llc.Moving, llc.Imprecise, llc.Steep, llc.Single} {
+		if !strings.Contains(help, string(p)) {
+			t.Errorf("the help of llc does not have the verdict %q", p)
+		}
+	}
+}
+
+// The time between two tables of status must be a number of seconds.
+func TestWatch(t *testing.T) {
+	for _, watch := range []string{"-1", "NaN", "1e12"} {
+		if code, _, stderr := runInProcess("status", "--watch", watch, t.TempDir()); code != exitUsage || !strings.Contains(stderr, "--watch must be 0 to 86400 s") {
+			t.Errorf("--watch %s: exit code %d, %s", watch, code, stderr)
+		}
+	}
+}
+
+// A run is not compared with itself, however its path is written.
+func TestAgainstItself(t *testing.T) {
+	for _, against := range []string{"run", "run/", "./run"} {
+		if code, _, stderr := runInProcess("eval", "run", "--against", against); code != exitUsage || !strings.Contains(stderr, "must be another run") {
+			t.Errorf("--against %s: exit code %d, %s", against, code, stderr)
+		}
+	}
+}
+
+// The help has the defaults of lists as they are given, and none that is empty.
+func TestHelpOfLists(t *testing.T) {
+	for command, want := range map[string]string{"attack": "(default 0.05,0.1,0.15,0.2,0.25,0.3)", "llc": "by the curvature of the loss)\n"} {
+		if _, help, _ := runInProcess(command, "--help"); !strings.Contains(help, want) || strings.Contains(help, "Slice") {
+			t.Errorf("%s: want %q in\n%s", command, want, help)
 		}
 	}
 }

@@ -133,8 +133,9 @@ func statusCommand(c *console) *cobra.Command {
 	}
 	command.Flags().Float64Var(&every, "watch", 0, "refresh every given number of seconds, until Ctrl-C (default: show once)")
 	command.RunE = func(command *cobra.Command, dirs []string) error {
-		if every < 0 {
-			return usage("pollen: --watch must not be negative, got %v", every)
+		const day = 86400 // s
+		if !(every >= 0 && every <= day) {
+			return usage("pollen: --watch must be 0 to %d s, got %v", day, every)
 		}
 		for {
 			if every > 0 && c.live {

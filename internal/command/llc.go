@@ -46,7 +46,8 @@ The table has a row for each step size epsilon, as Lau et al. (2023) and devinte
   R-hat     below 1.05 where chains agree
   trend     of lambda, from the first half of the steps after burn-in to the second
   gamma     derivative of lambda with respect to log gamma, if it is clearly not 0: how much the localization matters
-  verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), diverged
+  verdict   ok, or hot, moving, imprecise, not flat (neighbours differ), unchecked (no neighbour to compare), below w* (which
+            is no minimum), diverged
 
 The last lines are the verdict and, if something can be improved, the command to run next. docs/llc.md explains them.
 
@@ -69,7 +70,8 @@ them. The time grows with --chains, --steps, and --batch or the number of images
 	f.StringVar(&l.sample, "sample", "", "file name of the sample that is w* (default: the last of the first chain)")
 	f.Float64Var(&o.Localization, "gamma", 100, "precision of the Gaussian around w*")
 	f.Float64Var(&o.InverseTemperature, "beta", 0, "inverse temperature (default 1/log N)")
-	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step sizes epsilon, separated by commas (default: up to five, by the curvature of the loss)")
+	f.Float64SliceVar(&o.StepSizes, "step-sizes", nil, "step `sizes` epsilon, separated by commas (default: up to five, by the curvature of the loss)")
+	f.Lookup("step-sizes").DefValue = ""
 	f.StringVar(&l.method, "method", "sgld", "sampler; the energy that steps add is measured only for sgld")
 	f.IntVar(&o.Batch, "batch", 0, "images per minibatch (default 100, or all of at most 200)")
 	f.IntVar(&o.Chains, "chains", 8, "chains of each step size, which all begin at w*")
@@ -214,7 +216,7 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		return ""
 	}
 	if l.sample != "" {
-		add("sample", shellQuoted(l.sample))
+		add("sample", config.Quoted(l.sample))
 	}
 	if change.Localization > 0 {
 		o.Localization = change.Localization
@@ -234,7 +236,7 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		add("step-sizes", strings.Join(texts, ","))
 	}
 	if l.method != "sgld" {
-		add("method", shellQuoted(l.method))
+		add("method", config.Quoted(l.method))
 	}
 	if o.Batch > 0 {
 		add("batch", o.Batch)
@@ -260,12 +262,12 @@ func (l *llcFlags) next(change llc.Change, dir string) string {
 		add("seed", o.Seed)
 	}
 	if l.dataDir != "" {
-		add("data-folder", shellQuoted(l.dataDir))
+		add("data-folder", config.Quoted(l.dataDir))
 	}
 	if l.withoutDamaged {
 		flags = append(flags, "--without-damaged")
 	}
-	return "llc " + shellQuoted(dir) + " " + strings.Join(flags, " ")
+	return "llc " + config.Quoted(dir) + " " + strings.Join(flags, " ")
 }
 
 // printJSON prints the estimate with its verdict.

@@ -112,6 +112,6 @@ func (s *submitFlags) run(ctx context.Context, given *pflag.FlagSet, kind string
 	if err := command.Run(); err != nil {
 		return errors.Wrapf(err, "pollen: %s", tool[0])
 	}
-	c.remark("Watch the tasks, on a machine that has the directory: pollen status %s", s.Dir)
+	c.remark("Watch the tasks, on a machine that has the directory: pollen status %s", config.Quoted(s.Dir))
 	return nil
 }

@@ -220,7 +220,7 @@ func remarkKept(err error, c *console) {
 	if errors.As(err, new(*bayes.DivergedError)) {
 		return // whose text has the advice
 	}
-	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), shellQuoted(unfinished.Dir))
+	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), config.Quoted(unfinished.Dir))
 }
 
 // estimate times some steps and prints the cost of the whole run, with more options.

@@ -180,7 +180,8 @@ func (o observed) notInEquilibrium() bool {
 // otherwise. A run in equilibrium is ready to predict.
 func (o observed) next(dir string) string {
 	verdict := o.Verdict(o.requested())
-	again := fmt.Sprintf("fit --config %s", filepath.Join(dir, config.ManifestFile))
+	again := "fit --config " + config.Quoted(filepath.Join(dir, config.ManifestFile))
+	dir = config.Quoted(dir)
 	constant, _ := strings.CutPrefix(o.spec.Texts()["schedule"], "constant:")
 	rate, notConstant := strconv.ParseFloat(constant, 64)
 	switch {

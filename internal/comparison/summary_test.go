@@ -208,6 +208,10 @@ func TestNext(t *testing.T) {
 		if got := filepath.ToSlash(o.next("dir")); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
 		}
+		quoted := strings.NewReplacer("dir/manifest.json", "'a dir/manifest.json'", " dir ", " 'a dir' ").Replace(want)
+		if got := filepath.ToSlash(o.next("a dir")); got != quoted {
+			t.Errorf("%+v: %q, want %q", c, got, quoted)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,6 +26,19 @@ func TestSet(t *testing.T) {
 	} {
 		if err := setFlags([]byte(text), f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The help has the seed that a run without --seed has.
+func TestDefaultSeed(t *testing.T) {
+	spec, err := (&Settings{}).Spec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range bayes.Settings() {
+		if want := fmt.Sprintf("(default %d)", spec.Seed); s.Name == "seed" && !strings.HasSuffix(s.Usage, want) {
+			t.Errorf("the help is %q, want %s", s.Usage, want)
 		}
 	}
 }
