@@ -7,7 +7,6 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -81,7 +80,7 @@ func flops(a graph.Application) int {
 		return 2 * graph.ShapeOf(a.Output).Elements() * weight[1:].Elements()
 	case op.MatMul:
 		return productFlops(a, o.TransposeA)
-	case array.BatchMatMul:
+	case op.BatchMatMul:
 		return productFlops(a, o.TransposeA)
 	}
 	return 0

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -50,7 +49,7 @@ type several struct{}
 func (several) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	y := b.Apply(op.GroupedConv2D{Stride: op.Square(1), Dilation: op.Square(1), Groups: 3}, x, b.Parameter("filters", nil, 3, 1, 2, 2)) // [1 3 4 4]
 	matrices := b.Apply(op.ViewAs(3, 4, 4), y)
-	return b.Apply(op.ViewAs(1, 48), b.Apply(array.BatchMatMul{TransposeB: true}, matrices, matrices))
+	return b.Apply(op.ViewAs(1, 48), b.Apply(op.BatchMatMul{TransposeB: true}, matrices, matrices))
 }
 
 func TestFlopsOfGroups(t *testing.T) {

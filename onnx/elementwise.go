@@ -130,7 +130,7 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 	var phi *graph.Node
 	switch approximate := t.text("approximate", "none"); approximate {
 	case "none":
-		phi = t.b.Apply(op.Erf{}, t.scaled(x, math.Sqrt2/2, 0))
+		phi = t.b.Apply(op.Erf{}, t.scaled(x, float64(float32(math.Sqrt2/2)), 0))
 	case "tanh":
 		cube := t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Squared{}, x))
 		inner := t.b.Apply(op.Add{}, x, t.scaled(cube, 0.044715, 0))

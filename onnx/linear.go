@@ -80,7 +80,7 @@ func matMul(t *translator) ([]value, error) {
 		if b, err = batches(b, right); err != nil {
 			return nil, err
 		}
-		y = t.b.Apply(array.BatchMatMul{}, a, b)
+		y = t.b.Apply(op.BatchMatMul{}, a, b)
 	}
 	if t.b.Err() != nil {
 		return nil, t.b.Err()

@@ -2,12 +2,14 @@ package op
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Exp is y = e^x, elementwise: x [...] -> y [...].
@@ -128,6 +130,24 @@ func (s Scale) unary() unary {
 	return unary{
 		name:      s.Name(),
 		value:     func(x float64) float64 { return s.Factor*x + s.Offset },
+		values:    s.values(),
 		constants: []float64{s.Factor, s.Offset},
+	}
+}
+
+// values returns a faster function with the results of value, or nil. If the numbers are float32
+// and only one of the two operations rounds, it rounds to float32 as to float64 and then to
+// float32. Only a negative result that underflows is 0 instead of -0.
+func (s Scale) values() func(y, x []float32) {
+	exact := func(v float64) bool { return float64(float32(v)) == v }
+	if !exact(s.Factor) || !exact(s.Offset) || s.Factor != 1 && s.Offset != 0 {
+		return nil
+	}
+	factors, offsets := slices.Repeat([]float32{float32(s.Factor)}, cacheBlock), slices.Repeat([]float32{float32(s.Offset)}, cacheBlock)
+	return func(y, x []float32) {
+		inCacheBlocks(0, len(y), func(lo, hi int) {
+			kernel.Multiply(y[lo:hi], x[lo:hi], factors[:hi-lo])
+			kernel.Add(y[lo:hi], y[lo:hi], offsets[:hi-lo])
+		})
 	}
 }

@@ -81,12 +81,14 @@ func reluSumGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
 	})
 }
 
-// inCacheBlocks calls passes for blocks of elements that fit into the first-level cache, so that
-// the second pass over a block finds the results of the first there.
+// cacheBlock is a number of elements that fit into the first-level cache.
+const cacheBlock = 2048
+
+// inCacheBlocks calls passes for blocks of at most cacheBlock elements, so that the second pass
+// over a block finds the results of the first in the cache.
 func inCacheBlocks(lo, hi int, passes func(lo, hi int)) {
-	const part = 2048
-	for ; lo < hi; lo += part {
-		passes(lo, min(lo+part, hi))
+	for ; lo < hi; lo += cacheBlock {
+		passes(lo, min(lo+cacheBlock, hi))
 	}
 }
 

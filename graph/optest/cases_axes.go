@@ -261,7 +261,7 @@ func batchMatrixCases() []Case {
 				b = tensor.Shape{pairs, columns, depth}
 			}
 			cases = append(cases, Case{
-				Name: fmt.Sprint("batch matmul ", s, " ", transposed), Op: array.BatchMatMul{TransposeA: transposed[0], TransposeB: transposed[1]},
+				Name: fmt.Sprint("batch matmul ", s, " ", transposed), Op: op.BatchMatMul{TransposeA: transposed[0], TransposeB: transposed[1]},
 				Inputs: []Input{Float(Normal, a...), Float(Normal, b...)}, Terms: max(depth, rows, columns),
 				Naive: func(in [][]float64) []float64 {
 					c := make([]float64, pairs*rows*columns)

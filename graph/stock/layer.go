@@ -35,14 +35,14 @@ func (t *translator) product(m *nodeInfo) *graph.Node {
 		return t.apply(op.MatMul{TransposeB: true}, t.column(a), t.column(b))
 	// Examples are not mixed: each pair of matrices has its own product.
 	case batchedProduct:
-		return t.pairs(x, y, array.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB})
+		return t.pairs(x, y, op.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB})
 	}
 	return nil
 }
 
 // pairs translates the product of many pairs of matrices, the last two axes: [... M K] by [... K
 // N]. The axes before are merged into one.
-func (t *translator) pairs(x, y *gorgonia.Node, o array.BatchMatMul) *graph.Node {
+func (t *translator) pairs(x, y *gorgonia.Node, o op.BatchMatMul) *graph.Node {
 	a, b := t.visit(x), t.visit(y)
 	if t.b.Err() != nil {
 		return nil

@@ -69,6 +69,11 @@ func siluGradientAVX2(p *byte)
 //go:noescape
 func tanhAVX2(p *byte)
 
+// erfAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func erfAVX2(p *byte)
+
 // eluAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

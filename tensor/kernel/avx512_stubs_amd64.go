@@ -69,6 +69,11 @@ func siluGradientAVX512(p *byte)
 //go:noescape
 func tanhAVX512(p *byte)
 
+// erfAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func erfAVX512(p *byte)
+
 // eluAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -19,6 +19,7 @@ var curves = []struct {
 	{"sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 4, false},
 	{"silu", SiLU, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, 5, false},
 	{"tanh", Tanh, math.Tanh, 6, false},
+	{"erf", Erf, math.Erf, 7, false},
 	{"elu", func(y, x []float32) { ELU(y, x, 0.75) }, func(x float64) float64 { return max(x, 0) + 0.75*math.Expm1(min(x, 0)) }, 5, false},
 	{"silu gradient", ofGradient(SiLUGradient), func(x float64) float64 {
 		s := 1 / (1 + math.Exp(-x))

@@ -7525,6 +7525,159 @@ loop:
 	BNE plane
 	RET
 
+// func erfNEON(p *byte)
+TEXT ·erfNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
+loop:
+	WORD $0x3dc0004f // ldr q15, [x2, #0]
+	WORD $0x4ea0f5f0 // fmin v16.4s, v15.4s, v0.4s
+	WORD $0x4e21f611 // fmax v17.4s, v16.4s, v1.4s
+	WORD $0x6e31de32 // fmul v18.4s, v17.4s, v17.4s
+	WORD $0x6e32dc73 // fmul v19.4s, v3.4s, v18.4s
+	WORD $0x4e24d674 // fadd v20.4s, v19.4s, v4.4s
+	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
+	WORD $0x4e25d6b6 // fadd v22.4s, v21.4s, v5.4s
+	WORD $0x6e32ded7 // fmul v23.4s, v22.4s, v18.4s
+	WORD $0x4e26d6f8 // fadd v24.4s, v23.4s, v6.4s
+	WORD $0x6e32df19 // fmul v25.4s, v24.4s, v18.4s
+	WORD $0x4e27d73a // fadd v26.4s, v25.4s, v7.4s
+	WORD $0x6e32df5b // fmul v27.4s, v26.4s, v18.4s
+	WORD $0x4e28d77c // fadd v28.4s, v27.4s, v8.4s
+	WORD $0x6e32dd3d // fmul v29.4s, v9.4s, v18.4s
+	WORD $0x4e2ad7be // fadd v30.4s, v29.4s, v10.4s
+	WORD $0x6e32dfdf // fmul v31.4s, v30.4s, v18.4s
+	WORD $0x4e2bd7ef // fadd v15.4s, v31.4s, v11.4s
+	WORD $0x6e32ddf0 // fmul v16.4s, v15.4s, v18.4s
+	WORD $0x4e2cd613 // fadd v19.4s, v16.4s, v12.4s
+	WORD $0x6e32de74 // fmul v20.4s, v19.4s, v18.4s
+	WORD $0x4e2dd695 // fadd v21.4s, v20.4s, v13.4s
+	WORD $0x6e32deb6 // fmul v22.4s, v21.4s, v18.4s
+	WORD $0x4e2ed6d7 // fadd v23.4s, v22.4s, v14.4s
+	WORD $0x6e31df98 // fmul v24.4s, v28.4s, v17.4s
+	WORD $0x6e37ff19 // fdiv v25.4s, v24.4s, v23.4s
+	WORD $0x4eaef73a // fmin v26.4s, v25.4s, v14.4s
+	WORD $0x4e22f75b // fmax v27.4s, v26.4s, v2.4s
+	WORD $0x3d80003b // str q27, [x1, #0]
+	WORD $0x3dc0045d // ldr q29, [x2, #16]
+	WORD $0x4ea0f7be // fmin v30.4s, v29.4s, v0.4s
+	WORD $0x4e21f7df // fmax v31.4s, v30.4s, v1.4s
+	WORD $0x6e3fdfef // fmul v15.4s, v31.4s, v31.4s
+	WORD $0x6e2fdc70 // fmul v16.4s, v3.4s, v15.4s
+	WORD $0x4e24d613 // fadd v19.4s, v16.4s, v4.4s
+	WORD $0x6e2fde74 // fmul v20.4s, v19.4s, v15.4s
+	WORD $0x4e25d692 // fadd v18.4s, v20.4s, v5.4s
+	WORD $0x6e2fde55 // fmul v21.4s, v18.4s, v15.4s
+	WORD $0x4e26d6b6 // fadd v22.4s, v21.4s, v6.4s
+	WORD $0x6e2fded1 // fmul v17.4s, v22.4s, v15.4s
+	WORD $0x4e27d63c // fadd v28.4s, v17.4s, v7.4s
+	WORD $0x6e2fdf97 // fmul v23.4s, v28.4s, v15.4s
+	WORD $0x4e28d6f8 // fadd v24.4s, v23.4s, v8.4s
+	WORD $0x6e2fdd39 // fmul v25.4s, v9.4s, v15.4s
+	WORD $0x4e2ad73a // fadd v26.4s, v25.4s, v10.4s
+	WORD $0x6e2fdf5b // fmul v27.4s, v26.4s, v15.4s
+	WORD $0x4e2bd77d // fadd v29.4s, v27.4s, v11.4s
+	WORD $0x6e2fdfbe // fmul v30.4s, v29.4s, v15.4s
+	WORD $0x4e2cd7d0 // fadd v16.4s, v30.4s, v12.4s
+	WORD $0x6e2fde13 // fmul v19.4s, v16.4s, v15.4s
+	WORD $0x4e2dd674 // fadd v20.4s, v19.4s, v13.4s
+	WORD $0x6e2fde92 // fmul v18.4s, v20.4s, v15.4s
+	WORD $0x4e2ed655 // fadd v21.4s, v18.4s, v14.4s
+	WORD $0x6e3fdf16 // fmul v22.4s, v24.4s, v31.4s
+	WORD $0x6e35fed1 // fdiv v17.4s, v22.4s, v21.4s
+	WORD $0x4eaef63c // fmin v28.4s, v17.4s, v14.4s
+	WORD $0x4e22f797 // fmax v23.4s, v28.4s, v2.4s
+	WORD $0x3d800437 // str q23, [x1, #16]
+	WORD $0x3dc00859 // ldr q25, [x2, #32]
+	WORD $0x4ea0f73a // fmin v26.4s, v25.4s, v0.4s
+	WORD $0x4e21f75b // fmax v27.4s, v26.4s, v1.4s
+	WORD $0x6e3bdf7d // fmul v29.4s, v27.4s, v27.4s
+	WORD $0x6e3ddc7e // fmul v30.4s, v3.4s, v29.4s
+	WORD $0x4e24d7d0 // fadd v16.4s, v30.4s, v4.4s
+	WORD $0x6e3dde13 // fmul v19.4s, v16.4s, v29.4s
+	WORD $0x4e25d66f // fadd v15.4s, v19.4s, v5.4s
+	WORD $0x6e3dddf4 // fmul v20.4s, v15.4s, v29.4s
+	WORD $0x4e26d692 // fadd v18.4s, v20.4s, v6.4s
+	WORD $0x6e3dde5f // fmul v31.4s, v18.4s, v29.4s
+	WORD $0x4e27d7f8 // fadd v24.4s, v31.4s, v7.4s
+	WORD $0x6e3ddf15 // fmul v21.4s, v24.4s, v29.4s
+	WORD $0x4e28d6b6 // fadd v22.4s, v21.4s, v8.4s
+	WORD $0x6e3ddd31 // fmul v17.4s, v9.4s, v29.4s
+	WORD $0x4e2ad63c // fadd v28.4s, v17.4s, v10.4s
+	WORD $0x6e3ddf97 // fmul v23.4s, v28.4s, v29.4s
+	WORD $0x4e2bd6f9 // fadd v25.4s, v23.4s, v11.4s
+	WORD $0x6e3ddf3a // fmul v26.4s, v25.4s, v29.4s
+	WORD $0x4e2cd75e // fadd v30.4s, v26.4s, v12.4s
+	WORD $0x6e3ddfd0 // fmul v16.4s, v30.4s, v29.4s
+	WORD $0x4e2dd613 // fadd v19.4s, v16.4s, v13.4s
+	WORD $0x6e3dde6f // fmul v15.4s, v19.4s, v29.4s
+	WORD $0x4e2ed5f4 // fadd v20.4s, v15.4s, v14.4s
+	WORD $0x6e3bded2 // fmul v18.4s, v22.4s, v27.4s
+	WORD $0x6e34fe5f // fdiv v31.4s, v18.4s, v20.4s
+	WORD $0x4eaef7f8 // fmin v24.4s, v31.4s, v14.4s
+	WORD $0x4e22f715 // fmax v21.4s, v24.4s, v2.4s
+	WORD $0x3d800835 // str q21, [x1, #32]
+	WORD $0x3dc00c51 // ldr q17, [x2, #48]
+	WORD $0x4ea0f63c // fmin v28.4s, v17.4s, v0.4s
+	WORD $0x4e21f797 // fmax v23.4s, v28.4s, v1.4s
+	WORD $0x6e37def9 // fmul v25.4s, v23.4s, v23.4s
+	WORD $0x6e39dc7a // fmul v26.4s, v3.4s, v25.4s
+	WORD $0x4e24d75e // fadd v30.4s, v26.4s, v4.4s
+	WORD $0x6e39dfd0 // fmul v16.4s, v30.4s, v25.4s
+	WORD $0x4e25d61d // fadd v29.4s, v16.4s, v5.4s
+	WORD $0x6e39dfb3 // fmul v19.4s, v29.4s, v25.4s
+	WORD $0x4e26d66f // fadd v15.4s, v19.4s, v6.4s
+	WORD $0x6e39ddfb // fmul v27.4s, v15.4s, v25.4s
+	WORD $0x4e27d776 // fadd v22.4s, v27.4s, v7.4s
+	WORD $0x6e39ded4 // fmul v20.4s, v22.4s, v25.4s
+	WORD $0x4e28d692 // fadd v18.4s, v20.4s, v8.4s
+	WORD $0x6e39dd3f // fmul v31.4s, v9.4s, v25.4s
+	WORD $0x4e2ad7f8 // fadd v24.4s, v31.4s, v10.4s
+	WORD $0x6e39df15 // fmul v21.4s, v24.4s, v25.4s
+	WORD $0x4e2bd6b1 // fadd v17.4s, v21.4s, v11.4s
+	WORD $0x6e39de3c // fmul v28.4s, v17.4s, v25.4s
+	WORD $0x4e2cd79a // fadd v26.4s, v28.4s, v12.4s
+	WORD $0x6e39df5e // fmul v30.4s, v26.4s, v25.4s
+	WORD $0x4e2dd7d0 // fadd v16.4s, v30.4s, v13.4s
+	WORD $0x6e39de1d // fmul v29.4s, v16.4s, v25.4s
+	WORD $0x4e2ed7b3 // fadd v19.4s, v29.4s, v14.4s
+	WORD $0x6e37de4f // fmul v15.4s, v18.4s, v23.4s
+	WORD $0x6e33fdfb // fdiv v27.4s, v15.4s, v19.4s
+	WORD $0x4eaef776 // fmin v22.4s, v27.4s, v14.4s
+	WORD $0x4e22f6d4 // fmax v20.4s, v22.4s, v2.4s
+	WORD $0x3d800c34 // str q20, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R5
+	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
+	RET
+
 // func eluNEON(p *byte)
 TEXT ·eluNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0

@@ -19,6 +19,8 @@ func (p *pass) run(r rule) {
 		siluGradientNEON(at)
 	case ruleTanh:
 		tanhNEON(at)
+	case ruleErf:
+		erfNEON(at)
 	case ruleELU:
 		eluNEON(at)
 	case ruleSigmoidGradient:
@@ -173,6 +175,11 @@ func siluGradientNEON(p *byte)
 //
 //go:noescape
 func tanhNEON(p *byte)
+
+// erfNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func erfNEON(p *byte)
 
 // eluNEON is the function of that name in package kernel, for the pass at p.
 //

@@ -43,6 +43,7 @@ const (
 	ruleSiLU
 	ruleSiLUGradient
 	ruleTanh
+	ruleErf
 	ruleTanhGradient
 	ruleELU
 	ruleWideSum

@@ -74,6 +74,8 @@ func (p *pass) runAVX2(r rule) {
 		siluGradientAVX2(at)
 	case ruleTanh:
 		tanhAVX2(at)
+	case ruleErf:
+		erfAVX2(at)
 	case ruleTanhGradient:
 		tanhGradientAVX2(at)
 	case ruleELU:
@@ -163,6 +165,8 @@ func (p *pass) runAVX512(r rule) {
 		siluGradientAVX512(at)
 	case ruleTanh:
 		tanhAVX512(at)
+	case ruleErf:
+		erfAVX512(at)
 	case ruleTanhGradient:
 		tanhGradientAVX512(at)
 	case ruleELU:

@@ -47,6 +47,7 @@ func Exponentials() []Rule {
 			e = p.AndNot(sign, e)
 			p.Store(p.Or(e, p.And(sign, p.Place(1))), 0)
 		}),
+		{Name: "erf", Slices: 2, Coefficients: erfCoefficients, Operate: erf},
 		of("elu", 2, func(p Pass) {
 			below := expm1(p, p.Minimum(p.Load(1), p.Zero()))
 			below = p.Multiply(below, p.Coefficient(expAlpha))
@@ -63,6 +64,41 @@ func Exponentials() []Rule {
 			p.Store(p.Multiply(p.Multiply(p.Add(y, p.Coefficient(0)), below), p.Place(1)), 0)
 		}},
 	}
+}
+
+// Indices of the coefficients that package kernel's errorFunction returns.
+const (
+	erfHighest = iota
+	erfLowest
+	erfMinusOne
+	erfNumerator5
+	_
+	_
+	_
+	_
+	erfNumerator0
+	erfDenominator5
+	_
+	_
+	_
+	_
+	erfOne
+	erfCoefficients
+)
+
+// erf performs the operations of package kernel's erf.
+func erf(p Pass) {
+	x := p.Maximum(p.Minimum(p.Load(1), p.Held(erfHighest)), p.Held(erfLowest))
+	t := p.Multiply(x, x)
+	above, below := p.Held(erfNumerator5), p.Held(erfDenominator5)
+	for term := erfNumerator5 + 1; term <= erfNumerator0; term++ {
+		above = p.Add(p.Multiply(above, t), p.Coefficient(term))
+	}
+	for term := erfDenominator5 + 1; term <= erfOne; term++ {
+		below = p.Add(p.Multiply(below, t), p.Coefficient(term))
+	}
+	y := p.Divide(p.Multiply(above, x), below)
+	p.Store(p.Maximum(p.Minimum(y, p.Held(erfOne)), p.Held(erfMinusOne)), 0)
 }
 
 func sigmoid(p Pass, v Value) Value {

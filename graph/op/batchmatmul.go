@@ -1,10 +1,11 @@
-package array
+package op
 
 import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // BatchMatMul is a matrix product for each of B pairs, c[i] = op(a[i]) op(b[i]), where op is the
@@ -20,11 +21,8 @@ func (BatchMatMul) Name() string { return "batch matmul" }
 
 // Shape implements graph.Op.
 func (m BatchMatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := checkInputs(in, 2); err != nil {
+	if err := checkRanks(in, 3, 3); err != nil {
 		return nil, err
-	}
-	if len(in[0]) != 3 || len(in[1]) != 3 {
-		return nil, errors.Errorf("inputs must have 3 axes, got shapes %v and %v", in[0], in[1])
 	}
 	rows, depth := dimensions(in[0], m.TransposeA)
 	inner, columns := dimensions(in[1], m.TransposeB)
@@ -32,7 +30,8 @@ func (m BatchMatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, errors.Errorf("numbers of matrices and inner sizes must be equal, got shapes %v and %v (transposed: %v, %v)",
 			in[0], in[1], m.TransposeA, m.TransposeB)
 	}
-	return tensor.Shape{in[0][0], rows, columns}, nil
+	g := kernel.Gemm{M: rows, N: columns, K: depth}
+	return tensor.Shape{in[0][0], rows, columns}, g.Validate()
 }
 
 // dimensions returns the rows and columns of op(matrix).
@@ -47,44 +46,45 @@ func dimensions(shape tensor.Shape, transposed bool) (rows, columns int) {
 func (m BatchMatMul) Lower(l *graph.Lowering) {
 	rows, depth := dimensions(l.Shapes[0], m.TransposeA)
 	_, columns := dimensions(l.Shapes[1], m.TransposeB)
-	w := matrixStrides{rows: rows, columns: columns, depth: depth, rowA: depth, stepA: 1, columnB: 1, stepB: columns}
+	rowA, stepA, columnB, stepB := depth, 1, 1, columns // strides of rows, columns and the terms of a sum
 	if m.TransposeA {
-		w.rowA, w.stepA = 1, rows
+		rowA, stepA = 1, rows
 	}
 	if m.TransposeB {
-		w.columnB, w.stepB = depth, 1
+		columnB, stepB = depth, 1
 	}
 	n := l.Shape.Elements()
-	run := graph.Pick(l, batchMatMul[float32](w), batchMatMul[float64](w))
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
-	for _, v := range []int{w.rows, w.columns, w.depth, w.rowA, w.stepA, w.columnB, w.stepB} {
+	for _, v := range []int{rows, columns, depth, rowA, stepA, columnB, stepB} {
 		arguments = append(arguments, tensor.Int(v))
 	}
-	l.Emit("batch_matmul_fwd", tensor.Threads(n), tensor.Rows(n/columns, columns*depth, run), arguments...)
+	g := kernel.Gemm{M: rows, N: columns, K: depth, TransposeA: m.TransposeA, TransposeB: m.TransposeB}
+	l.Emit("batch_matmul_fwd", tensor.Threads(n), batchRoutine(l, g, l.Shape[0]), arguments...)
 }
 
-// matrixStrides has the sizes of a product and the strides, in memory, between rows of a and
-// columns of b, and between the terms of a sum.
-type matrixStrides struct {
-	rows, columns, depth        int
-	rowA, stepA, columnB, stepB int
+// batchRoutine returns the host kernel that multiplies each of some pairs of matrices.
+func batchRoutine(l *graph.Lowering, g kernel.Gemm, pairs int) tensor.HostKernel {
+	plan, err := g.Plan()
+	if err != nil {
+		panic(errors.Wrap(err, "op: Shape accepted a shape that the kernel does not"))
+	}
+	phase := graph.Pick(l, batchPhase[float32], batchPhase[float64])
+	host := tensor.HostKernel{Workspace: pairs * plan.Workspace * l.DType.Size(), Private: plan.Scratch * l.DType.Size()}
+	for i, tiles := range plan.Phases {
+		host.Phases = append(host.Phases, tensor.Phase{Tiles: pairs * tiles, Run: phase(&plan, i, g)})
+	}
+	return host
 }
 
-// batchMatMul computes rows lo to hi of all products. Sums are in float64.
-func batchMatMul[T float32 | float64](w matrixStrides) func(args *tensor.Args, lo, hi int) {
-	return func(args *tensor.Args, lo, hi int) {
-		c, a, b := tensor.Slice[T](args, 0), tensor.Slice[T](args, 1), tensor.Slice[T](args, 2)
-		for line := lo; line < hi; line++ {
-			pair, row := line/w.rows, line%w.rows
-			fromA, fromB := a[pair*w.rows*w.depth+row*w.rowA:], b[pair*w.depth*w.columns:]
-			for column := range w.columns {
-				total := 0.0
-				for k := range w.depth {
-					total += float64(fromA[k*w.stepA]) * float64(fromB[column*w.columnB+k*w.stepB])
-				}
-				c[line*w.columns+column] = T(total)
-			}
-		}
+// batchPhase computes a tile of a phase of one of the products.
+func batchPhase[T float32 | float64](plan *kernel.Routine, phase int, g kernel.Gemm) func(a *tensor.Args, tile int) {
+	tiles, at := plan.Phases[phase], operandIndex{out: 0, a: 1, b: 2, bias: absent}
+	return func(a *tensor.Args, tile int) {
+		o := routineOperands[T](a, at)
+		pair := tile / tiles
+		of := func(all []T, size int) []T { return all[pair*size:][:size] }
+		o.A, o.B, o.Out, o.Workspace = of(o.A, g.M*g.K), of(o.B, g.K*g.N), of(o.Out, g.M*g.N), of(o.Workspace, plan.Workspace)
+		kernel.Run(plan, phase, tile%tiles, o)
 	}
 }
 
