@@ -37,6 +37,7 @@ type emitted struct {
 	// values are those of a parameter, for each sample. The model does not contain the parameter
 	// itself, only constants in the layouts that its users need.
 	values [][]float32
+	known  bool // values are the same in all samples
 	// unbiased adds a convolution or product, which waits for a bias that may follow. A bias
 	// without values stands for none.
 	unbiased func(bias emitted) (string, error)
@@ -92,7 +93,7 @@ func (e *Emission) constant(n *graph.Node, values []float64) {
 	for i, v := range values {
 		rounded[i] = float32(v)
 	}
-	e.values[n] = emitted{shape: graph.ShapeOf(n), stacked: true, values: slices.Repeat([][]float32{rounded}, e.samples)}
+	e.values[n] = emitted{shape: graph.ShapeOf(n), stacked: true, values: slices.Repeat([][]float32{rounded}, e.samples), known: true}
 }
 
 func joinScope(outer, inner string) string {
@@ -143,8 +144,16 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		}
 		in = append(in, v)
 	}
-	if len(in) > 0 && in[0].values != nil {
-		return e.fold(a.Op, in)
+	if len(in) > 0 && !slices.ContainsFunc(in, func(v emitted) bool { return v.values == nil }) {
+		if v, ok := e.fold(a.Op, in); ok {
+			return v, nil
+		}
+		for i := range in {
+			var err error
+			if in[i], err = e.operand(in[i]); err != nil {
+				return in[i], err
+			}
+		}
 	}
 	switch o := a.Op.(type) {
 	case op.Conv2D:
@@ -165,7 +174,11 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		attributes["count_include_pad"] = 0
 		return e.same(in[0], "AveragePool", attributes), nil
 	case op.Mean:
-		return e.mean(o, in[0])
+		return e.reduction("ReduceMean", o.Axes, in[0])
+	case op.Sum:
+		return e.reduction("ReduceSum", o.Axes, in[0])
+	case op.BatchMatMul:
+		return e.products(o, in[0], in[1])
 	case op.FilterResponseNorm:
 		return e.responseNorm(o, in)
 	case op.GroupNorm:
@@ -180,8 +193,17 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		return e.both("Mul", in[0], in[1])
 	case op.Divide:
 		return e.both("Div", in[0], in[1])
-	case array.Transpose, array.Slice, array.Unslice:
+	case op.Power:
+		return e.both("Pow", in[0], in[1])
+	case array.Extremum:
+		if o.Minimum {
+			return e.both("Min", in[0], in[1])
+		}
+		return e.both("Max", in[0], in[1])
+	case array.Transpose, array.Slice, array.Unslice, array.Repeat:
 		return e.reordered(a.Op, in[0])
+	case op.Softmax, array.LogSoftmax, array.RowMaximum:
+		return e.rows(a.Op, in[0])
 	}
 	return e.elementwise(a.Op, in)
 }
@@ -212,8 +234,45 @@ func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
 		pads := make([]int, 2*len(x.shape))
 		pads[o.Axis], pads[len(x.shape)+o.Axis] = o.Start, o.Extent-o.Start-o.Count
 		return e.with(x, e.w.Node("Pad", nil, x.name, e.w.Integers("pads", pads...))), nil
+	case array.Repeat:
+		if o.Axis == 0 || x.shape[o.Axis] != 1 {
+			break
+		}
+		times := slices.Repeat([]int{1}, len(x.shape))
+		times[o.Axis] = o.Times
+		return e.with(x, e.w.Node("Tile", nil, x.name, e.w.Integers("times", times...))), nil
 	}
 	return emitted{}, errors.New("the op has no translation to ONNX along these axes")
+}
+
+// rows adds an op over the rows of a matrix.
+func (e *Emission) rows(o graph.Op, x emitted) (emitted, error) {
+	if e.several(x) {
+		return emitted{}, e.untranslated("the op of a value of shape %v", x.shape)
+	}
+	switch o.(type) {
+	case op.Softmax:
+		return e.same(x, "Softmax", Attributes{"axis": -1}), nil
+	case array.LogSoftmax:
+		return e.same(x, "LogSoftmax", Attributes{"axis": -1}), nil
+	default:
+		return e.same(x, "ReduceMax", Attributes{"axes": []int{1}, "keepdims": 0}), nil
+	}
+}
+
+// products adds a batch of matrix products.
+func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
+	if e.several(x) || e.several(y) || x.values != nil || y.values != nil {
+		return emitted{}, e.untranslated("products of shapes %v and %v", x.shape, y.shape)
+	}
+	turn := func(v emitted, transposed bool) string {
+		if !transposed {
+			return v.name
+		}
+		return e.w.Node("Transpose", Attributes{"perm": []int{0, 2, 1}}, v.name)
+	}
+	name := e.w.Node("MatMul", nil, turn(x, o.TransposeA), turn(y, o.TransposeB))
+	return emitted{name: name, stacked: x.stacked || y.stacked}, nil
 }
 
 // elementwise adds an op of one input that keeps shapes.
@@ -253,22 +312,22 @@ var plain = map[graph.Op]string{
 	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
 }
 
-// fold computes an op of parameters or constants: a view, a ReLU, or the sum of a weight of an ONNX
-// file and an offset from it.
-func (e *Emission) fold(o graph.Op, in []emitted) (emitted, error) {
-	folded := in[0]
+// fold computes an op of parameters or constants if it is a view, a ReLU, or the sum of a weight of
+// an ONNX file and an offset from it.
+func (e *Emission) fold(o graph.Op, in []emitted) (folded emitted, ok bool) {
+	folded = in[0]
 	var compute func(sample, i int, v float32) float32
 	switch {
 	case isView(o):
-		return folded, nil // another shape of the same values
+		return folded, true // another shape of the same values
 	case o == graph.Op(op.ReLU{}):
 		compute = func(_, _ int, v float32) float32 { return max(v, 0) }
 	case o == graph.Op(op.Add{}) && len(in) == 2 && in[1].values != nil && in[0].shape.Equal(in[1].shape):
 		compute = func(sample, i int, v float32) float32 { return v + in[1].values[sample][i] }
 	default:
-		return emitted{}, errors.New("the op has no translation to ONNX for a parameter")
+		return emitted{}, false
 	}
-	folded.values = nil
+	folded.values, folded.known = nil, folded.known && (len(in) == 1 || in[1].known)
 	for sample, values := range in[0].values {
 		values = slices.Clone(values)
 		for i, v := range values {
@@ -276,7 +335,7 @@ func (e *Emission) fold(o graph.Op, in []emitted) (emitted, error) {
 		}
 		folded.values = append(folded.values, values)
 	}
-	return folded, nil
+	return folded, true
 }
 
 func isView(o graph.Op) bool {
@@ -312,15 +371,43 @@ func (e *Emission) stack(x emitted) emitted {
 	return x
 }
 
-// both adds an elementwise op of two values of equal shapes.
+// both adds an elementwise op of two values, which may broadcast unless they are stacked.
 func (e *Emission) both(name string, x, y emitted) (emitted, error) {
-	if x.values != nil || y.values != nil || !x.shape.Equal(y.shape) {
-		return emitted{}, errors.Errorf("an op of shapes %v and %v has no translation to ONNX", x.shape, y.shape)
+	equal := x.shape.Equal(y.shape)
+	for _, v := range []emitted{x, y} {
+		of := max(len(x.shape), len(y.shape)) // a constant has no batch
+		if v.values != nil && len(v.shape) == of && of > 0 && v.shape[0] != 1 {
+			return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)
+		}
 	}
-	if x.stacked != y.stacked {
-		x, y = e.stack(x), e.stack(y)
+	x, err := e.operand(x)
+	if err != nil {
+		return x, err
 	}
-	return e.with(x, e.w.Node(name, nil, x.name, y.name)), nil
+	if y, err = e.operand(y); err != nil {
+		return y, err
+	}
+	if e.several(x) || e.several(y) {
+		if !equal {
+			return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)
+		}
+		if x.stacked != y.stacked {
+			x, y = e.stack(x), e.stack(y)
+		}
+	}
+	return emitted{name: e.w.Node(name, nil, x.name, y.name), stacked: x.stacked || y.stacked}, nil
+}
+
+// operand returns a value with a name in the model, as which a parameter or constant is added. It
+// is an error if the parameter's values differ between samples.
+func (e *Emission) operand(v emitted) (emitted, error) {
+	if v.values == nil {
+		return v, nil
+	}
+	if e.samples > 1 && !v.known {
+		return v, e.untranslated("an op of a parameter of shape %v", v.shape)
+	}
+	return emitted{name: e.w.Floats("constant", v.values[0], v.shape...), shape: v.shape, stacked: !v.known}, nil
 }
 
 // parameter adds the values of all samples, one after the other, as a constant.
@@ -523,18 +610,23 @@ func (e *Emission) flat(x string, width int) string {
 	return e.w.Node("Transpose", Attributes{"perm": []int{1, 0, 2}}, split)
 }
 
-// mean adds a mean over axes other than the first, such as the positions of activations.
-func (e *Emission) mean(o op.Mean, x emitted) (emitted, error) {
-	if o.Axes == 0 || o.Axes&1 == 1 || e.several(x) && (len(x.shape) != 4 || o.Axes != op.AxesOf(2, 3)) {
-		return emitted{}, e.untranslated("a mean over some axes of shape %v", x.shape)
+// reduction adds a mean or sum over axes other than the first, such as the positions of
+// activations.
+func (e *Emission) reduction(name string, over op.Axes, x emitted) (emitted, error) {
+	if over == 0 || over&1 == 1 || e.several(x) && (len(x.shape) != 4 || over != op.AxesOf(2, 3)) {
+		return emitted{}, e.untranslated("the op over some axes of shape %v", x.shape)
 	}
 	var axes []int
 	for axis := range x.shape {
-		if o.Axes>>axis&1 == 1 {
+		if over>>axis&1 == 1 {
 			axes = append(axes, axis)
 		}
 	}
-	y := e.w.Node("ReduceMean", Attributes{"axes": axes, "keepdims": 0}, x.name)
+	inputs, attributes := []string{x.name}, Attributes{"axes": axes, "keepdims": 0}
+	if name == "ReduceSum" { // whose axes are an input since opset 13
+		inputs, attributes = append(inputs, e.w.Integers("axes", axes...)), Attributes{"keepdims": 0}
+	}
+	y := e.w.Node(name, attributes, inputs...)
 	if e.several(x) {
 		y = e.flat(y, x.shape[1])
 	}
