@@ -33,6 +33,7 @@ type Emission struct {
 type emitted struct {
 	name    string
 	shape   tensor.Shape // in the graph: of one sample, for a batch of 1
+	batch   int          // axis of which the batch is the first factor; below 0 if there is none
 	stacked bool
 	// values are those of a parameter, for each sample. The model does not contain the parameter
 	// itself, only constants in the layouts that its users need.
@@ -50,7 +51,7 @@ func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples
 	e := &Emission{w: w, samples: len(samples), values: map[*graph.Node]emitted{}, users: map[*graph.Node]int{}, scope: scope}
 	e.values[input] = emitted{name: value, shape: graph.ShapeOf(input)}
 	for i, p := range b.Parameters() {
-		v := emitted{shape: graph.ShapeOf(p), stacked: true}
+		v := emitted{shape: graph.ShapeOf(p), batch: -1, stacked: true}
 		for n, sample := range samples {
 			if len(sample) != len(b.Parameters()) || len(sample[i]) != v.shape.Elements() {
 				return nil, errors.Errorf("onnx: sample %d must have the %d parameters of the network, and for number %d the values of shape %v",
@@ -93,7 +94,7 @@ func (e *Emission) constant(n *graph.Node, values []float64) {
 	for i, v := range values {
 		rounded[i] = float32(v)
 	}
-	e.values[n] = emitted{shape: graph.ShapeOf(n), stacked: true, values: slices.Repeat([][]float32{rounded}, e.samples), known: true}
+	e.values[n] = emitted{shape: graph.ShapeOf(n), batch: -1, stacked: true, values: slices.Repeat([][]float32{rounded}, e.samples), known: true}
 }
 
 func joinScope(outer, inner string) string {
@@ -145,46 +146,15 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		in = append(in, v)
 	}
 	if len(in) > 0 && !slices.ContainsFunc(in, func(v emitted) bool { return v.values == nil }) {
-		if v, ok := e.fold(a.Op, in); ok {
-			return v, nil
-		}
-		for i := range in {
-			var err error
-			if in[i], err = e.operand(in[i]); err != nil {
-				return in[i], err
-			}
-		}
+		return e.computed(a.Op, in)
 	}
 	switch o := a.Op.(type) {
-	case op.Conv2D:
-		return e.convolution(in[0], in[1], 1, o)
-	case op.GroupedConv2D:
-		c := op.Conv2D{Stride: o.Stride, Padding: o.Padding, Dilation: o.Dilation, Trailing: o.Trailing}
-		return e.convolution(in[0], in[1], o.Groups, c)
-	case op.MatMul:
-		return e.product(o, in[0], in[1])
-	case op.BiasAdd:
-		return e.biasAdd(in[0], in[1])
 	case op.View:
 		return e.view(o, in[0], graph.ShapeOf(a.Output))
-	case op.MaxPool2D:
-		return e.same(in[0], "MaxPool", poolAttributes(o.Window, o.Stride, o.Padding)), nil
-	case op.AveragePool2D:
-		attributes := poolAttributes(o.Window, o.Stride, o.Padding)
-		attributes["count_include_pad"] = 0
-		return e.same(in[0], "AveragePool", attributes), nil
 	case op.Mean:
 		return e.reduction("ReduceMean", o.Axes, in[0])
 	case op.Sum:
 		return e.reduction("ReduceSum", o.Axes, in[0])
-	case op.BatchMatMul:
-		return e.products(o, in[0], in[1])
-	case op.FilterResponseNorm:
-		return e.responseNorm(o, in)
-	case op.GroupNorm:
-		return e.groupNorm(o, in)
-	case op.Threshold:
-		return e.perChannel("Max", in[0], in[1])
 	case op.Add:
 		return e.both("Add", in[0], in[1])
 	case op.Subtract:
@@ -202,10 +172,45 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		return e.both("Max", in[0], in[1])
 	case array.Transpose, array.Slice, array.Unslice, array.Repeat:
 		return e.reordered(a.Op, in[0])
+	}
+	if len(in) == 1 {
+		if v, ok := e.elementwise(a.Op, in[0]); ok {
+			return v, nil
+		}
+	}
+	for _, v := range in {
+		if v.batch > 0 {
+			return emitted{}, errors.Errorf("the op of a value of shape %v whose batch is not the first axis has no translation to ONNX", v.shape)
+		}
+	}
+	switch o := a.Op.(type) {
+	case op.Conv2D:
+		return e.convolution(in[0], in[1], 1, o)
+	case op.GroupedConv2D:
+		c := op.Conv2D{Stride: o.Stride, Padding: o.Padding, Dilation: o.Dilation, Trailing: o.Trailing}
+		return e.convolution(in[0], in[1], o.Groups, c)
+	case op.MatMul:
+		return e.product(o, in[0], in[1])
+	case op.BiasAdd:
+		return e.biasAdd(in[0], in[1])
+	case op.MaxPool2D:
+		return e.same(in[0], "MaxPool", poolAttributes(o.Window, o.Stride, o.Padding)), nil
+	case op.AveragePool2D:
+		attributes := poolAttributes(o.Window, o.Stride, o.Padding)
+		attributes["count_include_pad"] = 0
+		return e.same(in[0], "AveragePool", attributes), nil
+	case op.BatchMatMul:
+		return e.products(o, in[0], in[1])
+	case op.FilterResponseNorm:
+		return e.responseNorm(o, in)
+	case op.GroupNorm:
+		return e.groupNorm(o, in)
+	case op.Threshold:
+		return e.perChannel("Max", in[0], in[1])
 	case op.Softmax, array.LogSoftmax, array.RowMaximum:
 		return e.rows(a.Op, in[0])
 	}
-	return e.elementwise(a.Op, in)
+	return emitted{}, errors.New("the op has no translation to ONNX")
 }
 
 // reordered adds an op that reorders the elements of a value that is not stacked, such as the
@@ -216,33 +221,32 @@ func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
 	}
 	switch o := o.(type) {
 	case array.Transpose:
-		axes := o.Axes[:len(x.shape)]
-		if axes[0] != 0 {
-			break
-		}
-		return e.same(x, "Transpose", Attributes{"perm": slices.Clone(axes)}), nil
+		axes := slices.Clone(o.Axes[:len(x.shape)])
+		y := e.same(x, "Transpose", Attributes{"perm": axes})
+		y.batch = slices.Index(axes, x.batch)
+		return y, nil
 	case array.Slice:
-		if o.Axis == 0 {
+		if o.Axis == x.batch {
 			break
 		}
 		return e.with(x, e.w.Node("Slice", nil, x.name, e.w.Integers("start", o.Start), e.w.Integers("end", o.Start+o.Count*o.Step),
 			e.w.Integers("axis", o.Axis), e.w.Integers("step", o.Step))), nil
 	case array.Unslice:
-		if o.Axis == 0 || o.Step != 1 {
+		if o.Axis == x.batch || o.Step != 1 {
 			break
 		}
 		pads := make([]int, 2*len(x.shape))
 		pads[o.Axis], pads[len(x.shape)+o.Axis] = o.Start, o.Extent-o.Start-o.Count
 		return e.with(x, e.w.Node("Pad", nil, x.name, e.w.Integers("pads", pads...))), nil
 	case array.Repeat:
-		if o.Axis == 0 || x.shape[o.Axis] != 1 {
+		if o.Axis == x.batch || x.shape[o.Axis] != 1 {
 			break
 		}
 		times := slices.Repeat([]int{1}, len(x.shape))
 		times[o.Axis] = o.Times
 		return e.with(x, e.w.Node("Tile", nil, x.name, e.w.Integers("times", times...))), nil
 	}
-	return emitted{}, errors.New("the op has no translation to ONNX along these axes")
+	return emitted{}, errors.New("the op has no translation to ONNX along this axis")
 }
 
 // rows adds an op over the rows of a matrix.
@@ -275,19 +279,15 @@ func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
 	return emitted{name: name, stacked: x.stacked || y.stacked}, nil
 }
 
-// elementwise adds an op of one input that keeps shapes.
-func (e *Emission) elementwise(o graph.Op, in []emitted) (emitted, error) {
-	if len(in) != 1 {
-		return emitted{}, errors.New("the op has no translation to ONNX")
-	}
-	x := in[0]
+// elementwise adds an op of one input that keeps shapes, if o is one.
+func (e *Emission) elementwise(o graph.Op, x emitted) (v emitted, ok bool) {
 	switch o := o.(type) {
 	case op.SiLU:
-		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Node("Sigmoid", nil, x.name))), nil
+		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Node("Sigmoid", nil, x.name))), true
 	case op.Squared:
-		return e.with(x, e.w.Node("Mul", nil, x.name, x.name)), nil
+		return e.with(x, e.w.Node("Mul", nil, x.name, x.name)), true
 	case op.ELU:
-		return e.same(x, "Elu", Attributes{"alpha": o.Alpha}), nil
+		return e.same(x, "Elu", Attributes{"alpha": o.Alpha}), true
 	case op.Scale:
 		y := x.name
 		if o.Factor != 1 {
@@ -296,14 +296,15 @@ func (e *Emission) elementwise(o graph.Op, in []emitted) (emitted, error) {
 		if o.Offset != 0 {
 			y = e.w.Node("Add", nil, y, e.w.Float("offset", o.Offset))
 		}
-		return e.with(x, y), nil
+		return e.with(x, y), true
 	case op.Clip:
-		return e.with(x, e.w.Node("Clip", nil, x.name, e.w.Float("low", o.Low), e.w.Float("high", o.High))), nil
+		return e.with(x, e.w.Node("Clip", nil, x.name, e.w.Float("low", o.Low), e.w.Float("high", o.High))), true
 	}
-	if name, ok := plain[o]; ok {
-		return e.same(x, name, nil), nil
+	name, ok := plain[o]
+	if !ok {
+		return emitted{}, false
 	}
-	return emitted{}, errors.New("the op has no translation to ONNX")
+	return e.same(x, name, nil), true
 }
 
 // plain has the ops that ONNX has, too, with ONNX's names.
@@ -312,40 +313,51 @@ var plain = map[graph.Op]string{
 	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
 }
 
-// fold computes an op of parameters or constants if it is a view, a ReLU, or the sum of a weight of
-// an ONNX file and an offset from it.
-func (e *Emission) fold(o graph.Op, in []emitted) (folded emitted, ok bool) {
-	folded = in[0]
-	var compute func(sample, i int, v float32) float32
-	switch {
-	case isView(o):
-		return folded, true // another shape of the same values
-	case o == graph.Op(op.ReLU{}):
-		compute = func(_, _ int, v float32) float32 { return max(v, 0) }
-	case o == graph.Op(op.Add{}) && len(in) == 2 && in[1].values != nil && in[0].shape.Equal(in[1].shape):
-		compute = func(sample, i int, v float32) float32 { return v + in[1].values[sample][i] }
-	default:
-		return emitted{}, false
+// computed returns the values, under each sample, of an op of parameters and constants.
+func (e *Emission) computed(o graph.Op, in []emitted) (y emitted, err error) {
+	y = emitted{batch: -1, stacked: true, known: !slices.ContainsFunc(in, func(v emitted) bool { return !v.known })}
+	if _, ok := o.(op.View); ok {
+		y.values = in[0].values
+		return y, nil
 	}
-	folded.values, folded.known = nil, folded.known && (len(in) == 1 || in[1].known)
-	for sample, values := range in[0].values {
-		values = slices.Clone(values)
-		for i, v := range values {
-			values[i] = compute(sample, i, v)
+	for sample := range e.samples {
+		if sample > 0 && y.known {
+			y.values = append(y.values, y.values[0])
+			continue
 		}
-		folded.values = append(folded.values, values)
+		b := graph.New(tensor.Float32)
+		b.Mode = graph.Prediction
+		nodes := make([]*graph.Node, len(in))
+		for i, v := range in {
+			wide := make([]float64, len(v.values[sample]))
+			for k, x := range v.values[sample] {
+				wide[k] = float64(x)
+			}
+			nodes[i] = b.Apply(op.ViewAs(v.shape...), b.Table(fmt.Sprint("input ", i), wide))
+		}
+		result := b.Apply(o, nodes...)
+		b.Output("result", result)
+		if b.Err() != nil {
+			return y, b.Err()
+		}
+		values := make([]float32, graph.ShapeOf(result).Elements())
+		err := b.OnHost(graph.LoadOptions{}, func(s *graph.Session) error {
+			if err := s.Run(1); err != nil {
+				return err
+			}
+			return graph.Read(s, "result", 0, 0, values)
+		})
+		if err != nil {
+			return y, err
+		}
+		y.values = append(y.values, values)
 	}
-	return folded, true
+	return y, nil
 }
 
-func isView(o graph.Op) bool {
-	_, ok := o.(op.View)
-	return ok
-}
-
-// with returns a value that is stacked if x is.
+// with returns a value that is stacked if x is, and has the batch on the same axis.
 func (e *Emission) with(x emitted, name string) emitted {
-	return emitted{name: name, stacked: x.stacked}
+	return emitted{name: name, batch: x.batch, stacked: x.stacked}
 }
 
 func (e *Emission) same(x emitted, op string, attributes Attributes) emitted {
@@ -373,12 +385,19 @@ func (e *Emission) stack(x emitted) emitted {
 
 // both adds an elementwise op of two values, which may broadcast unless they are stacked.
 func (e *Emission) both(name string, x, y emitted) (emitted, error) {
-	equal := x.shape.Equal(y.shape)
+	axes, batch := max(len(x.shape), len(y.shape)), -1
 	for _, v := range []emitted{x, y} {
-		of := max(len(x.shape), len(y.shape)) // a constant has no batch
-		if v.values != nil && len(v.shape) == of && of > 0 && v.shape[0] != 1 {
-			return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)
+		if v.batch >= 0 {
+			batch = max(batch, v.batch+axes-len(v.shape))
 		}
+	}
+	equal, apart := x.shape.Equal(y.shape), false
+	for _, v := range []emitted{x, y} {
+		at := batch - axes + len(v.shape) // the batch's axis in v
+		apart = apart || v.batch >= 0 && v.batch != at || v.batch < 0 && batch >= 0 && at >= 0 && v.shape[at] != 1
+	}
+	if apart {
+		return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)
 	}
 	x, err := e.operand(x)
 	if err != nil {
@@ -395,7 +414,7 @@ func (e *Emission) both(name string, x, y emitted) (emitted, error) {
 			x, y = e.stack(x), e.stack(y)
 		}
 	}
-	return emitted{name: e.w.Node(name, nil, x.name, y.name), stacked: x.stacked || y.stacked}, nil
+	return emitted{name: e.w.Node(name, nil, x.name, y.name), batch: batch, stacked: x.stacked || y.stacked}, nil
 }
 
 // operand returns a value with a name in the model, as which a parameter or constant is added. It
@@ -407,7 +426,7 @@ func (e *Emission) operand(v emitted) (emitted, error) {
 	if e.samples > 1 && !v.known {
 		return v, e.untranslated("an op of a parameter of shape %v", v.shape)
 	}
-	return emitted{name: e.w.Floats("constant", v.values[0], v.shape...), shape: v.shape, stacked: !v.known}, nil
+	return emitted{name: e.w.Floats("constant", v.values[0], v.shape...), shape: v.shape, batch: -1, stacked: !v.known}, nil
 }
 
 // parameter adds the values of all samples, one after the other, as a constant.
@@ -580,18 +599,31 @@ func (e *Emission) product(o op.MatMul, x, w emitted) (emitted, error) {
 	return emitted{stacked: true, unbiased: add}, err
 }
 
-// view adds a change of shape. The batch is a factor of the first axis before and after it.
+// view adds a change of shape. In row-major order, the batch stays behind the same number of
+// elements.
 func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) {
 	if x.shape.Equal(to) {
 		return x, nil
 	}
-	if len(x.shape) == 0 || len(to) == 0 || e.several(x) && (x.shape[0] != to[0] || len(x.shape) != 4 || len(to) != 2) {
+	axis, before, elements := -1, x.shape[:max(0, x.batch)].Elements(), 1
+	for i, extent := range to {
+		if kept := i == x.batch && len(to) >= len(x.shape) && to[:i+1].Equal(x.shape[:i+1]); elements == before && (axis < 0 || kept) {
+			axis = i
+		}
+		elements *= extent
+	}
+	if len(x.shape) == 0 || axis < 0 || e.several(x) && (x.shape[0] != to[0] || len(x.shape) != 4 || len(to) != 2) {
 		return emitted{}, e.untranslated("a view of shape %v as %v", x.shape, to)
 	}
 	if e.several(x) {
 		return e.with(x, e.flat(x.name, to[1])), nil
 	}
-	return e.with(x, e.w.Node("Reshape", nil, x.name, e.w.Integers("shape", append([]int{-1}, to[1:]...)...))), nil
+	shape := slices.Clone(to)
+	if x.batch >= 0 {
+		shape[axis] = -1
+		x.batch = axis
+	}
+	return e.with(x, e.w.Node("Reshape", nil, x.name, e.w.Integers("shape", shape...))), nil
 }
 
 // untranslated returns an error for a part of the network that has no translation, or only one for
@@ -610,10 +642,9 @@ func (e *Emission) flat(x string, width int) string {
 	return e.w.Node("Transpose", Attributes{"perm": []int{1, 0, 2}}, split)
 }
 
-// reduction adds a mean or sum over axes other than the first, such as the positions of
-// activations.
+// reduction adds a mean or sum over axes without the batch, such as the positions of activations.
 func (e *Emission) reduction(name string, over op.Axes, x emitted) (emitted, error) {
-	if over == 0 || over&1 == 1 || e.several(x) && (len(x.shape) != 4 || over != op.AxesOf(2, 3)) {
+	if over == 0 || x.batch >= 0 && over>>x.batch&1 == 1 || e.several(x) && (len(x.shape) != 4 || over != op.AxesOf(2, 3)) {
 		return emitted{}, e.untranslated("the op over some axes of shape %v", x.shape)
 	}
 	var axes []int
@@ -625,6 +656,11 @@ func (e *Emission) reduction(name string, over op.Axes, x emitted) (emitted, err
 	inputs, attributes := []string{x.name}, Attributes{"axes": axes, "keepdims": 0}
 	if name == "ReduceSum" { // whose axes are an input since opset 13
 		inputs, attributes = append(inputs, e.w.Integers("axes", axes...)), Attributes{"keepdims": 0}
+	}
+	for _, axis := range slices.Backward(axes) {
+		if axis < x.batch {
+			x.batch--
+		}
 	}
 	y := e.w.Node(name, attributes, inputs...)
 	if e.several(x) {

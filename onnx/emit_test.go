@@ -2,10 +2,12 @@ package onnx
 
 import (
 	"bytes"
+	"cmp"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -61,6 +63,53 @@ func TestEmitAttributes(t *testing.T) {
 			checkEmitted(t, b, x, y, nil, &ndarray{image, Float32, []float64{-2, 0, 1, 3}}, &ndarray{image, Float32, c.want})
 		})
 	}
+}
+
+// A written network works for any number of images, also where the batch moves to another axis, as
+// in attention, where values broadcast, and where weights are computed.
+func TestEmitAttention(t *testing.T) {
+	network := func(b *graph.Builder, x *graph.Node) *graph.Node {
+		weights := make([]float64, 6*18)
+		for i := range weights {
+			weights[i] = float64(i*i%11)/11 - 0.4
+		}
+		w := b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.ViewAs(6, 18), b.Table("w", weights)))
+		bias := b.Apply(op.ViewAs(1, 2, 6), b.Table("positions", weights[:12]))
+		x = b.Apply(op.Add{}, x, bias)
+		scale := b.Apply(op.ViewAs(1, 2, 1), b.Apply(op.Mean{Axes: op.AxesOf(2)}, b.Apply(op.Abs{}, x)))
+		x = b.Apply(op.Divide{}, x, scale)
+		all := b.Apply(op.MatMul{}, b.Apply(op.ViewAs(2, 6), x), w)
+		all = b.Apply(array.TransposeBy(2, 0, 3, 1, 4), b.Apply(op.ViewAs(1, 2, 3, 3, 2), all)) // [3 B 3 2 2]
+		var part [3]*graph.Node
+		for i := range part {
+			part[i] = b.Apply(op.ViewAs(3, 2, 2), b.Apply(array.Slice{Axis: 0, Start: i, Step: 1, Count: 1}, all))
+		}
+		attention := b.Apply(op.Softmax{}, b.Apply(op.ViewAs(6, 2), b.Apply(op.BatchMatMul{TransposeB: true}, part[0], part[1])))
+		y := b.Apply(op.BatchMatMul{}, b.Apply(op.ViewAs(3, 2, 2), attention), part[2])
+		y = b.Apply(op.ViewAs(1, 2, 6), b.Apply(array.TransposeBy(0, 2, 1, 3), b.Apply(op.ViewAs(1, 3, 2, 2), y)))
+		return b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.Power{}, b.Apply(op.Abs{}, y), b.Apply(op.ViewAs(1, 1, 1), b.Table("two", []float64{2}))))
+	}
+	images, want := &ndarray{[]int{3, 2, 6}, Float32, nil}, &ndarray{[]int{3, 6}, Float32, nil}
+	for i := range 3 {
+		b, image, y := graph.New(tensor.Float32), make([]float32, 12), make([]float32, 6)
+		for k := range image {
+			image[k] = float32((5*k+7*i)%11) / 4
+			images.values = append(images.values, float64(image[k]))
+		}
+		b.Output("y", network(b, b.Data("image", tensor.Float32, 1, 2, 6)))
+		err := b.OnHost(graph.LoadOptions{}, func(s *graph.Session) error {
+			return cmp.Or(graph.Write(s, "image", 0, 0, image), s.Run(1), graph.Read(s, "y", 0, 0, y))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range y {
+			want.values = append(want.values, float64(v))
+		}
+	}
+	b := graph.New(tensor.Float32)
+	x := b.Data("images", tensor.Float32, 1, 2, 6)
+	checkEmitted(t, b, x, network(b, x), nil, images, want)
 }
 
 // checkEmitted compares what the file of a graph computes for an image with what is wanted. The
