@@ -178,7 +178,7 @@ func mlp(name string, widths []string, classes int) (Sequential, error) {
 	network := Sequential{Flatten{}}
 	for _, text := range widths {
 		width, err := strconv.Atoi(text)
-		if err != nil || width < 1 {
+		if err != nil || width < 1 || strconv.Itoa(width) != text {
 			return nil, errors.Errorf("layers: network %q: a width must be an integer of at least 1, as in mlp-400-400, got %q", name, text)
 		}
 		network = append(network, Linear{Outputs: width}, ReLU{})

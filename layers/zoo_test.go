@@ -152,7 +152,7 @@ func TestZoo(t *testing.T) {
 }
 
 func TestZooErrors(t *testing.T) {
-	for _, name := range []string{"", "mlp", "mlp-", "mlp-400-", "mlp-0", "mlp--3", "mlp-x", "LeNet", "lenet-small ",
+	for _, name := range []string{"", "mlp", "mlp-", "mlp-400-", "mlp-0", "mlp--3", "mlp-+3", "mlp-03", "mlp-x", "LeNet", "lenet-small ",
 		"resnet20-frn-", "resnet20-frn-x", "resnet20-frn-x0", "resnet20-frn-x-1", "resnet20-frn-x0.3", "resnet20-frn-x0.50", "resnet20-frn-x2.0",
 		"resnet20-frn-xNaN", "resnet20-frn-xInf", "resnet20-frn-x+2", "resnet20-frn-x1e1", "resnet20-frn-x02", "resnet20-frn-x100000", "resnet20-frn-x2-silu",
 	} {

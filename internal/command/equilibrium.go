@@ -43,6 +43,12 @@ func (j *mainJob) suggestEquilibrium(ctx context.Context, notInEquilibrium []str
 	if j.device.Name != "auto" {
 		command += " --device " + j.device.Name
 	}
+	if j.device.Threads > 0 {
+		command += fmt.Sprintf(" --threads %d", j.device.Threads)
+	}
+	if j.device.Precision != "" {
+		command += " --precision " + j.device.Precision
+	}
 	if j.dataDir != "" {
 		command += " --data-folder " + config.Quoted(j.dataDir)
 	}

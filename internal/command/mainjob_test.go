@@ -31,7 +31,7 @@ func smallMainJob(t *testing.T) *mainJob {
 	}
 	j := &mainJob{
 		seed: 1, data: "notmnist", letters: "glyphs", dir: filepath.Join(dir, "main"), dataDir: filepath.Join(dir, "data"),
-		device: deviceFlags{bayes.DeviceOptions{Name: "cpu"}},
+		device: deviceFlags{bayes.DeviceOptions{Name: "cpu", Threads: 1}},
 	}
 	for _, m := range []struct{ title, schedule string }{{"SGD", "constant:0.1"}, {"SGLD", "constant:0.2"}, {"pSGLD", "constant:0.002"}} {
 		spec := bayes.Spec{Network: "mlp-10", Batch: 20, Epochs: 6}
@@ -65,7 +65,7 @@ func TestMainJob(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	command, _ := strings.CutPrefix(lines[len(lines)-1], "  pollen fit ")
-	if !strings.HasSuffix(command, " --device cpu --data-folder "+j.dataDir) {
+	if !strings.HasSuffix(command, " --device cpu --threads 1 --data-folder "+j.dataDir) {
 		t.Errorf("the last line is %q", lines[len(lines)-1])
 	}
 	estimate, _, said, _ := testConsole()
