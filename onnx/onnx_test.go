@@ -275,6 +275,8 @@ func TestErrors(t *testing.T) {
 	training := apply("BatchNormalization", map[string]any{"training_mode": 1}, "w", "w", "w", "w")
 	grouped := apply("Conv", map[string]any{"group": 3}, "w")
 	grouped.inputs = [][]byte{valueOf("x", -1, 2, 1, 1)}
+	remainder := with(apply("Add", nil, "c"), integersOf("a", 1), integersOf("b", 0))
+	remainder.nodes = append([][]byte{nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)}, remainder.nodes...)
 	for name, row := range map[string]struct {
 		content []byte
 		want    string
@@ -295,6 +297,7 @@ func TestErrors(t *testing.T) {
 		"100 GB of tiles":  {modelOf(13, with(apply("Tile", nil, "r"), integersOf("r", 1<<20, 1<<20))), "too large"},
 		"another file":     {other(tensorWith("w", Float32, []int{2}, message(13, text(1, "location"), text(2, "w.bin")), whole(14, 1))), `is in the file "w.bin"`},
 		"strings":          {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
+		"rest of zero":     {modelOf(13, remainder), "division of an integer by zero"},
 		"groups":           {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
 	} {
 		m, err := Read(row.content, nil)
