@@ -52,6 +52,8 @@ func TestDeclaredBatch(t *testing.T) {
 		{"a class token", fixed([][]byte{tensorOf("token", []int{1, 1, 6}, 1, 2, 3, 4, 5, 6)},
 			nodeOf("Concat", []string{"token", "x"}, []string{"y"}, map[string]any{"axis": 1}))},
 		{"sizes of a Resize", fixed([][]byte{integersOf("sizes", 1, 2, 3)}, step("Resize", "y", "x", "", "", "sizes"))},
+		{"sizes of a Resize that keeps proportions", fixed([][]byte{integersOf("sizes", 1, 4, 12)},
+			nodeOf("Resize", []string{"x", "", "", "sizes"}, []string{"y"}, map[string]any{"keep_aspect_ratio_policy": "not_larger"}))},
 	} {
 		m, err := Read(row.model, nil)
 		if err != nil {

@@ -25,11 +25,6 @@ func resize(t *translator) ([]value, error) {
 		from := x.shape()[axis]
 		scale := scales[i]
 		to := sizes[i]
-		if declared, batch, ok, err := t.batchAxis(0); err != nil {
-			return nil, err
-		} else if ok && axis == batch && to == declared[axis] {
-			continue // the size of the batch is a constant
-		}
 		if to == from && scale == 1 {
 			continue
 		}
@@ -79,6 +74,15 @@ func (t *translator) resizing(shape []int) (axes []int, scales []float64, sizes 
 			return nil, nil, nil, errors.New("the scales or sizes must be constant or follow from shapes")
 		}
 		sizes = a.integers()
+		declared, batch, ok, err := t.batchAxis(0)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for i, axis := range axes {
+			if ok && axis == batch && i < len(sizes) && sizes[i] == declared[axis] {
+				sizes[i] = shape[axis] // the size of the batch is a constant
+			}
+		}
 	}
 	if n := len(scales) + len(sizes); n != len(axes) {
 		return nil, nil, nil, errors.Errorf("must have a factor or size for each of %d axes, got %d", len(axes), n)
