@@ -170,14 +170,14 @@ func applied(before graph.Op, combine combination, after graph.Op) combination {
 }
 
 // logSumExp is the combination by log(sum(exp(x))): x minus the logarithm of its softmax, which is
-// the same in the whole row.
+// the same in the whole row. The difference is that of the maxima, where it is not rounded much.
 func logSumExp(t *translator, x *graph.Node, over []bool) (*graph.Node, error) {
 	matrix, err := t.matrix(x, over)
 	if err != nil {
 		return nil, err
 	}
-	same := t.b.Apply(op.Subtract{}, matrix, t.b.Apply(array.LogSoftmax{}, matrix))
-	return t.b.Apply(array.Slice{Axis: 1, Step: 1, Count: 1}, same), t.b.Err()
+	highest := t.b.Apply(array.RowMaximum{}, t.b.Apply(array.LogSoftmax{}, matrix))
+	return t.b.Apply(op.Subtract{}, t.b.Apply(array.RowMaximum{}, matrix), highest), t.b.Err()
 }
 
 // matrix returns x with the axes to reduce as columns and the others as rows.
