@@ -225,11 +225,8 @@ func reduction(combine combination, start float64, fold func(total, x float64) f
 		if err != nil {
 			return nil, err
 		}
-		if len(axes) == 0 {
-			if t.integer("noop_with_empty_axes", 0) != 0 {
-				x, err := t.operand(0)
-				return []value{x}, err
-			}
+		each := len(shape) == 0 || len(axes) == 0 && t.integer("noop_with_empty_axes", 0) != 0 // element is reduced
+		if len(axes) == 0 && !each {
 			axes = span(0, 1, len(shape))
 		}
 		over := make([]bool, len(shape))
@@ -265,8 +262,8 @@ func reduction(combine combination, start float64, fold func(total, x float64) f
 		if combine == nil {
 			return nil, errors.New("it is supported for shapes and constants only")
 		}
-		if len(shape) == 0 {
-			return []value{x}, nil
+		if each {
+			x.node, over = t.view(x.node, append(slices.Clone(shape), 1)), append(over, true)
 		}
 		y, err := combine(t, x.node, over)
 		if err != nil {

@@ -74,6 +74,8 @@ func TestOperators(t *testing.T) {
 			[]float64{200 + math.Log(4)}, []int{1, 1}},
 		{"ReduceLogSumExp after a masked element", single("ReduceLogSumExp", map[string]any{"axes": []int{1}}, []int{-1, 3}), []float64{-1e30, 1, 1}, []int{1, 3},
 			[]float64{1 + math.Log(2)}, []int{1, 1}},
+		{"ReduceL1 of each element", single("ReduceL1", map[string]any{"noop_with_empty_axes": 1}, []int{-1, 2}), []float64{3, -4}, []int{1, 2},
+			[]float64{3, 4}, []int{1, 2}},
 		{"Resize to the nearest",
 			single("Resize", map[string]any{"mode": "nearest"}, []int{-1, 1, 2}, tensorOf("roi", []int{0}), tensorOf("scales", []int{3}, 1, 1, 2)),
 			[]float64{3, 4}, []int{1, 1, 2}, []float64{3, 3, 4, 4}, []int{1, 1, 4}},
