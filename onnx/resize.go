@@ -89,7 +89,7 @@ func (t *translator) resizing(shape []int) (axes []int, scales []float64, sizes 
 	}
 	if len(scales) > 0 {
 		for i, scale := range scales {
-			sizes = append(sizes, int(math.Floor(float64(shape[axes[i]])*scale)))
+			sizes = append(sizes, int(math.Floor(float64(float32(shape[axes[i]])*float32(scale))))) // 10 by float32(0.7) is 7
 		}
 		return axes, scales, sizes, nil
 	}
@@ -198,8 +198,10 @@ func (t *translator) placement(from, to int, scale float64) (func(x float64) flo
 	}
 }
 
-// nearest rounds a place in the input.
+// nearest rounds a place in the input. The place is that in float32, as runtimes compute it: 8 by
+// float32(1.6), which is above 1.6, is at 5.
 func (t *translator) nearest(x float64) (int, error) {
+	x = float64(float32(x))
 	otherwise := "round_prefer_floor"
 	if t.op == "Upsample" || t.model.Opset < 11 {
 		otherwise = "floor"
