@@ -17,26 +17,43 @@ const exportDynamic = "export the model with a dynamic batch size"
 // batch. Both shapes are the same, and ok is false, if the model declares no other batch size, or
 // if the value does not depend on it.
 func (t *translator) batchAxis(i int) (declared []int, axis int, ok bool, err error) {
-	if t.declared == nil || !t.has(i) {
+	if !t.has(i) {
 		return nil, 0, false, nil
 	}
-	shape, err := t.anyShape(i)
-	declared, known := t.declared[t.inputs[i]]
-	if err != nil || !known || slices.Equal(declared, shape) {
-		return nil, 0, false, err
+	return t.batchAxisOf(t.inputs[i])
+}
+
+// batchAxisOf is batchAxis for a value.
+func (t *translator) batchAxisOf(name string) (declared []int, axis int, ok bool, err error) {
+	declared, known := t.declared[name]
+	v, made := t.values[name]
+	if !known || !made || v.array == nil && v.node == nil {
+		return nil, 0, false, nil
+	}
+	shape := v.shape()
+	if slices.Equal(declared, shape) {
+		return nil, 0, false, nil
 	}
 	axis = -1
+	if len(declared) != len(shape) {
+		return nil, 0, false, t.rebatchedError(name, declared, shape)
+	}
 	for k, extent := range declared {
 		if extent == shape[k] {
 			continue
 		}
 		if axis >= 0 || extent*t.batch != shape[k]*t.fixedBatch {
-			return nil, 0, false, errors.Errorf("input %d has shape %v for a batch of %d and %v for a batch of %d: %s",
-				i, declared, t.fixedBatch, shape, t.batch, exportDynamic)
+			return nil, 0, false, t.rebatchedError(name, declared, shape)
 		}
 		axis = k
 	}
 	return declared, axis, true, nil
+}
+
+// rebatchedError is the error for a value whose shape does not fit the batch.
+func (t *translator) rebatchedError(name string, declared, shape []int) error {
+	return errors.Errorf("value %s has shape %v for a batch of %d and %v for a batch of %d: %s",
+		name, declared, t.fixedBatch, shape, t.batch, exportDynamic)
 }
 
 // keepsBatch returns an error if an axis of input 0, a part of which is selected, contains the
@@ -47,6 +64,50 @@ func (t *translator) keepsBatch(axis int) error {
 		err = errors.Errorf("a part of axis %d of %v would be a part of the batch: %s", axis, declared, exportDynamic)
 	}
 	return err
+}
+
+// keepsExamplesApart returns an error if the node combines elements of input 0 along an axis from
+// first on, and before end, that contains the batch.
+func (t *translator) keepsExamplesApart(first, end int) error {
+	declared, batch, ok, err := t.batchAxis(0)
+	if err == nil && ok && batch >= first && batch < end {
+		err = errors.Errorf("axis %d of %v contains the batch, examples of which would be combined: %s", batch, declared, exportDynamic)
+	}
+	return err
+}
+
+// checkBatch returns an error if the node combined examples: if its inputs have the batch in
+// different places, counted from their last axes as in broadcasting, or if a value that it computed
+// from the batch does not contain it.
+func (t *translator) checkBatch() error {
+	type place struct{ axis, minor int }
+	var at *place
+	for i, name := range t.inputs {
+		declared, axis, ok, err := t.batchAxis(i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		p := place{axis - len(declared), max(1, t.minor[name])}
+		if at != nil && *at != p {
+			return errors.Errorf("inputs have the batch in different places, in %s within axis %d of %v: %s", name, axis, declared, exportDynamic)
+		}
+		at = &p
+	}
+	if at == nil {
+		return nil
+	}
+	for _, name := range t.outputs {
+		v := t.values[name]
+		if _, _, ok, err := t.batchAxisOf(name); err != nil {
+			return err
+		} else if !ok && v.node != nil {
+			return t.rebatchedError(name, t.declared[name], v.shape())
+		}
+	}
+	return nil
 }
 
 // rebatched returns the shape to which the node, a Reshape or Flatten, brings input 0 if that

@@ -240,14 +240,14 @@ func mean(t *translator) ([]value, error) {
 	return []value{{node: t.scaled(y[0].node, 1/float64(len(t.inputs)), 0)}}, nil
 }
 
+var errDivisionByZero = errors.New("division of an integer by zero")
+
 // div translates Div: quotients of integers are truncated towards zero.
 func div(t *translator) ([]value, error) {
 	fold := func(x, y float64) float64 { return x / y }
 	if inputs, ok := t.folded(); ok && !inputs[0].kind.Floating() {
-		for _, v := range inputs[len(inputs)-1].values {
-			if v == 0 {
-				return nil, errors.New("division of an integer by zero")
-			}
+		if slices.Contains(inputs[len(inputs)-1].values, 0) {
+			return nil, errDivisionByZero
 		}
 		fold = func(x, y float64) float64 { return math.Trunc(x / y) }
 	}

@@ -391,10 +391,16 @@ func (e *Emission) both(name string, x, y emitted) (emitted, error) {
 			batch = max(batch, v.batch+axes-len(v.shape))
 		}
 	}
-	equal, apart := x.shape.Equal(y.shape), false
+	equal, apart, extent := x.shape.Equal(y.shape), false, 0
 	for _, v := range []emitted{x, y} {
 		at := batch - axes + len(v.shape) // the batch's axis in v
-		apart = apart || v.batch >= 0 && v.batch != at || v.batch < 0 && batch >= 0 && at >= 0 && v.shape[at] != 1
+		switch {
+		case v.batch >= 0: // the axis may contain others after the batch, which do not broadcast
+			apart = apart || v.batch != at || extent > 0 && v.shape[at] != extent
+			extent = v.shape[v.batch]
+		case batch >= 0 && at >= 0:
+			apart = apart || v.shape[at] != 1
+		}
 	}
 	if apart {
 		return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)

@@ -3,6 +3,7 @@ package onnx
 import (
 	"bytes"
 	"cmp"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -110,6 +111,22 @@ func TestEmitAttention(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	x := b.Data("images", tensor.Float32, 1, 2, 6)
 	checkEmitted(t, b, x, network(b, x), nil, images, want)
+}
+
+// A sum that broadcasts for one image, but not for several, is an error: [B 6] is not repeated as
+// [2B 6].
+func TestEmitMergedBatch(t *testing.T) {
+	b := graph.New(tensor.Float32)
+	x := b.Data("images", tensor.Float32, 1, 2, 6)
+	y := b.Apply(op.Add{}, b.Apply(op.ViewAs(2, 6), x), b.Apply(op.Mean{Axes: op.AxesOf(1)}, x))
+	if b.Err() != nil {
+		t.Fatal(b.Err())
+	}
+	var writer Writer
+	_, err := writer.Emit(b, x, writer.Input("x", Float32, -1, 2, 6), [][][]float32{nil}, "")
+	if err == nil || !strings.Contains(err.Error(), "an op of shapes [2 6] and [1 6] has no translation") {
+		t.Errorf("%v: error %v", graph.ShapeOf(y), err)
+	}
 }
 
 // checkEmitted compares what the file of a graph computes for an image with what is wanted. The

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -125,6 +126,9 @@ func mod(t *translator) ([]value, error) {
 	inputs, err := t.constantsOnly(2)
 	if err != nil {
 		return nil, err
+	}
+	if !inputs[1].kind.Floating() && slices.Contains(inputs[1].values, 0) {
+		return nil, errDivisionByZero
 	}
 	y, err := broadcast(inputs[0], inputs[1], inputs[0].kind, func(x, y float64) float64 {
 		rest := math.Mod(x, y)

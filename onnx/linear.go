@@ -111,6 +111,13 @@ func rows(o graph.Op) translation {
 		if axis, err = t.axis(axis, len(shape), false); err != nil {
 			return nil, err
 		}
+		end := axis + 1
+		if t.model.Opset < 13 {
+			end = len(shape)
+		}
+		if err := t.keepsExamplesApart(axis, end); err != nil {
+			return nil, err
+		}
 		if t.model.Opset < 13 {
 			y := t.b.Apply(o, t.view(x, []int{product(shape[:axis]), product(shape[axis:])}))
 			return []value{{node: t.view(y, shape)}}, t.b.Err()
@@ -163,14 +170,14 @@ func applied(before graph.Op, combine combination, after graph.Op) combination {
 }
 
 // logSumExp is the combination by log(sum(exp(x))): x minus the logarithm of its softmax, which is
-// the same in the whole row.
+// the same in the whole row. The difference is that of the maxima, where it is not rounded much.
 func logSumExp(t *translator, x *graph.Node, over []bool) (*graph.Node, error) {
 	matrix, err := t.matrix(x, over)
 	if err != nil {
 		return nil, err
 	}
-	same := t.b.Apply(op.Subtract{}, matrix, t.b.Apply(array.LogSoftmax{}, matrix))
-	return t.b.Apply(array.Slice{Axis: 1, Step: 1, Count: 1}, same), t.b.Err()
+	highest := t.b.Apply(array.RowMaximum{}, t.b.Apply(array.LogSoftmax{}, matrix))
+	return t.b.Apply(op.Subtract{}, t.b.Apply(array.RowMaximum{}, matrix), highest), t.b.Err()
 }
 
 // matrix returns x with the axes to reduce as columns and the others as rows.
@@ -218,11 +225,8 @@ func reduction(combine combination, start float64, fold func(total, x float64) f
 		if err != nil {
 			return nil, err
 		}
-		if len(axes) == 0 {
-			if t.integer("noop_with_empty_axes", 0) != 0 {
-				x, err := t.operand(0)
-				return []value{x}, err
-			}
+		each := len(shape) == 0 || len(axes) == 0 && t.integer("noop_with_empty_axes", 0) != 0 // element is reduced
+		if len(axes) == 0 && !each {
 			axes = span(0, 1, len(shape))
 		}
 		over := make([]bool, len(shape))
@@ -258,8 +262,8 @@ func reduction(combine combination, start float64, fold func(total, x float64) f
 		if combine == nil {
 			return nil, errors.New("it is supported for shapes and constants only")
 		}
-		if len(shape) == 0 {
-			return []value{x}, nil
+		if each {
+			x.node, over = t.view(x.node, append(slices.Clone(shape), 1)), append(over, true)
 		}
 		y, err := combine(t, x.node, over)
 		if err != nil {

@@ -138,8 +138,7 @@ func (t *translator) checkOutput(y *graph.Node) error {
 	if declared == nil || len(declared) > 0 && len(shape) > 0 && declared[0] == t.fixedBatch && shape[0] == t.batch {
 		return nil
 	}
-	return errors.Errorf("value %s has shape %v for a batch of %d and %v for a batch of %d: %s",
-		t.output, declared, t.fixedBatch, shape, t.batch, exportDynamic)
+	return t.rebatchedError(t.output, declared, shape)
 }
 
 func (t *translator) checkInput(shape tensor.Shape) error {
@@ -195,5 +194,5 @@ func (t *translator) translateNode(n *node) error {
 			t.inheritMinor(n.outputs[i])
 		}
 	}
-	return nil
+	return t.checkBatch()
 }

@@ -21,6 +21,9 @@ func groupNormalization(t *translator) ([]value, error) {
 	if len(shape) < 3 {
 		return nil, errors.Errorf("images must have at least one axis, got %v", shape)
 	}
+	if err := t.keepsExamplesApart(1, len(shape)); err != nil {
+		return nil, err
+	}
 	groups := t.integer("num_groups", shape[1])
 	for i := 1; i < 3; i++ { // before opset 21 there was one scale per group
 		if n := graph.ShapeOf(in[i]).Elements(); n != shape[1] && n == groups {
@@ -45,6 +48,9 @@ func layerNormalization(t *translator) ([]value, error) {
 	shape := graph.ShapeOf(x)
 	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.keepsExamplesApart(axis, len(shape)); err != nil {
 		return nil, err
 	}
 	axes, kept := op.AxesOf(span(axis, 1, len(shape)-axis)...), slices.Clone([]int(shape))
@@ -75,6 +81,10 @@ func lrn(t *translator, x *graph.Node) *graph.Node {
 	shape, size := graph.ShapeOf(x), t.integer("size", 0)
 	if len(shape) < 2 || size < 1 {
 		t.b.Fail(errors.Errorf("size must be at least 1 and there must be channels, got %d and shape %v", size, shape))
+		return nil
+	}
+	if err := t.keepsExamplesApart(1, len(shape)); err != nil {
+		t.b.Fail(err)
 		return nil
 	}
 	squares := t.view(t.b.Apply(op.Squared{}, x), []int{shape[0], 1, shape[1], product(shape[2:])})

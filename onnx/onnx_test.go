@@ -72,6 +72,17 @@ func TestOperators(t *testing.T) {
 		{"ReduceL2", single("ReduceL2", map[string]any{"axes": []int{1}}, []int{-1, 2}), []float64{3, 4}, []int{1, 2}, []float64{5}, []int{1, 1}},
 		{"ReduceLogSumExp", single("ReduceLogSumExp", map[string]any{"axes": []int{1}}, []int{-1, 2}), []float64{200, 200 + math.Log(3)}, []int{1, 2},
 			[]float64{200 + math.Log(4)}, []int{1, 1}},
+		{"ReduceLogSumExp after a masked element", single("ReduceLogSumExp", map[string]any{"axes": []int{1}}, []int{-1, 3}), []float64{-1e30, 1, 1}, []int{1, 3},
+			[]float64{1 + math.Log(2)}, []int{1, 1}},
+		{"ReduceL1 of each element", single("ReduceL1", map[string]any{"noop_with_empty_axes": 1}, []int{-1, 2}), []float64{3, -4}, []int{1, 2},
+			[]float64{3, 4}, []int{1, 2}},
+		{"Resize by a factor below 0.7",
+			single("Resize", map[string]any{"mode": "nearest"}, []int{-1, 10}, tensorOf("roi", []int{0}), tensorOf("scales", []int{2}, 1, 0.7)),
+			[]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []int{1, 10}, []float64{0, 2, 3, 4, 6, 7, 9}, []int{1, 7}},
+		{"Resize by a factor above 1.6",
+			single("Resize", map[string]any{"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}, []int{-1, 6},
+				tensorOf("roi", []int{0}), tensorOf("scales", []int{2}, 1, 1.6)),
+			[]float64{0, 1, 2, 3, 4, 5}, []int{1, 6}, []float64{0, 0, 1, 1, 2, 3, 3, 4, 5}, []int{1, 9}},
 		{"Resize to the nearest",
 			single("Resize", map[string]any{"mode": "nearest"}, []int{-1, 1, 2}, tensorOf("roi", []int{0}), tensorOf("scales", []int{3}, 1, 1, 2)),
 			[]float64{3, 4}, []int{1, 1, 2}, []float64{3, 3, 4, 4}, []int{1, 1, 4}},
@@ -275,6 +286,8 @@ func TestErrors(t *testing.T) {
 	training := apply("BatchNormalization", map[string]any{"training_mode": 1}, "w", "w", "w", "w")
 	grouped := apply("Conv", map[string]any{"group": 3}, "w")
 	grouped.inputs = [][]byte{valueOf("x", -1, 2, 1, 1)}
+	remainder := with(apply("Add", nil, "c"), integersOf("a", 1), integersOf("b", 0))
+	remainder.nodes = append([][]byte{nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)}, remainder.nodes...)
 	for name, row := range map[string]struct {
 		content []byte
 		want    string
@@ -295,6 +308,7 @@ func TestErrors(t *testing.T) {
 		"100 GB of tiles":  {modelOf(13, with(apply("Tile", nil, "r"), integersOf("r", 1<<20, 1<<20))), "too large"},
 		"another file":     {other(tensorWith("w", Float32, []int{2}, message(13, text(1, "location"), text(2, "w.bin")), whole(14, 1))), `is in the file "w.bin"`},
 		"strings":          {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
+		"rest of zero":     {modelOf(13, remainder), "division of an integer by zero"},
 		"groups":           {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
 	} {
 		m, err := Read(row.content, nil)

@@ -43,12 +43,15 @@ func concat(t *translator) ([]value, error) {
 // others do: the model has them, such as the class token of a transformer, for its one example.
 func (t *translator) perExample(parts []*graph.Node, axis int) ([]*graph.Node, error) {
 	for i := range parts {
-		_, batch, ok, err := t.batchAxis(i)
+		declared, batch, ok, err := t.batchAxis(i)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || batch == axis {
+		if !ok {
 			continue
+		}
+		if batch == axis {
+			return nil, errors.Errorf("axis %d of %v contains the batch, to which others would be appended: %s", axis, declared, exportDynamic)
 		}
 		for k, part := range parts {
 			shape := slices.Clone(graph.ShapeOf(part))

@@ -25,11 +25,6 @@ func resize(t *translator) ([]value, error) {
 		from := x.shape()[axis]
 		scale := scales[i]
 		to := sizes[i]
-		if declared, batch, ok, err := t.batchAxis(0); err != nil {
-			return nil, err
-		} else if ok && axis == batch && to == declared[axis] {
-			continue // the size of the batch is a constant
-		}
 		if to == from && scale == 1 {
 			continue
 		}
@@ -79,13 +74,22 @@ func (t *translator) resizing(shape []int) (axes []int, scales []float64, sizes 
 			return nil, nil, nil, errors.New("the scales or sizes must be constant or follow from shapes")
 		}
 		sizes = a.integers()
+		declared, batch, ok, err := t.batchAxis(0)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		for i, axis := range axes {
+			if ok && axis == batch && i < len(sizes) && sizes[i] == declared[axis] {
+				sizes[i] = shape[axis] // the size of the batch is a constant
+			}
+		}
 	}
 	if n := len(scales) + len(sizes); n != len(axes) {
 		return nil, nil, nil, errors.Errorf("must have a factor or size for each of %d axes, got %d", len(axes), n)
 	}
 	if len(scales) > 0 {
 		for i, scale := range scales {
-			sizes = append(sizes, int(math.Floor(float64(shape[axes[i]])*scale)))
+			sizes = append(sizes, int(math.Floor(float64(float32(shape[axes[i]])*float32(scale))))) // 10 by float32(0.7) is 7
 		}
 		return axes, scales, sizes, nil
 	}
@@ -194,8 +198,10 @@ func (t *translator) placement(from, to int, scale float64) (func(x float64) flo
 	}
 }
 
-// nearest rounds a place in the input.
+// nearest rounds a place in the input. The place is that in float32, as runtimes compute it: 8 by
+// float32(1.6), which is above 1.6, is at 5.
 func (t *translator) nearest(x float64) (int, error) {
+	x = float64(float32(x))
 	otherwise := "round_prefer_floor"
 	if t.op == "Upsample" || t.model.Opset < 11 {
 		otherwise = "floor"

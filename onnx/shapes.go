@@ -173,6 +173,9 @@ func tile(t *translator, x value) (value, error) {
 		if times == 1 {
 			continue
 		}
+		if err := t.keepsExamplesApart(axis, axis+1); err != nil {
+			return value{}, err
+		}
 		extent := x.shape()[axis]
 		if _, err := elements([]int{extent, times}); err != nil || extent*times > maxFolded {
 			return value{}, errors.Errorf("repeats %v make shape %v too large", repeats, x.shape())

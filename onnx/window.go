@@ -6,10 +6,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// windowOf reads the attributes of a window. kernel is its size if the attribute kernel_shape is
-// absent.
+// windowOf reads the attributes of a window, which moves over the last axes of input 0. kernel is
+// its size if the attribute kernel_shape is absent.
 func (t *translator) windowOf(image, kernel []int) (*window, error) {
 	axes := len(image)
+	if err := t.keepsExamplesApart(1, 2+axes); err != nil {
+		return nil, err
+	}
 	w := &window{kernel: kernel}
 	for _, a := range []struct {
 		name  string

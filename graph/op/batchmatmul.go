@@ -30,7 +30,8 @@ func (m BatchMatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 		return nil, errors.Errorf("numbers of matrices and inner sizes must be equal, got shapes %v and %v (transposed: %v, %v)",
 			in[0], in[1], m.TransposeA, m.TransposeB)
 	}
-	g := kernel.Gemm{M: rows, N: columns, K: depth}
+	// GPUs count the elements of all matrices together in 32 bits.
+	g := kernel.Gemm{M: in[0][0] * rows, N: columns, K: depth}
 	return tensor.Shape{in[0][0], rows, columns}, g.Validate()
 }
 
