@@ -116,6 +116,8 @@ def of_timm(out, name, dynamo):
     for parameter in network.parameters():
         if parameter.ndim == 1:
             parameter.data += torch.randn_like(parameter) * 0.05
+        elif not parameter.any():  # such as the weights of some heads
+            parameter.data.normal_(0, 0.02)
     x = torch.randn(BATCH, 3, side, side)
     with torch.no_grad():
         y = network(x)
