@@ -91,17 +91,5 @@ func batchPhase[T float32 | float64](plan *kernel.Routine, phase int, g kernel.G
 
 // Gradients implements graph.Differentiable.
 func (m BatchMatMul) Gradients(build *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	a, b := in[0], in[1]
-	var da, db *graph.Node
-	if m.TransposeA {
-		da = build.Apply(BatchMatMul{TransposeA: m.TransposeB, TransposeB: true}, b, dout)
-	} else {
-		da = build.Apply(BatchMatMul{TransposeB: !m.TransposeB}, dout, b)
-	}
-	if m.TransposeB {
-		db = build.Apply(BatchMatMul{TransposeA: true, TransposeB: m.TransposeA}, dout, a)
-	} else {
-		db = build.Apply(BatchMatMul{TransposeA: !m.TransposeA}, a, dout)
-	}
-	return []*graph.Node{da, db}
+	return productGradients(build, in[0], in[1], dout, m.TransposeA, m.TransposeB, func(a, b bool) graph.Op { return BatchMatMul{a, b} })
 }

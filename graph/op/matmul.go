@@ -112,21 +112,25 @@ func maskProduct[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.PassAbove(out, out, tensor.Slice[T](a, 3)[lo:hi], 0)
 }
 
-// Gradients implements graph.Differentiable: of c = a b they are da = dc b' and db = a' dc. A
-// transposed operand gets the transpose of its gradient, again as one product without a copy: for
-// c = a' b it is da = b dc'.
+// Gradients implements graph.Differentiable.
 func (m MatMul) Gradients(build *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	a, b := in[0], in[1]
+	return productGradients(build, in[0], in[1], dout, m.TransposeA, m.TransposeB, func(a, b bool) graph.Op { return MatMul{TransposeA: a, TransposeB: b} })
+}
+
+// productGradients returns the gradients of products c = op(a) op(b): for c = a b they are
+// da = dc b' and db = a' dc. A transposed operand gets the transpose of its gradient, again as one
+// product without a copy: for c = a' b it is da = b dc'.
+func productGradients(build *graph.Builder, a, b, dout *graph.Node, transposeA, transposeB bool, product func(a, b bool) graph.Op) []*graph.Node {
 	var da, db *graph.Node
-	if m.TransposeA {
-		da = build.Apply(MatMul{TransposeA: m.TransposeB, TransposeB: true}, b, dout)
+	if transposeA {
+		da = build.Apply(product(transposeB, true), b, dout)
 	} else {
-		da = build.Apply(MatMul{TransposeB: !m.TransposeB}, dout, b)
+		da = build.Apply(product(false, !transposeB), dout, b)
 	}
-	if m.TransposeB {
-		db = build.Apply(MatMul{TransposeA: true, TransposeB: m.TransposeA}, dout, a)
+	if transposeB {
+		db = build.Apply(product(true, transposeA), dout, a)
 	} else {
-		db = build.Apply(MatMul{TransposeA: !m.TransposeA}, a, dout)
+		db = build.Apply(product(!transposeA, false), a, dout)
 	}
 	return []*graph.Node{da, db}
 }
