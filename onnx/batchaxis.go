@@ -56,22 +56,12 @@ func (t *translator) rebatchedError(name string, declared, shape []int) error {
 		name, declared, t.fixedBatch, shape, t.batch, exportDynamic)
 }
 
-// keepsBatch returns an error if an axis of input 0, a part of which is selected, contains the
-// batch.
-func (t *translator) keepsBatch(axis int) error {
-	declared, batch, ok, err := t.batchAxis(0)
-	if err == nil && ok && axis == batch {
-		err = errors.Errorf("a part of axis %d of %v would be a part of the batch: %s", axis, declared, exportDynamic)
-	}
-	return err
-}
-
-// keepsExamplesApart returns an error if the node combines elements of input 0 along an axis from
-// first on, and before end, that contains the batch.
+// keepsExamplesApart returns an error if the node combines elements of input 0, or selects some of
+// them, along an axis from first on, and before end, that contains the batch.
 func (t *translator) keepsExamplesApart(first, end int) error {
 	declared, batch, ok, err := t.batchAxis(0)
 	if err == nil && ok && batch >= first && batch < end {
-		err = errors.Errorf("axis %d of %v contains the batch, examples of which would be combined: %s", batch, declared, exportDynamic)
+		err = errors.Errorf("axis %d of %v contains the batch, whose examples must stay apart: %s", batch, declared, exportDynamic)
 	}
 	return err
 }
@@ -153,7 +143,7 @@ func (t *translator) rebatched() (shape []int, ok bool, err error) {
 	return shape, true, nil
 }
 
-// inheritMinor notes the place of the batch in an axis of an output: it is that of the inputs.
+// inheritMinor gives an output the entry of t.minor that an input has.
 func (t *translator) inheritMinor(output string) {
 	if _, known := t.minor[output]; known {
 		return

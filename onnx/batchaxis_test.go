@@ -90,9 +90,9 @@ func TestDeclaredBatchErrors(t *testing.T) {
 		model []byte
 		want  string
 	}{
-		{"the first example", fixed([][]byte{integersOf("first", 0)}, step("Gather", "y", "x", "first")), "axis 0 of [1 2 6] would be a part of the batch"},
+		{"the first example", fixed([][]byte{integersOf("first", 0)}, step("Gather", "y", "x", "first")), "axis 0 of [1 2 6] contains the batch"},
 		{"a part of a merged axis", fixed([][]byte{integersOf("rows", 2, 6), integersOf("one", 1), integersOf("two", 2), integersOf("axis", 0)},
-			step("Reshape", "a", "x", "rows"), step("Slice", "y", "a", "one", "two", "axis")), "axis 0 of [2 6] would be a part of the batch"},
+			step("Reshape", "a", "x", "rows"), step("Slice", "y", "a", "one", "two", "axis")), "axis 0 of [2 6] contains the batch"},
 		{"an output without the batch", fixed([][]byte{integersOf("rows", 2, 6)}, turned("a", "x", 1, 0, 2), step("Reshape", "y", "a", "rows")),
 			"value y has shape [2 6] for a batch of 1 and [6 6] for a batch of 3"},
 		{"a mean of all elements", fixed(nil, step("ReduceMean", "a", "x"), step("Sub", "y", "x", "a")), "value a has shape [1 1 1]"},

@@ -170,7 +170,7 @@ func applied(before graph.Op, combine combination, after graph.Op) combination {
 }
 
 // logSumExp is the combination by log(sum(exp(x))): x minus the logarithm of its softmax, which is
-// the same in the whole row. The difference is that of the maxima, where it is not rounded much.
+// the same in the whole row. It is computed at the row's maximum, where both are small.
 func logSumExp(t *translator, x *graph.Node, over []bool) (*graph.Node, error) {
 	matrix, err := t.matrix(x, over)
 	if err != nil {

@@ -80,7 +80,7 @@ func split(t *translator) ([]value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.keepsBatch(axis); err != nil {
+	if err := t.keepsExamplesApart(axis, axis+1); err != nil {
 		return nil, err
 	}
 	extent, parts := x.shape()[axis], len(t.outputs)
@@ -148,7 +148,7 @@ func slice(t *translator, x value) (value, error) {
 			return value{}, err
 		}
 		if !slices.Equal(indices, span(0, 1, x.shape()[axis])) {
-			err = t.keepsBatch(axis)
+			err = t.keepsExamplesApart(axis, axis+1)
 		}
 		if err != nil {
 			return value{}, err
@@ -207,7 +207,7 @@ func gather(t *translator, x value) (value, error) {
 	flat := ok && batch == axis && t.fixedBatch == 1 && t.minor[t.inputs[0]] == 1 && len(picked) > 0 && picked[0] == 1
 	if flat {
 		extent = declared[axis]
-	} else if err := t.keepsBatch(axis); err != nil {
+	} else if err := t.keepsExamplesApart(axis, axis+1); err != nil {
 		return value{}, err
 	}
 	for i, v := range at {

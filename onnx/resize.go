@@ -31,7 +31,7 @@ func resize(t *translator) ([]value, error) {
 		if !(scale > 0) || to < 1 || to > maxFolded/from {
 			return nil, errors.Errorf("axis %d of shape %v must keep between 1 and %d elements, got %d by the factor %g", axis, x.shape(), maxFolded/from, to, scale)
 		}
-		if err := t.keepsBatch(axis); err != nil {
+		if err := t.keepsExamplesApart(axis, axis+1); err != nil {
 			return nil, err
 		}
 		weights, err := t.interpolation(from, to, scale)

@@ -19,16 +19,24 @@ func moved(arrange func(t *translator, x value) (value, error)) translation {
 	}
 }
 
+// rebatching returns an arrangement of an operator that changes shapes: values that contain a batch
+// of another size than the declared one get the declared shape with the actual size in it.
+func rebatching(arrange func(t *translator, x value) (value, error)) func(t *translator, x value) (value, error) {
+	return func(t *translator, x value) (value, error) {
+		switch shape, ok, err := t.rebatched(); {
+		case err != nil:
+			return value{}, err
+		case ok:
+			return t.reshaped(x, shape)
+		}
+		return arrange(t, x)
+	}
+}
+
 func reshape(t *translator, x value) (value, error) {
 	target, ok, err := t.integersOf("shape", 1)
 	if err != nil || !ok {
 		return value{}, errors.WithMessage(err, "reshape needs a shape")
-	}
-	switch shape, ok, err := t.rebatched(); {
-	case err != nil:
-		return value{}, err
-	case ok:
-		return t.reshaped(x, shape)
 	}
 	from := x.shape()
 	shape, open := slices.Clone(target), -1
@@ -61,12 +69,6 @@ func flatten(t *translator, x value) (value, error) {
 	axis, err := t.axis(t.integer("axis", 1), len(x.shape()), true)
 	if err != nil {
 		return value{}, err
-	}
-	switch shape, ok, err := t.rebatched(); {
-	case err != nil:
-		return value{}, err
-	case ok:
-		return t.reshaped(x, shape)
 	}
 	return t.reshaped(x, []int{product(x.shape()[:axis]), product(x.shape()[axis:])})
 }
