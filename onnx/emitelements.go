@@ -1,0 +1,212 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// reordered adds an op that reorders the elements of a value that is not stacked, such as the
+// images.
+func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
+	if e.several(x) {
+		return emitted{}, e.untranslated("the op of a value of shape %v", x.shape)
+	}
+	switch o := o.(type) {
+	case array.Transpose:
+		axes := slices.Clone(o.Axes[:len(x.shape)])
+		y := e.same(x, "Transpose", Attributes{"perm": axes})
+		y.batch = slices.Index(axes, x.batch)
+		return y, nil
+	case array.Slice:
+		if o.Axis == x.batch {
+			break
+		}
+		return e.with(x, e.w.Node("Slice", nil, x.name, e.w.Integers("start", o.Start), e.w.Integers("end", o.Start+o.Count*o.Step),
+			e.w.Integers("axis", o.Axis), e.w.Integers("step", o.Step))), nil
+	case array.Unslice:
+		if o.Axis == x.batch || o.Step != 1 {
+			break
+		}
+		pads := make([]int, 2*len(x.shape))
+		pads[o.Axis], pads[len(x.shape)+o.Axis] = o.Start, o.Extent-o.Start-o.Count
+		return e.with(x, e.w.Node("Pad", nil, x.name, e.w.Integers("pads", pads...))), nil
+	case array.Repeat:
+		if o.Axis == x.batch || x.shape[o.Axis] != 1 {
+			break
+		}
+		times := slices.Repeat([]int{1}, len(x.shape))
+		times[o.Axis] = o.Times
+		return e.with(x, e.w.Node("Tile", nil, x.name, e.w.Integers("times", times...))), nil
+	}
+	return emitted{}, errors.New("the op has no translation to ONNX along this axis")
+}
+
+// rows adds an op over the rows of a matrix.
+func (e *Emission) rows(o graph.Op, x emitted) (emitted, error) {
+	if e.several(x) {
+		return emitted{}, e.untranslated("the op of a value of shape %v", x.shape)
+	}
+	switch o.(type) {
+	case op.Softmax:
+		return e.same(x, "Softmax", Attributes{"axis": -1}), nil
+	case array.LogSoftmax:
+		return e.same(x, "LogSoftmax", Attributes{"axis": -1}), nil
+	default:
+		return e.same(x, "ReduceMax", Attributes{"axes": []int{1}, "keepdims": 0}), nil
+	}
+}
+
+// products adds a batch of matrix products.
+func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
+	if e.several(x) || e.several(y) || x.values != nil || y.values != nil {
+		return emitted{}, e.untranslated("products of shapes %v and %v", x.shape, y.shape)
+	}
+	turn := func(v emitted, transposed bool) string {
+		if !transposed {
+			return v.name
+		}
+		return e.w.Node("Transpose", Attributes{"perm": []int{0, 2, 1}}, v.name)
+	}
+	name := e.w.Node("MatMul", nil, turn(x, o.TransposeA), turn(y, o.TransposeB))
+	return emitted{name: name, stacked: x.stacked || y.stacked}, nil
+}
+
+// elementwise adds an op of one input that keeps shapes, if o is one.
+func (e *Emission) elementwise(o graph.Op, x emitted) (v emitted, ok bool) {
+	switch o := o.(type) {
+	case op.SiLU:
+		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Node("Sigmoid", nil, x.name))), true
+	case op.Squared:
+		return e.with(x, e.w.Node("Mul", nil, x.name, x.name)), true
+	case op.ELU:
+		return e.same(x, "Elu", Attributes{"alpha": o.Alpha}), true
+	case op.Scale:
+		y := x.name
+		if o.Factor != 1 {
+			y = e.w.Node("Mul", nil, y, e.w.Float("factor", o.Factor))
+		}
+		if o.Offset != 0 {
+			y = e.w.Node("Add", nil, y, e.w.Float("offset", o.Offset))
+		}
+		return e.with(x, y), true
+	case op.Clip:
+		return e.with(x, e.w.Node("Clip", nil, x.name, e.w.Float("low", o.Low), e.w.Float("high", o.High))), true
+	}
+	name, ok := plain[o]
+	if !ok {
+		return emitted{}, false
+	}
+	return e.same(x, name, nil), true
+}
+
+// plain has the ops that ONNX has, too, with ONNX's names.
+var plain = map[graph.Op]string{
+	op.ReLU{}: "Relu", op.Tanh{}: "Tanh", op.Sigmoid{}: "Sigmoid", op.Softplus{}: "Softplus", op.Softsign{}: "Softsign",
+	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
+}
+
+// both adds an elementwise op of two values, which may broadcast unless they are stacked.
+func (e *Emission) both(name string, x, y emitted) (emitted, error) {
+	axes, batch := max(len(x.shape), len(y.shape)), -1
+	for _, v := range []emitted{x, y} {
+		if v.batch >= 0 {
+			batch = max(batch, v.batch+axes-len(v.shape))
+		}
+	}
+	equal, apart, extent := x.shape.Equal(y.shape), false, 0
+	for _, v := range []emitted{x, y} {
+		at := batch - axes + len(v.shape) // the batch's axis in v
+		switch {
+		case v.batch >= 0: // the axis may contain others after the batch, which do not broadcast
+			apart = apart || v.batch != at || extent > 0 && v.shape[at] != extent
+			extent = v.shape[v.batch]
+		case batch >= 0 && at >= 0:
+			apart = apart || v.shape[at] != 1
+		}
+	}
+	if apart {
+		return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)
+	}
+	x, err := e.operand(x)
+	if err != nil {
+		return x, err
+	}
+	if y, err = e.operand(y); err != nil {
+		return y, err
+	}
+	if e.several(x) || e.several(y) {
+		if !equal {
+			return emitted{}, e.untranslated("an op of shapes %v and %v", x.shape, y.shape)
+		}
+		if x.stacked != y.stacked {
+			x, y = e.stack(x), e.stack(y)
+		}
+	}
+	return emitted{name: e.w.Node(name, nil, x.name, y.name), batch: batch, stacked: x.stacked || y.stacked}, nil
+}
+
+// view adds a change of shape. In row-major order, the batch stays behind the same number of
+// elements.
+func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) {
+	if x.shape.Equal(to) {
+		return x, nil
+	}
+	axis, before, elements := -1, x.shape[:max(0, x.batch)].Elements(), 1
+	for i, extent := range to {
+		if kept := i == x.batch && len(to) >= len(x.shape) && to[:i+1].Equal(x.shape[:i+1]); elements == before && (axis < 0 || kept) {
+			axis = i
+		}
+		elements *= extent
+	}
+	if len(x.shape) == 0 || axis < 0 || e.several(x) && (x.shape[0] != to[0] || len(x.shape) != 4 || len(to) != 2) {
+		return emitted{}, e.untranslated("a view of shape %v as %v", x.shape, to)
+	}
+	if e.several(x) {
+		return e.with(x, e.flat(x.name, to[1])), nil
+	}
+	shape := slices.Clone(to)
+	if x.batch >= 0 {
+		shape[axis] = -1
+		x.batch = axis
+	}
+	return e.with(x, e.w.Node("Reshape", nil, x.name, e.w.Integers("shape", shape...))), nil
+}
+
+// flat returns stacked activations [B nC ...], with width elements for each sample, as [n B width].
+func (e *Emission) flat(x string, width int) string {
+	split := e.w.Node("Reshape", nil, x, e.w.Integers("shape", -1, e.samples, width))
+	return e.w.Node("Transpose", Attributes{"perm": []int{1, 0, 2}}, split)
+}
+
+// reduction adds a mean or sum over axes without the batch, such as the positions of activations.
+func (e *Emission) reduction(name string, over op.Axes, x emitted) (emitted, error) {
+	if over == 0 || x.batch >= 0 && over>>x.batch&1 == 1 || e.several(x) && (len(x.shape) != 4 || over != op.AxesOf(2, 3)) {
+		return emitted{}, e.untranslated("the op over some axes of shape %v", x.shape)
+	}
+	var axes []int
+	for axis := range x.shape {
+		if over>>axis&1 == 1 {
+			axes = append(axes, axis)
+		}
+	}
+	inputs, attributes := []string{x.name}, Attributes{"axes": axes, "keepdims": 0}
+	if name == "ReduceSum" { // whose axes are an input since opset 13
+		inputs, attributes = append(inputs, e.w.Integers("axes", axes...)), Attributes{"keepdims": 0}
+	}
+	for _, axis := range slices.Backward(axes) {
+		if axis < x.batch {
+			x.batch--
+		}
+	}
+	y := e.w.Node(name, attributes, inputs...)
+	if e.several(x) {
+		y = e.flat(y, x.shape[1])
+	}
+	return e.with(x, y), nil
+}
