@@ -2,6 +2,7 @@ package bayes
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+	"pgregory.net/rapid"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/letters"
@@ -302,4 +304,168 @@ func TestHeldOutDataAreChecked(t *testing.T) {
 		wantInvalid(t, "level", fit(datasets.Splits{Train: train}, WithLevel(2)), "level must be between 0 and 1, got 2")
 		must(t, fit(datasets.Splits{Train: train, Validation: validation, Test: unlabelled}, WithClock(nil)))
 	}
+}
+
+// anyMethod draws a method with random attributes, valid or not.
+func anyMethod(t *rapid.T) Method {
+	k := rapid.SampledFrom(registry).Draw(t, "method")
+	changed := reflect.New(reflect.TypeOf(k.method)).Elem()
+	changed.Set(reflect.ValueOf(k.method))
+	for _, a := range fieldsOf(changed) {
+		switch a.value.Kind() {
+		case reflect.Float64:
+			if rapid.Bool().Draw(t, a.name+" changes") {
+				a.value.SetFloat(rapid.Float64Range(-1e6, 1e6).Draw(t, a.name))
+			}
+		case reflect.Int:
+			a.value.SetInt(int64(rapid.IntRange(0, 1e6).Draw(t, a.name)))
+		case reflect.Bool:
+			a.value.SetBool(rapid.Bool().Draw(t, a.name))
+		case reflect.String:
+			a.value.SetString(rapid.SampledFrom([]string{"", "none", "frozen", "exact"}).Draw(t, a.name))
+		}
+	}
+	return changed.Interface().(Method)
+}
+
+// ParseMethod reads a method's text as the method.
+func TestMethodTextRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := anyMethod(t)
+		text := MethodText(m)
+		got, err := ParseMethod(text)
+		if err != nil || !reflect.DeepEqual(got, m) {
+			t.Fatalf("%q is %#v (%v), want %#v", text, got, err, m)
+		}
+	})
+	for _, k := range registry {
+		if got, err := ParseMethod(k.name); err != nil || !reflect.DeepEqual(got, k.method) {
+			t.Errorf("%q is %#v (%v), want %#v", k.name, got, err, k.method)
+		}
+		m := k.method
+		if s, ok := m.(langevin.Sampler); ok {
+			m = langevin.FrozenAt(s, 1) // a run sets this step itself
+		}
+		if err := m.Validate(); err != nil {
+			t.Errorf("%s with its customary attributes: %v", k.name, err)
+		}
+	}
+	for _, form := range MethodForms() {
+		if _, err := ParseMethod(form); err != nil {
+			t.Errorf("form %q: %v", form, err)
+		}
+	}
+	if names := MethodNames(); len(names) != len(registry) || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Errorf("names %v, want each once", names)
+	}
+}
+
+func TestParseMethod(t *testing.T) {
+	for text, want := range map[string]Method{
+		"sgld": langevin.SGLD{}, " sghmc : 0.3 , 0.2 ": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"sghmc:0.3,noise-estimate=0.2":                    langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"sghmc:noise-estimates=conv1=0.02/linear2.bias=0": langevin.SGHMC{Friction: 0.1, NoiseEstimates: "conv1=0.02/linear2.bias=0"},
+		"baoab:2":                     langevin.BAOAB{Friction: 2},
+		"psgld:gamma=none,alpha=0.95": langevin.PSGLD{Alpha: 0.95, Lambda: 1e-5, Gamma: langevin.GammaNone},
+		"sgnht":                       langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		"psghmc:friction=0.2":         langevin.PSGHMC{Friction: 0.2, Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
+		"ccadl:alpha=0.99":            langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1e-3},
+		"smile:0.3":                   langevin.SMILE{Friction: 0.3},
+		"mclmc:0.2":                   mcmc.MCLMC{Friction: 0.2, EnergyVariance: 2e-5, MaxVariance: 0.5},
+		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
+		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
+		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},
+		"adagrad:1,2":                 optimizers.Adagrad{Epsilon: 1, WeightDecay: 2},
+		"adadelta:0.5,1,2":            optimizers.Adadelta{Decay: 0.5, Epsilon: 1, WeightDecay: 2},
+		"rmsprop:0.99,1e-5,3":         optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
+		"adam:0.1,0.2,3,4":            optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
+		"adamw:0.1":                   optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
+		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{}, "laplace": LaplaceApproximation{},
+	} {
+		if got, err := ParseMethod(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                                `no method ""; there are `,
+		"dance":                           `no method "dance"; there are `,
+		"SGD":                             `no method "SGD"`,
+		"sgd:1,2":                         `"2": must be of weight-decay=0`,
+		"adam:,0.9":                       `beta1: "" is not a number`,
+		"sgld:1":                          `"1": it has no attributes after a colon`,
+		"sgld:":                           `it has no attributes`,
+		"ensemble:3":                      `it has no attributes`,
+		"sghmc:":                          `friction: "" is not a number`,
+		"sghmc:x":                         `friction: "x" is not a number`,
+		"sghmc:0.1,0.05,x,1":              `"1": must be of friction=0.1,noise-estimate=0`,
+		"sghmc:dance=1":                   `"dance=1": must be of friction=0.1`,
+		"sghmc:friction=0.1,0.2":          `"0.2": must be of friction=0.1`,
+		"sghmc:friction=0.1,friction=0.2": "friction is given twice",
+		"sghmc:0.1,friction=0.2":          "friction is given twice",
+		"swag:2.5":                        "rank: 2.5 is not an integer",
+		"swag:1e10":                       "rank: 1e10 is not an integer",
+		"swag:NaN":                        "rank: NaN is not an integer",
+		"nuts:step-size=1":                `"step-size=1": must be of target-acceptance=0.8,max-depth=10`,
+		"nuts:max-depth=deep":             "max-depth: deep is not an integer",
+		"hmc:leapfrog-steps=many":         "leapfrog-steps: many is not an integer",
+	} {
+		_, err := ParseMethod(text)
+		wantInvalid(t, text, err, want)
+	}
+}
+
+// anySpec draws a specification, from which any field may be left out.
+func anySpec(t *rapid.T) Spec {
+	s := Spec{
+		Network: rapid.SampledFrom([]string{"", "lenet", "mlp-3-4", "a \"quoted\"\nname"}).Draw(t, "network"),
+		Batch:   rapid.IntRange(0, 1e6).Draw(t, "batch"), Epochs: rapid.IntRange(0, 1e6).Draw(t, "epochs"),
+		Chains: rapid.IntRange(0, 1e6).Draw(t, "chains"), Subset: rapid.IntRange(0, 1e6).Draw(t, "subset"),
+		Samples: rapid.IntRange(0, 1e6).Draw(t, "samples"), Keep: rapid.IntRange(0, 1e6).Draw(t, "keep"), Cycles: rapid.IntRange(0, 9).Draw(t, "cycles"),
+		Anchor: rapid.IntRange(0, 9).Draw(t, "anchor"), Seed: rapid.Uint64().Draw(t, "seed"),
+		Symmetric: rapid.Bool().Draw(t, "symmetric"),
+	}
+	given := func(name string) bool { return rapid.Bool().Draw(t, name+" is given") }
+	if given("augment") {
+		s.Augment = &Augment{
+			Flip: rapid.Bool().Draw(t, "flip"), Shift: rapid.IntRange(-5, 1e6).Draw(t, "shift"),
+			Rotation: rapid.Float64Range(0, 360).Draw(t, "rotation"), Erase: rapid.Float64Range(-1, 1).Draw(t, "erase"),
+		}
+	}
+	if given("method") {
+		s.Method = anyMethod(t)
+	}
+	if given("schedule") {
+		s.Schedule = rapid.SampledFrom([]optimizers.Schedule{
+			optimizers.Constant{Rate: 1. / 3}, optimizers.Cosine{First: 0.1, Last: 1e-9}, optimizers.Cyclical{Initial: 2, Cycles: 3},
+		}).Draw(t, "schedule")
+	}
+	if given("burn-in") {
+		s.BurnIn = new(rapid.IntRange(-5, 1e6).Draw(t, "burn-in"))
+	}
+	if given("prior") {
+		s.Prior = new(rapid.SampledFrom([]langevin.Prior{
+			langevin.Flat(), langevin.Gaussian(1. / 3), langevin.Laplace(0.1), langevin.StudentT(3, 0.1), langevin.ScaleMixture(0.25, 1, 0.1), langevin.FanIn(2),
+		}).Draw(t, "prior"))
+	}
+	if given("priors") {
+		s.Priors = anyPriors(t)
+	}
+	if given("weights") {
+		s.Weights = rapid.SampledFrom([]Weighting{Equal, StepSize}).Draw(t, "weights")
+	}
+	if given("temperature") {
+		s.Temperature = new(rapid.Float64Range(0, 1e9).Draw(t, "temperature"))
+	}
+	if given("temperatures") {
+		s.Temperatures = rapid.SliceOfN(rapid.Float64Range(-1, 1e9), 1, 4).Draw(t, "temperatures")
+	}
+	return s
+}
+
+// differ describes how two specifications differ; "" if they do not.
+func differ(want, got Spec) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return fmt.Sprintf("got %#v, want %#v", got, want)
 }
