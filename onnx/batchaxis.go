@@ -67,8 +67,8 @@ func (t *translator) keepsExamplesApart(first, end int) error {
 }
 
 // checkBatch returns an error if the node combined examples: if its inputs have the batch in
-// different places, counted from their last axes as in broadcasting, or if a value that it computed
-// from the batch does not contain it.
+// different places, or if a value that it computed from the batch does not contain it. Places are
+// counted from the last axis, as in broadcasting; an Einsum has labels for them.
 func (t *translator) checkBatch() error {
 	type place struct{ axis, minor int }
 	var at *place
@@ -81,6 +81,9 @@ func (t *translator) checkBatch() error {
 			continue
 		}
 		p := place{axis - len(declared), max(1, t.minor[name])}
+		if t.op == "Einsum" {
+			p.axis = t.labelOf(i, axis)
+		}
 		if at != nil && *at != p {
 			return errors.Errorf("inputs have the batch in different places, in %s within axis %d of %v: %s", name, axis, declared, exportDynamic)
 		}

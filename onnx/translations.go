@@ -52,7 +52,7 @@ var translations = map[string]translation{
 	"LayerNormalization": layerNormalization, "LRN": curve(lrn),
 
 	// products, rows, reductions
-	"Gemm": gemm, "MatMul": matMul, "Softmax": rows(op.Softmax{}), "LogSoftmax": rows(array.LogSoftmax{}),
+	"Gemm": gemm, "MatMul": matMul, "Einsum": einsum, "Softmax": rows(op.Softmax{}), "LogSoftmax": rows(array.LogSoftmax{}),
 	"ReduceMean": reduction(over(func(axes op.Axes) graph.Op { return op.Mean{Axes: axes} }), 0, func(total, x float64) float64 { return total + x },
 		func(total float64, n int) float64 { return total / float64(n) }),
 	"ReduceSum": reduction(total, 0, func(total, x float64) float64 { return total + x }, unchanged),

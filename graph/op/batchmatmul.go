@@ -10,8 +10,8 @@ import (
 
 // BatchMatMul is a matrix product for each of B pairs, c[i] = op(a[i]) op(b[i]), where op is the
 // identity or a transposition: a [B M N] or, with TransposeA, [B N M], b [B N O] or, with
-// TransposeB, [B O N] -> c [B M O]. The sums are computed in float64, by a plain loop: it is for
-// many small matrices, in graphs that package stock translates. For a large product use op.MatMul.
+// TransposeB, [B O N] -> c [B M O]. On GPUs it is for small matrices: each element of c is the sum
+// of one thread, in float64. For a single large product use MatMul.
 type BatchMatMul struct {
 	TransposeA, TransposeB bool
 }
