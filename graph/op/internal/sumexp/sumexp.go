@@ -77,20 +77,38 @@ func (g *Groups[T]) alongRows(z []T) {
 	e := g.scratch[:len(z)]
 	for i := range g.Count {
 		row, shifted := z[i*g.width:][:g.width], e[i*g.width:][:g.width]
-		top := row[0]
-		for _, v := range row {
-			top = max(top, v)
-		}
-		g.Largest[i] = float64(top)
+		top := float64(largest(row))
+		g.Largest[i] = top
 		for k, v := range row {
-			shifted[k] = float64(v) - float64(top)
+			shifted[k] = float64(v) - top
 		}
 	}
 	kernel.WideExp(e)
 	for i := range g.Count {
-		g.Sum[i] = 0
-		for _, v := range e[i*g.width:][:g.width] {
-			g.Sum[i] += v
-		}
+		g.Sum[i] = sum(e[i*g.width:][:g.width])
 	}
+}
+
+// largest returns the largest element, or NaN if one is NaN. Like sum, it has four independent
+// results in flight, since an operation takes several cycles.
+func largest[T float32 | float64](row []T) T {
+	a, b, c, d := row[0], row[0], row[0], row[0]
+	for ; len(row) >= 4; row = row[4:] {
+		a, b, c, d = max(a, row[0]), max(b, row[1]), max(c, row[2]), max(d, row[3])
+	}
+	for _, v := range row {
+		a = max(a, v)
+	}
+	return max(a, b, c, d)
+}
+
+func sum(row []float64) float64 {
+	var a, b, c, d float64
+	for ; len(row) >= 4; row = row[4:] {
+		a, b, c, d = a+row[0], b+row[1], c+row[2], d+row[3]
+	}
+	for _, v := range row {
+		a += v
+	}
+	return a + b + (c + d)
 }
