@@ -13,10 +13,11 @@ import (
 )
 
 // Augment describes how training images are changed at random, independently for each image at each
-// step of each chain. The zero value leaves them unchanged. An image is rotated about its centre,
-// shifted, mirrored, and a square of it erased, in this order. The square, and pixels from beyond
-// the edges, get the mean of the training images. See op.Augment. Predictions use unchanged images.
-// Mirroring may change the class of a digit or a traffic sign.
+// step of each chain. The zero value leaves them unchanged. An image is rotated about its centre and
+// zoomed, shifted, mirrored, its contrast and brightness changed, and a square of it erased, in this
+// order. The square, and pixels from beyond the edges, get the mean of the training images. See
+// op.Augment. Predictions use unchanged images. Mirroring may change the class of a digit or a
+// traffic sign.
 //
 // Augmentation changes the meaning of the posterior. Minibatches' gradients are unbiased for the
 // potential
@@ -41,13 +42,22 @@ type Augment struct {
 	Shift int
 	// Rotation turns an image by an angle uniform on -Rotation to Rotation degrees, at most 180.
 	Rotation float64
+	// Zoom enlarges or shrinks an image, with equal probability, by a factor uniform on 1 to 1 +
+	// Zoom, which is at most 5.
+	Zoom float64
+	// Contrast multiplies or divides the distance of each pixel from the mean of the training
+	// images, with equal probability, by a factor uniform on 1 to 1 + Contrast, which is at most 5.
+	Contrast float64
+	// Brightness adds a number uniform on -Brightness to Brightness to all pixels, in units of the
+	// standard deviation of the training images' pixels. It is at most 4.
+	Brightness float64
 	// Erase blanks a square centred on a random pixel. Its side is this fraction, below 1, of the
 	// image's shorter side: 0.25 erases a square of 8 pixels from an image of 32x32.
 	Erase float64
 }
 
 // augmentForm is the text of an Augment with all fields.
-const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION"
+const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION"
 
 // noAugment is the text of an Augment that changes nothing.
 const noAugment = "none"
@@ -115,7 +125,8 @@ func (a Augment) String() string {
 func (a *Augment) isNone() bool { return a == nil || *a == Augment{} }
 
 func (a Augment) op(stream uint16) op.Augment {
-	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Erase: a.Erase, Stream: stream}
+	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Zoom: a.Zoom, Contrast: a.Contrast, Brightness: a.Brightness,
+		Erase: a.Erase, Stream: stream}
 }
 
 // apply changes a minibatch's images. It takes a stream of random numbers only if it changes

@@ -429,6 +429,8 @@ func anySpec(t *rapid.T) Spec {
 		s.Augment = &Augment{
 			Flip: rapid.Bool().Draw(t, "flip"), Shift: rapid.IntRange(-5, 1e6).Draw(t, "shift"),
 			Rotation: rapid.Float64Range(0, 360).Draw(t, "rotation"), Erase: rapid.Float64Range(-1, 1).Draw(t, "erase"),
+			Zoom: rapid.Float64Range(-1, 5).Draw(t, "zoom"), Contrast: rapid.Float64Range(-1, 5).Draw(t, "contrast"),
+			Brightness: rapid.Float64Range(-1, 5).Draw(t, "brightness"),
 		}
 	}
 	if given("method") {

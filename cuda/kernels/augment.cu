@@ -1,10 +1,11 @@
-// Random rotation, shift, mirroring and cutout of images, as op.Augment defines them:
+// Random rotation, zoom, shift, mirroring, contrast, brightness and cutout of images, as op.Augment
+// defines them:
 //
-//	y[b c p q] = x[b c u v], bilinear, 0 beyond the edges
+//	y[b c p q] = contrast x[b c u v] + brightness, bilinear, x being 0 beyond the edges
 //
 // A block has some images: first one thread per image draws its transform, then the threads take
-// pixels, each in all channels. A pixel costs its loads (four with rotation, mostly from the
-// cache), a store, and some 30 operations that the channels share.
+// pixels, each in all channels. A pixel costs its loads (four with rotation or zoom, mostly
+// from the cache), a store, and some 30 operations that the channels share.
 #include "philox.cuh"
 
 // maxRows is the maximum number of images per block.
@@ -14,7 +15,16 @@ constexpr int maxRows = 32;
 template <class T>
 struct Transform {
   int mirrored, rows, columns, top, left;
-  T cosine, sine;
+  T cosine, sine;  // divided by the enlargement
+  T contrast, brightness;
+};
+
+// Changes are the options of op.Augment.
+template <class T>
+struct Changes {
+  int flip, shift;
+  T quarter, zoom, contrast, brightness;
+  int side;
 };
 
 // uniformBelow maps a random word to 0 ... n-1.
@@ -43,21 +53,37 @@ INLINE void cosSinOf4(T t, T* cosine, T* sine) {
   *sine = s;
 }
 
+// fraction maps a number of some bits, at most 24, to a number above -1 and at most 1.
+template <class T>
+INLINE T fraction(unsigned word, int bits) {
+  T half = T(1 << (bits - 1));
+  return (T(word) + 1 - half) / half;
+}
+
+// factor maps numbers from -1 to 1 to factors from 1/(1+most) to 1+most.
+template <class T>
+INLINE T factor(T share, T most) {
+  return share < 0 ? 1 / (1 - share * most) : 1 + share * most;
+}
+
 // transformOf draws the transform of an image from two blocks of Philox words, whose address is
 // the image's place in the minibatch. All words are drawn whatever the options are, so that
 // switching one option off leaves the other choices as they were.
 template <class T>
-INLINE Transform<T> transformOf(const Address& a, int image, int H, int W, int flip, int shift, T quarter, int side) {
+INLINE Transform<T> transformOf(const Address& a, int image, int H, int W, const Changes<T>& g) {
   Quad<unsigned> w = philox(a, 2 * image), v = philox(a, 2 * image + 1);
   Transform<T> c;
-  c.mirrored = flip && w.v[0] >> 31;
-  c.rows = uniformBelow(w.v[1], 2 * shift + 1) - shift;
-  c.columns = uniformBelow(w.v[2], 2 * shift + 1) - shift;
-  c.top = uniformBelow(v.v[0], H) - side / 2;
-  c.left = uniformBelow(v.v[1], W) - side / 2;
-  // A uniform number in (-1, 1]: the angle as a fraction of its maximum, 4 quarter.
-  float share = (float)(int)((w.v[3] >> 8) + 1) * 0x1p-23f - 1;
-  cosSinOf4(T(share) * quarter, &c.cosine, &c.sine);
+  c.mirrored = g.flip && w.v[0] >> 31;
+  c.rows = uniformBelow(w.v[1], 2 * g.shift + 1) - g.shift;
+  c.columns = uniformBelow(w.v[2], 2 * g.shift + 1) - g.shift;
+  c.top = uniformBelow(v.v[0], H) - g.side / 2;
+  c.left = uniformBelow(v.v[1], W) - g.side / 2;
+  cosSinOf4(fraction<T>(w.v[3] >> 8, 24) * g.quarter, &c.cosine, &c.sine);
+  T shrink = factor(fraction<T>(v.v[2] >> 8, 24), g.zoom);
+  c.cosine *= shrink;
+  c.sine *= shrink;
+  c.contrast = factor(fraction<T>(v.v[3] >> 16, 16), g.contrast);
+  c.brightness = fraction<T>(v.v[3] & 0xffff, 16) * g.brightness;
   return c;
 }
 
@@ -72,13 +98,14 @@ INLINE int floorToInt(T x) {
 // operations, so one thread computes it for all pixels of the image and passes it on in shared
 // memory.
 template <class T>
-INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, int side, unsigned stream) {
+INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W, Changes<T> g, unsigned stream) {
   SHARED(Transform<T>, transforms, maxRows);
   int rows = (B + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = B - begin < rows ? B - begin : rows;
   if ((int)threadIdx.x < count)
-    transforms[threadIdx.x] = transformOf(addressOf(header, stream), begin + threadIdx.x, H, W, flip, shift, quarter, side);
+    transforms[threadIdx.x] = transformOf(addressOf(header, stream), begin + threadIdx.x, H, W, g);
   barrier();
   int plane = H * W;
+  bool between = g.quarter != 0 || g.zoom != 0, values = g.contrast != 0 || g.brightness != 0;
   T middleRow = T(H - 1) / 2, middleColumn = T(W - 1) / 2;
   for (int row = 0; row < count; row++) {
     Transform<T> c = transforms[row];
@@ -86,10 +113,11 @@ INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W
     T* to = y.at() + (long long)(begin + row) * C * plane;
     for (int at = threadIdx.x; at < plane; at += blockDim.x) {
       int p = at / W, q = at % W, i = p - c.rows, j = (c.mirrored ? W - 1 - q : q) - c.columns;
-      bool kept = p < c.top || p >= c.top + side || q < c.left || q >= c.left + side;
-      if (quarter == 0) {
+      bool kept = p < c.top || p >= c.top + g.side || q < c.left || q >= c.left + g.side;
+      auto put = [&](int k, T value) { to[k + at] = values && kept ? c.contrast * value + c.brightness : value; };
+      if (!between) {
         bool there = kept && i >= 0 && i < H && j >= 0 && j < W;
-        for (int k = 0; k < C * plane; k += plane) to[k + at] = loadIf(there, from + k + i * W + j);
+        for (int k = 0; k < C * plane; k += plane) put(k, loadIf(there, from + k + i * W + j));
         continue;
       }
       // The transform maps output pixels to input pixels, so each output pixel is computed once.
@@ -104,16 +132,17 @@ INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W
         T x00 = loadIf(upper && left, f), x01 = loadIf(upper && after, f + 1);
         T x10 = loadIf(lower && left, f + W), x11 = loadIf(lower && after, f + W + 1);
         T high = (1 - right) * x00 + right * x01, low = (1 - right) * x10 + right * x11;
-        to[k + at] = (1 - down) * high + down * low;
+        put(k, (1 - down) * high + down * low);
       }
     }
   }
 }
 
-#define AUGMENT(T, suffix)                                                                                                         \
-  KERNEL(augment_fwd_##suffix, 256)                                                                                                \
-  (Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, int side, unsigned stream) {      \
-    augment(y, x, header, B, C, H, W, flip, shift, quarter, side, stream);                                                         \
+#define AUGMENT(T, suffix)                                                                                                            \
+  KERNEL(augment_fwd_##suffix, 256)                                                                                                   \
+  (Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, T zoom, T contrast, T brightness,    \
+   int side, unsigned stream) {                                                                                                       \
+    augment(y, x, header, B, C, H, W, Changes<T>{flip, shift, quarter, zoom, contrast, brightness, side}, stream);                     \
   }
 
 AUGMENT(float, f32)

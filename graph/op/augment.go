@@ -11,17 +11,19 @@ import (
 )
 
 // Augment transforms each image of a batch at random: x [B C H W], header -> y [B C H W]. It
-// rotates the image about its centre by an angle a, translates it by whole numbers of rows and
-// columns, flips it horizontally, and erases a square, the same in all channels:
+// rotates the image about its centre by an angle a and enlarges it by a factor z, translates it by
+// whole numbers of rows and columns, flips it horizontally, changes contrast and brightness, and
+// erases a square, the same in all channels:
 //
-//	y[b c p q] = 0 in the square, else x[b c u v]
-//	(u, v) = ((H-1)/2 + r cos a - s sin a, (W-1)/2 + r sin a + s cos a)
+//	y[b c p q] = 0 in the square, else contrast x[b c u v] + brightness
+//	(u, v) = ((H-1)/2 + (r cos a - s sin a)/z, (W-1)/2 + (r sin a + s cos a)/z)
 //	r = p - rows - (H-1)/2,  s = q' - columns - (W-1)/2,  q' = q, or W-1-q when flipped
 //
 // Between pixels x is interpolated bilinearly. Beyond the edges it is 0, which is the mean of
-// images that GatherImages has normalised. Without Rotation pixels keep their bits.
+// images that GatherImages has normalised. Without Rotation, Zoom, Contrast and Brightness pixels
+// keep their bits.
 //
-// Image b uses elements 8b to 8b+5 of the stream (seed, chain, step, Stream), so that it has the
+// Image b uses elements 8b to 8b+7 of the stream (seed, chain, step, Stream), so that it has the
 // same transform with any number of threads and on every device. It has no gradient: x is data.
 // Sources: He et al., Deep residual learning (2016), for flips and translations; DeVries and
 // Taylor, Improved regularization of convolutional neural networks with cutout (2017), for the
@@ -30,9 +32,17 @@ type Augment struct {
 	Flip     bool    // flip left to right with probability 1/2
 	Shift    int     // pixels: rows and columns are uniform on -Shift to Shift
 	Rotation float64 // degrees, at most 180: the angle is uniform on -Rotation to Rotation
-	Erase    float64 // side of the square as a fraction of min(H, W), below 1; its centre is a random pixel
-	Stream   uint16  // a number from Builder.Stream
+	// Zoom is at most 4. The image is enlarged or shrunk, with equal probability, by a factor
+	// uniform on 1 to 1 + Zoom.
+	Zoom       float64
+	Contrast   float64 // at most 4: multiplies or divides by a factor uniform on 1 to 1 + Contrast
+	Brightness float64 // at most 4: adds a number uniform on -Brightness to Brightness
+	Erase      float64 // side of the square as a fraction of min(H, W), below 1; its centre is a random pixel
+	Stream     uint16  // a number from Builder.Stream
 }
+
+// maxChange is the largest Zoom, Contrast and Brightness.
+const maxChange = 4
 
 // The random words of an image, and the number of words reserved for it.
 const (
@@ -42,6 +52,8 @@ const (
 	wordAngle
 	wordTop
 	wordLeft
+	wordZoom
+	wordValues // contrast and brightness, of 16 bits each
 
 	augmentWords = 8
 )
@@ -56,8 +68,16 @@ func (g Augment) Validate() error {
 		return errors.Errorf("rotation must be 0 to 180 degrees, got %v", g.Rotation)
 	case !(g.Erase >= 0 && g.Erase < 1):
 		return errors.Errorf("erase must be at least 0 and below 1, got %v", g.Erase)
-	case !g.Flip && g.Shift == 0 && g.Rotation == 0 && g.Erase == 0:
-		return errors.New("one of flip, shift, rotation and erase must be set")
+	case g == Augment{Stream: g.Stream}:
+		return errors.New("one of flip, shift, rotation, zoom, contrast, brightness and erase must be set")
+	}
+	for _, change := range []struct {
+		name string
+		most float64
+	}{{"zoom", g.Zoom}, {"contrast", g.Contrast}, {"brightness", g.Brightness}} {
+		if !(change.most >= 0 && change.most <= maxChange) {
+			return errors.Errorf("%s must be 0 to %d, got %v", change.name, maxChange, change.most)
+		}
 	}
 	return nil
 }
@@ -104,15 +124,17 @@ func (g Augment) Lower(l *graph.Lowering) {
 	grid := tensor.Shares{Items: images, MaxItems: maxAugmented, Threads: min(height*width, 256)}
 	l.Emit("augment_fwd", grid, tensor.Rows(images, channels*height*width, run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(images), tensor.Int(channels), tensor.Int(height), tensor.Int(width), tensor.Bool(g.Flip), tensor.Int(g.Shift),
-		tensor.Float(l.DType, g.quarter()), tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))
+		tensor.Float(l.DType, g.quarter()), tensor.Float(l.DType, g.Zoom), tensor.Float(l.DType, g.Contrast), tensor.Float(l.DType, g.Brightness),
+		tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))
 }
 
 // transform holds the random choices for one image.
 type transform[T float32 | float64] struct {
-	flipped       bool
-	rows, columns int
-	cosine, sine  T
-	top, left     int // of the square, which may begin above and before the image
+	flipped              bool
+	rows, columns        int
+	cosine, sine         T // divided by the enlargement
+	contrast, brightness T
+	top, left            int // of the square, which may begin above and before the image
 }
 
 // uniformInt maps a random word to 0 ... n-1. The numbers of words that map to two results differ
@@ -123,15 +145,32 @@ func uniformInt(word uint32, n int) int { return int(uint64(word) * uint64(n) >>
 // largest angle, in radians.
 func transformOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quarter T, height, width, side int) transform[T] {
 	c := transform[T]{
-		flipped: g.Flip && words[wordFlip]>>31 != 0,
-		rows:    uniformInt(words[wordRows], 2*g.Shift+1) - g.Shift,
-		columns: uniformInt(words[wordColumns], 2*g.Shift+1) - g.Shift,
-		top:     uniformInt(words[wordTop], height) - side/2,
-		left:    uniformInt(words[wordLeft], width) - side/2,
+		flipped:    g.Flip && words[wordFlip]>>31 != 0,
+		rows:       uniformInt(words[wordRows], 2*g.Shift+1) - g.Shift,
+		columns:    uniformInt(words[wordColumns], 2*g.Shift+1) - g.Shift,
+		contrast:   factor(fraction[T](words[wordValues]>>16, 16), T(g.Contrast)),
+		brightness: fraction[T](words[wordValues]&0xffff, 16) * T(g.Brightness),
+		top:        uniformInt(words[wordTop], height) - side/2,
+		left:       uniformInt(words[wordLeft], width) - side/2,
 	}
-	share := float32(int32(words[wordAngle]>>8)+1)*0x1p-23 - 1 // exact, above -1 and at most 1
-	c.cosine, c.sine = sincos4(T(share) * quarter)
+	c.cosine, c.sine = sincos4(fraction[T](words[wordAngle]>>8, 24) * quarter)
+	shrink := factor(fraction[T](words[wordZoom]>>8, 24), T(g.Zoom))
+	c.cosine, c.sine = shrink*c.cosine, shrink*c.sine
 	return c
+}
+
+// fraction maps a number of some bits, at most 24, to a number above -1 and at most 1, exactly.
+func fraction[T float32 | float64](word uint32, bits int) T {
+	half := T(uint32(1) << (bits - 1))
+	return (T(word) + 1 - half) / half
+}
+
+// factor maps numbers from -1 to 1 to factors from 1/(1+most) to 1+most.
+func factor[T float32 | float64](share, most T) T {
+	if share < 0 {
+		return 1 / (1 - T(share*most))
+	}
+	return 1 + T(share*most)
 }
 
 // sincos4 returns the cosine and the sine of 4t for |t| <= pi/4, by Taylor series up to t^16 and
@@ -158,6 +197,7 @@ func sincos4[T float32 | float64](t T) (cosine, sine T) {
 func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.Args, lo, hi int) {
 	channels, height, width := shape[1], shape[2], shape[3]
 	quarter, side, pixels := T(g.quarter()), g.side(height, width), channels*height*width
+	between, values := g.Rotation > 0 || g.Zoom > 0, g.Contrast > 0 || g.Brightness > 0
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
 		address := AddressOf(header, g.Stream)
@@ -166,17 +206,22 @@ func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.
 			random.Bits(words[:], augmentWords*i, address)
 			c := transformOf(&words, g, quarter, height, width, side)
 			to, from := y[i*pixels:(i+1)*pixels], x[i*pixels:(i+1)*pixels]
-			if quarter == 0 {
-				c.translate(to, from, height, width)
+			if between {
+				c.interpolate(to, from, height, width)
 			} else {
-				c.rotate(to, from, height, width)
+				c.translate(to, from, height, width)
+			}
+			if values {
+				for k, v := range to {
+					to[k] = T(c.contrast*v) + c.brightness
+				}
 			}
 			c.erase(to, height, width, side)
 		}
 	}
 }
 
-// translate fills an image's rows, without rotation.
+// translate fills an image's rows with pixels that keep their bits.
 func (c transform[T]) translate(to, from []T, height, width int) {
 	lo, hi := max(0, c.columns), min(width, width+c.columns) // columns that come from within
 	for row := range len(to) / width {
@@ -200,8 +245,8 @@ func (c transform[T]) translate(to, from []T, height, width int) {
 	}
 }
 
-// rotate fills an image by bilinear interpolation.
-func (c transform[T]) rotate(to, from []T, height, width int) {
+// interpolate fills an image by bilinear interpolation.
+func (c transform[T]) interpolate(to, from []T, height, width int) {
 	plane := height * width
 	middleRow, middleColumn := T(height-1)/2, T(width-1)/2
 	for p := range height {

@@ -11,13 +11,16 @@ import (
 
 func TestAugmentRefuses(t *testing.T) {
 	image, header := tensor.Shape{2, 3, 8, 9}, tensor.Shape{3}
-	fine := Augment{Flip: true, Shift: 7, Rotation: 180, Erase: 0.99, Stream: 1}
+	fine := Augment{Flip: true, Shift: 7, Rotation: 180, Zoom: 4, Contrast: 4, Brightness: 4, Erase: 0.99, Stream: 1}
 	if _, err := fine.Shape([]tensor.Shape{image, header}); err != nil {
 		t.Error(err)
 	}
 	for _, change := range []func(g *Augment){
 		func(g *Augment) { g.Shift = -1 }, func(g *Augment) { g.Shift = 8 },
 		func(g *Augment) { g.Rotation = -1 }, func(g *Augment) { g.Rotation = 180.1 }, func(g *Augment) { g.Rotation = math.NaN() },
+		func(g *Augment) { g.Zoom = -0.1 }, func(g *Augment) { g.Zoom = 4.1 }, func(g *Augment) { g.Zoom = math.NaN() },
+		func(g *Augment) { g.Contrast = -0.1 }, func(g *Augment) { g.Contrast = 4.1 }, func(g *Augment) { g.Contrast = math.NaN() },
+		func(g *Augment) { g.Brightness = -0.1 }, func(g *Augment) { g.Brightness = 4.1 }, func(g *Augment) { g.Brightness = math.NaN() },
 		func(g *Augment) { g.Erase = -0.1 }, func(g *Augment) { g.Erase = 1 }, func(g *Augment) { g.Erase = math.NaN() },
 		func(g *Augment) { g.Erase = 0.05 }, // less than a pixel
 		func(g *Augment) { g.Stream = 0 }, func(g *Augment) { g.Stream = random.OrderStream },
@@ -151,6 +154,60 @@ func TestAugmentTurns(t *testing.T) {
 	}
 	if variance := square / n; math.Abs(variance/(rotation*rotation/3)-1) > 0.1 || most > rotation+2 || most < rotation-2 {
 		t.Errorf("variance %v, want %v, and at most %v, want %v", variance, rotation*rotation/3, most, rotation)
+	}
+}
+
+// The factor of a zoom or a contrast f is, with equal probability, uniform on 1 to 1+f or the
+// inverse of such a number. The slope of a ramp shows the zoom, an image of ones the contrast and,
+// added to it, the brightness.
+func TestAugmentChangesFactors(t *testing.T) {
+	const side, batch, steps = 33, 50, 20
+	ramp, ones := make([]float64, side*side), make([]float64, side*side)
+	for i := range ones {
+		ramp[i], ones[i] = float64(i%side-side/2), 1
+	}
+	for _, row := range []struct {
+		name  string
+		g     Augment
+		image []float64
+		of    func(y []float64) float64
+	}{
+		{"zoom", Augment{Zoom: 0.5, Stream: 1}, ramp, func(y []float64) float64 { return 4 / y[side/2*side+side/2+4] }},
+		{"contrast", Augment{Contrast: 0.5, Stream: 1}, ones, func(y []float64) float64 { return y[7] }},
+	} {
+		var larger []float64 // factors above 1, and the inverses of those below
+		above := 0
+		for _, y := range augmented(t, row.g, row.image, side, side, batch, steps) {
+			f := row.of(y)
+			if f > 1 {
+				above++
+			}
+			larger = append(larger, max(f, 1/f))
+		}
+		sum := 0.0
+		for _, f := range larger {
+			sum += f
+			if f > 1.5+1e-12 {
+				t.Errorf("%s: a factor of %v, want at most 1.5", row.name, f)
+			}
+		}
+		n := float64(batch * steps)
+		if mean, std := sum/n, 0.5/math.Sqrt(12*n); math.Abs(mean-1.25) > 4*std {
+			t.Errorf("%s: mean factor %v, want 1.25", row.name, mean)
+		}
+		if math.Abs(float64(above)-n/2) > 4*math.Sqrt(n)/2 {
+			t.Errorf("%s: %d of %v factors are above 1", row.name, above, n)
+		}
+	}
+	var sum, square float64
+	for _, y := range augmented(t, Augment{Brightness: 0.5, Stream: 1}, ones, side, side, batch, steps) {
+		if y[0] != y[len(y)-1] || math.Abs(y[0]-1) > 0.5 {
+			t.Fatalf("brightness: %v and %v, want the same within 0.5 of 1", y[0], y[len(y)-1])
+		}
+		sum, square = sum+y[0]-1, square+(y[0]-1)*(y[0]-1)
+	}
+	if n := float64(batch * steps); math.Abs(sum/n) > 4*0.5/math.Sqrt(3*n) || math.Abs(square/n*12-1) > 0.15 {
+		t.Errorf("brightness: mean %v and variance %v, want 0 and 1/12", sum/n, square/n)
 	}
 }
 

@@ -20,6 +20,7 @@ func TestAugmentText(t *testing.T) {
 		" shift = 2 , flip ":                     {Flip: true, Shift: 2},
 		"erase=0.25,rotation=7.5":                {Rotation: 7.5, Erase: 0.25},
 		"flip,shift=2,rotation=10,erase=0.25":    {Flip: true, Shift: 2, Rotation: 10, Erase: 0.25},
+		"brightness=0.5,contrast=1,zoom=0.2":     {Zoom: 0.2, Contrast: 1, Brightness: 0.5},
 		"flip=1,shift=2.0,rotation=1e1,erase=.5": {Flip: true, Shift: 2, Rotation: 10, Erase: 0.5},
 	} {
 		got, err := bayes.ParseAugment(text)
@@ -31,7 +32,7 @@ func TestAugmentText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,erase=FRACTION`,
+		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION`,
 		"none,flip":         `"none" must be as in flip,`,
 		"flip,":             `"" must be as in flip,`,
 		"flip,flip":         "flip is given twice",
@@ -69,6 +70,9 @@ func TestAugmentIsRefused(t *testing.T) {
 	for want, s := range map[string]bayes.Spec{
 		"augment: shift must be at least 0 pixels, got -1":          {Augment: &bayes.Augment{Shift: -1}},
 		"augment: rotation must be 0 to 180 degrees, got 200":       {Augment: &bayes.Augment{Rotation: 200}},
+		"augment: zoom must be 0 to 4, got 5":                       {Augment: &bayes.Augment{Zoom: 5}},
+		"augment: contrast must be 0 to 4, got -1":                  {Augment: &bayes.Augment{Contrast: -1}},
+		"augment: brightness must be 0 to 4, got 9":                 {Augment: &bayes.Augment{Brightness: 9}},
 		"augment: erase must be at least 0 and below 1, got 1":      {Augment: &bayes.Augment{Erase: 1}},
 		"augment does not apply to hmc: its test compares":          {Augment: &flip, Method: methodOf(t, "hmc"), Epochs: 100},
 		"augment does not apply to mala: its test compares":         {Augment: &flip, Method: methodOf(t, "mala")},
@@ -93,7 +97,7 @@ func TestAugmentIsRefused(t *testing.T) {
 func TestAugmentedRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	seen := map[string]string{}
-	for _, text := range []string{"", "flip", "shift=1", "rotation=5", "erase=0.3"} {
+	for _, text := range []string{"", "flip", "shift=1", "rotation=5", "zoom=0.2", "contrast=0.5", "brightness=0.5", "erase=0.3"} {
 		for _, method := range []string{"sgld", "adam"} {
 			spec := bayes.Spec{Network: "mlp-3", Method: methodOf(t, method), Batch: 100, Epochs: 20, Chains: 2, Seed: 3}
 			if text != "" {
