@@ -117,10 +117,7 @@ func certify(confidences []float64, wrong []bool, risk, confidence float64, pVal
 	n, delta := len(confidences), 1-confidence
 	each := delta / float64(len(starts))
 	result := Certificate{Risk: risk, Confidence: confidence, Images: n, Needed: int(math.Ceil(math.Log(each)/math.Log1p(-risk) - 1e-9))}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(n)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(confidences[b], confidences[a]) })
 	// Between the confidences of two successive examples the p-value is constant, so that tests at
 	// the confidences and at the starts cover every threshold.

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -368,19 +369,9 @@ func (s *Session) stepUntilNotFinite(chain int, fault *NotFinite) (found bool, e
 // finite reports whether all numbers are finite.
 func finite(dtype tensor.DType, raw []byte) bool {
 	if dtype == tensor.Float64 {
-		for _, v := range view[float64](raw) {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(view[float64](raw), func(v float64) bool { return v-v != 0 }) // NaN for an infinity and for NaN
 	}
-	for _, v := range view[float32](raw) {
-		if v-v != 0 { // NaN for an infinity and for NaN
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(view[float32](raw), func(v float32) bool { return v-v != 0 })
 }
 
 // Metric returns the value of a chain's metric at a step of the last Run, or NaN if no metric is

@@ -2,6 +2,7 @@ package samples
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -190,12 +191,7 @@ func (st *Store) Write(samples ...Sample) ([]File, error) {
 		})
 	}
 	writing.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
+	return files, cmp.Or(failures...)
 }
 
 // The keys of a sample's metadata, next to the checksum's.

@@ -2,9 +2,10 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,13 +87,8 @@ func (j Job) metadata() field {
 }
 
 func (j Job) files() object {
-	var names []string
-	for name := range j.Pods.Files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	data := object{}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(j.Pods.Files)) {
 		data = append(data, field{Key: name, Value: j.Pods.Files[name]})
 	}
 	return object{{Key: "apiVersion", Value: "v1"}, {Key: "kind", Value: "ConfigMap"}, j.metadata(), {Key: "data", Value: data}}

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // pooling is a forward convolution and the max-pooling behind it, which becomes part of the
 // convolution's epilogue. The windows must be 2 x 2, with stride 2, and fill the image. The kernel
@@ -127,12 +131,7 @@ func isTwoByTwo(sizes []tensor.Argument) bool {
 
 // uses reports whether a launch uses a buffer.
 func uses(l *tensor.Launch, b *tensor.Buffer) bool {
-	for _, a := range l.Arguments {
-		if a.Buffer == b {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Arguments, func(a tensor.Argument) bool { return a.Buffer == b })
 }
 
 // addLowerings adds the lowerings of the launches that the pooling changes: the convolution's,

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -196,8 +197,6 @@ func deflated(content []byte) []byte {
 func greyTIFF(img *image.Gray, tags map[uint16][]uint32) []byte {
 	all := map[uint16][]uint32{tiffWidth: {uint32(img.Rect.Dx())}, tiffHeight: {uint32(img.Rect.Dy())}, tiffBits: {8}, tiffCompression: {1},
 		tiffPhotometric: {tiffBlackIsZero}, tiffStrips: {8}, tiffSamples: {1}, tiffStripBytes: {uint32(len(img.Pix))}}
-	for tag, values := range tags {
-		all[tag] = values
-	}
+	maps.Copy(all, tags)
 	return tiffTags(img.Pix, all)
 }
