@@ -46,7 +46,7 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 		if p.pooling == len(launches) || !uses(&launches[p.pooling], y) {
 			return ""
 		}
-		name, _ := splitSuffix(launches[p.pooling].Kernel)
+		name := stemOf(launches[p.pooling].Kernel)
 		return name
 	}
 	if stem() == "max_places_fwd" {
@@ -98,7 +98,7 @@ func forwardConv(l *tensor.Launch) (tensor.Product, bool) {
 // the same kind as those before it: with a ReLU or without.
 func (p *pooling) addGradient(l *tensor.Launch) bool {
 	kind := 0
-	switch stem, _ := splitSuffix(l.Kernel); stem {
+	switch stem := stemOf(l.Kernel); stem {
 	case "max_places_bwd":
 	case "max_places_relu_bwd":
 		kind = epiloguePositive
