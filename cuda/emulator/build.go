@@ -474,6 +474,11 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 		}
 		tasks = append(tasks, kernels...)
 	}
+	return c.linked(name, tasks, nil, "-shared")
+}
+
+// linked runs tasks that compile objects, and links these and others, while no other process does.
+func (c *toolchain) linked(name string, tasks []func() (string, error), others []string, flags ...string) (string, error) {
 	unlock, err := lock(filepath.Join(c.cache, "lock"))
 	if err != nil {
 		return "", err
@@ -483,7 +488,7 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.link(name, made, "-shared")
+	return c.link(name, append(made, others...), flags...)
 }
 
 // link links objects into a library or a program. The objects' names identify their contents, so
