@@ -3,6 +3,7 @@ package decode
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"image"
@@ -15,6 +16,11 @@ import (
 	"strings"
 	"testing"
 )
+
+// Decode decodes an image whose bits are all significant.
+func Decode(ctx context.Context, content []byte, channels, height, width int, crop bool) ([]byte, error) {
+	return DecodeBits(ctx, content, channels, height, width, crop, 0)
+}
 
 // wantError fails the test unless err contains all the given parts.
 func wantError(t *testing.T, err error, parts ...string) {
