@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -63,9 +64,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if device == nil {
 		return nil, errors.New("graph: load: the device must not be nil")
 	}
-	if o.Chains == 0 {
-		o.Chains = 1
-	}
+	o.Chains = cmp.Or(o.Chains, 1)
 	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: chains must be numbered below %d, got %d chains from number %d", math.MaxUint16, o.Chains, o.FirstChain)
 	}

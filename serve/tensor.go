@@ -230,9 +230,7 @@ func scanData(data []byte, shape []int, add func(token []byte) error) error {
 			i++
 		default:
 			end := i + tokenLength(data[i:])
-			if at == 0 {
-				at = depth
-			}
+			at = cmp.Or(at, depth)
 			if seen++; c == '{' || depth == 0 || depth != at || depth != 1 && depth != len(shape) || seen > total {
 				return wrong()
 			}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -95,10 +96,7 @@ func (j Job) files() object {
 }
 
 func (j Job) indexed() object {
-	parallel := j.Parallel
-	if parallel == 0 {
-		parallel = j.Tasks
-	}
+	parallel := cmp.Or(j.Parallel, j.Tasks)
 	ignored := func(key string, value any) object {
 		return object{{Key: "action", Value: "Ignore"}, {Key: key, Value: value}}
 	}
