@@ -49,11 +49,7 @@ func TestDeepEnsemble(t *testing.T) {
 		}
 	}
 	average, want := predictive(t, layered, trial.PredictorImages(images), 3), make([]float64, images*trial.NetworkLabels)
-	store, err := samples.OpenStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := store.Files()
+	paths, err := samples.NewStore(dir).Files()
 	if err != nil {
 		t.Fatal(err)
 	}

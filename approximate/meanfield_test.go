@@ -273,11 +273,7 @@ func TestDrawsPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	opened, err := samples.OpenStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := opened.Files()
+	files, err := samples.NewStore(dir).Files()
 	if err != nil || len(files) != 6 {
 		t.Fatalf("%d files (%v), want 6", len(files), err)
 	}

@@ -2,6 +2,7 @@ package bayes
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -14,9 +15,7 @@ func TestBuildOf(t *testing.T) {
 	const commit = "0123456789012345678901234567890123456789"
 	of := func(revision string, modified bool, more map[string]string) Build {
 		versions := map[string]string{"go": runtime.Version()}
-		for path, version := range more {
-			versions[path] = version
-		}
+		maps.Copy(versions, more)
 		return Build{revision, modified, versions}
 	}
 	ours := func(version string) debug.Module { return debug.Module{Path: ourModule, Version: version} }

@@ -94,9 +94,8 @@ type Predictor struct {
 	data      Data
 	decisions *decisions
 	detector  *detector.Detector // nil without one
-	passes    int
-	samples   int // number of samples times passes, as in evaluate.Predictions
-	room      int // maximum number of images in a part of Answer
+	samples   int                // number of samples times passes, as in evaluate.Predictions
+	room      int                // maximum number of images in a part of Answer
 	digest    string
 	options   environment   // the options with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
@@ -139,7 +138,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		return nil, err
 	}
 	passes := c.passes(&r.manifest.Spec)
-	p := &Predictor{data: r.manifest.Data, options: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	p := &Predictor{data: r.manifest.Data, options: r.environment, samples: len(files) * passes, room: predictorBatches * batch}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}

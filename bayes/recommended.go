@@ -83,9 +83,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if warm && s.WarmStart == nil && s.Start == "" {
 		s.fillRecommendedWarmStart(max(1, examples))
 	}
-	if s.Weights == "" {
-		s.Weights = Equal
-	}
+	s.Weights = cmp.Or(s.Weights, Equal)
 	// With these settings, chains burn in once and are then sampled until the end of the run.
 	constant := s.Schedule != nil || s.BurnIn != nil || s.BurnInSteps != 0 || s.Thinning != 0 || s.Keep != 0 || s.Anchor != 0 || len(s.Temperatures) > 0
 	switch {
@@ -159,9 +157,7 @@ func (s *Spec) cycleRate(examples int) float64 {
 func (s *Spec) fillShortChains(examples, side int) {
 	batch := cmp.Or(s.Batch, customaryBatch(examples))
 	epochs := customaryEpochs(batch, examples)
-	if s.Chains == 0 {
-		s.Chains = min(maxRecommendedChains, minRecommendedChains*epochs/standardEpochs)
-	}
+	s.Chains = cmp.Or(s.Chains, min(maxRecommendedChains, minRecommendedChains*epochs/standardEpochs))
 	if s.Augment == nil && s.Anchor == 0 && len(s.Temperatures) == 0 { // which need a deterministic potential
 		s.Augment = &Augment{Shift: side / recommendedShiftOfMany}
 		if epochs > standardEpochs {

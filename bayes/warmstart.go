@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -79,9 +80,7 @@ func (s *Spec) fillWarmStart(examples int) {
 	if s.WarmEpochs == 0 {
 		s.WarmEpochs = max(minWarmEpochs, epochsOf(minSteps, s.warmBatch(examples), examples))
 	}
-	if s.WarmPatience == 0 {
-		s.WarmPatience = (s.WarmEpochs + warmPatience - 1) / warmPatience
-	}
+	s.WarmPatience = cmp.Or(s.WarmPatience, (s.WarmEpochs+warmPatience-1)/warmPatience)
 	if c, err := kindOf(s.WarmStart); err == nil && s.WarmSchedule == nil { // an error fails in checkWarmStart
 		s.WarmSchedule = s.warmSpec(examples).customarySchedule(c, examples)
 	}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"sort"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -94,8 +94,7 @@ type figures struct {
 }
 
 func (s *side) figures() figures {
-	sorted := append([]float64(nil), s.times...)
-	sort.Float64s(sorted)
+	sorted := slices.Sorted(slices.Values(s.times))
 	n := len(sorted)
 	return figures{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1], Rounds: n}
 }

@@ -154,7 +154,7 @@ func TestFailedComparisonLeavesOthers(t *testing.T) {
 func TestKilledSideIsSkipped(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	path := filepath.Join(t.TempDir(), "record.json")
-	installed, err := cuda.List("")
+	installed, err := cuda.List()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 
 	"github.com/pkg/errors"
 )
@@ -56,12 +57,7 @@ func (r *record) entry(comparison, side string) *entry {
 
 // hasFailed reports whether a side failed, in this run or in the one that it resumes.
 func (r *record) hasFailed(comparison, side string) bool {
-	for _, f := range r.Failed {
-		if f.Case == comparison && f.Side == side {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Failed, func(f failure) bool { return f.Case == comparison && f.Side == side })
 }
 
 // put adds a side's figures, or replaces them. A step processes items of the unit, such as

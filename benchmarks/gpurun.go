@@ -41,7 +41,7 @@ type gpuRun struct {
 
 // begin finds the GPU and, to resume, reads the record.
 func (r *gpuRun) begin() error {
-	installed, err := cuda.List("")
+	installed, err := cuda.List()
 	if err != nil {
 		return err
 	}

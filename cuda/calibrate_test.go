@@ -65,7 +65,7 @@ func TestCalibrate(t *testing.T) {
 					measure("conv2d_nhwc_group", "conv2d", tile, [2]int{64, tile[0] * tile[1]}, func(t *testing.T) { plan.OnlyWGMMA(t, number) })
 				}
 			}
-			for _, tile := range plan.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
+			for _, tile := range plan.TileSizes(precision, cuda.Capability(device)) {
 				for _, product := range []string{"matmul", "conv2d"} {
 					measure(product, product, tile, tile, func(t *testing.T) { plan.OnlyTile(t, tile[0], tile[1]) })
 				}

@@ -3,6 +3,7 @@ package cuda
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -51,11 +52,9 @@ func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 	o.sequential = o.sequential || !allowed.reordering
 	d := &device{options: o}
 	for i, index := range o.GPUs {
-		for _, other := range o.GPUs[:i] {
-			if other == index {
-				d.Close()
-				return nil, errors.Errorf("cuda: GPUs must differ, got %d twice", index)
-			}
+		if slices.Contains(o.GPUs[:i], index) {
+			d.Close()
+			return nil, errors.Errorf("cuda: GPUs must differ, got %d twice", index)
 		}
 		g, err := openGPU(l, index, from, half)
 		if err != nil {

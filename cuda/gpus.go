@@ -36,10 +36,10 @@ type Installed struct {
 	GPUs    []Info
 }
 
-// List opens the driver library at path, or the system's if path is empty, and lists its GPUs. It
-// returns an error if there is no driver or no GPU.
-func List(path string) (*Installed, error) {
-	l, err := openLibrary(path)
+// List opens the system's driver library and lists its GPUs. It returns an error if there is no
+// driver or no GPU.
+func List() (*Installed, error) {
+	l, err := openLibrary("")
 	if err != nil {
 		return nil, err
 	}

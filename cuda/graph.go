@@ -115,5 +115,5 @@ func (p *shard) dependencies(calls []boundCall) [][]int {
 	if p.sequential {
 		return plan.Sequential(len(calls))
 	}
-	return plan.InLine(plan.Dependencies(unbound(calls), 1))
+	return plan.InLine(plan.Dependencies(unbound(calls)))
 }

@@ -29,7 +29,7 @@ func TestProductTiles(t *testing.T) {
 	for precision, loosen := range looseness {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
-			for _, size := range testenv.Some(t, 1, plan.TileSizes(precision, cuda.Capability(device), tensor.Float32)) {
+			for _, size := range testenv.Some(t, 1, plan.TileSizes(precision, cuda.Capability(device))) {
 				productTile(t, device, size, loosen, precision != cuda.FP32)
 			}
 		})
@@ -42,7 +42,7 @@ func TestProductTiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer device.Close()
-		for _, size := range testenv.Some(t, 1, plan.TileSizes(cuda.FP32, 70, tensor.Float32)) {
+		for _, size := range testenv.Some(t, 1, plan.TileSizes(cuda.FP32, 70)) {
 			productTile(t, device, size, 1, true)
 		}
 	})

@@ -98,7 +98,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	}
 	follows := plan.Sequential(len(all))
 	if allowed.graphs == "on" && allowed.reordering {
-		follows = plan.Dependencies(all, 1)
+		follows = plan.Dependencies(all)
 	}
 	return calls, simulate(calls, follows, m), nil
 }

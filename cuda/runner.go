@@ -34,12 +34,7 @@ func (r *runner) Run(steps int) error {
 		wait.Go(func() { failed[i] = p.run(steps) })
 	}
 	wait.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(failed...)
 }
 
 // Step implements tensor.Runner. It runs the workload's launches one by one for one chain, each by

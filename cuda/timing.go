@@ -48,7 +48,7 @@ func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
 	p := r.shards[0]
 	m = m.withPDL(p.pdl)
 	footprint := float64(p.chains * (p.bytes[tensor.Chain] + p.bytes[tensor.Scratch]))
-	follows := plan.Dependencies(p.stepCalls(), 1)
+	follows := plan.Dependencies(p.stepCalls())
 	var predicted []Predicted
 	for _, s := range p.step {
 		predicted = append(predicted, predictedOf(m, p.launches, s.Call, p.chains, footprint))

@@ -28,11 +28,11 @@ func TestCrop(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			cropped, err := DecodeAs(context.Background(), file.Bytes(), Options{Channels: 3, Height: 8, Width: 8, Crop: true})
+			cropped, err := Decode(context.Background(), file.Bytes(), Options{Channels: 3, Height: 8, Width: 8, Crop: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			whole, err := Decode(context.Background(), file.Bytes(), 3, 8, 8)
+			whole, err := Decode(context.Background(), file.Bytes(), Options{Channels: 3, Height: 8, Width: 8})
 			if err != nil {
 				t.Fatal(err)
 			}

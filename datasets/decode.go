@@ -29,31 +29,22 @@ func IsImage(name string) bool { return decode.IsImage(name) }
 // extensions lists the extensions of images.
 func extensions() string { return strings.Join(decode.Extensions(), " ") }
 
-// Decode decodes an image into bytes [channels height width], as Open does with each file of an
-// image directory; see the package documentation. It is safe for untrusted content: an image of
-// more than MaxPixels or MaxScans is an error before it is decoded, and so are a file that is too
-// short for its pixels and a TIFF image whose blocks are much larger than its pixels or its file; a
-// panic of a decoder is an error, too.
+// Decode decodes an image into bytes [Channels Height Width], with these options and their Crop and
+// Bits, as Open does with each file of an image directory; see the package documentation. It is
+// safe for untrusted content: an image of more than MaxPixels or MaxScans is an error before it is
+// decoded, and so are a file that is too short for its pixels and a TIFF image whose blocks are
+// much larger than its pixels or its file; a panic of a decoder is an error, too.
 //
 // Decoding stops with the context's error soon after the context ends. Some decoders read all bytes
 // before they compute pixels, and do not stop in the seconds that a large image takes after that.
 //
-// Decode returns an error if the content is not an image, if channels is not 1, 3 or 4, or if
-// height or width is not in 1 ... MaxSide.
-func Decode(ctx context.Context, content []byte, channels, height, width int) ([]byte, error) {
-	return decodeImage(ctx, content, shape{channels, height, width}, false, 0)
-}
-
-// DecodeAs is Decode with the shape, Crop and Bits of options.
-func DecodeAs(ctx context.Context, content []byte, o Options) ([]byte, error) {
-	return decodeImage(ctx, content, shape{o.Channels, o.Height, o.Width}, o.Crop, o.Bits)
-}
-
-func decodeImage(ctx context.Context, content []byte, s shape, crop bool, bits int) ([]byte, error) {
-	if err := s.check(); err != nil {
+// Decode returns an error if the content is not an image, if Channels is not 1, 3 or 4, or if
+// Height or Width is not in 1 ... MaxSide.
+func Decode(ctx context.Context, content []byte, o Options) ([]byte, error) {
+	if err := (shape{o.Channels, o.Height, o.Width}).check(); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
-	image, err := decode.DecodeBits(ctx, content, s.channels, s.height, s.width, crop, bits)
+	image, err := decode.DecodeBits(ctx, content, o.Channels, o.Height, o.Width, o.Crop, o.Bits)
 	return image, errors.WithMessage(err, "datasets: decode")
 }
 

@@ -31,7 +31,7 @@ func TestDecodeErrors(t *testing.T) {
 		{pngHeader(t, 20000, 20000), 3, 4, 4, "decode: PNG must have 1 to 100000000 pixels, got 20000x20000"},
 		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "decode: netpbm: must have at most 100000000 pixels, got 10000000000"},
 	} {
-		_, err := Decode(t.Context(), test.content, test.channels, test.height, test.width)
+		_, err := Decode(t.Context(), test.content, Options{Channels: test.channels, Height: test.height, Width: test.width})
 		wantError(t, err, "datasets: decode: ", test.want)
 	}
 }
@@ -55,7 +55,7 @@ func TestForeignFormatsAreNamed(t *testing.T) {
 	} {
 		const want = "offset 0: must begin like an image (PNG, JPEG, GIF, "
 		name = "), got " + name
-		_, err := Decode(t.Context(), []byte(content), 3, 4, 4)
+		_, err := Decode(t.Context(), []byte(content), Options{Channels: 3, Height: 4, Width: 4})
 		wantError(t, err, "datasets: decode: "+want, name)
 		_, err = Measure([]byte(content))
 		wantError(t, err, "datasets: measure: "+want, name)
@@ -75,7 +75,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	for content, want := range map[string]string{
 		"HEADER": "offset 0: must begin like an image", string(pngHeader(t, 2, 2)): "PNG: the file is truncated", "P2 2 2 255 1 2 3": "netpbm: value 3 of 4",
 	} {
-		_, err := Decode(t.Context(), []byte(content), 3, 4, 4)
+		_, err := Decode(t.Context(), []byte(content), Options{Channels: 3, Height: 4, Width: 4})
 		wantError(t, err, "datasets: decode: "+want)
 		dir := t.TempDir()
 		for _, class := range []string{"a", "b"} {

@@ -1,7 +1,6 @@
 package datasets_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -104,16 +103,6 @@ func ExampleLoad() {
 	// |  .#####:            :####: |
 	// | :#####.             .##### |
 	// |######                #####:|
-}
-
-func ExampleReadIDX() {
-	file := []byte{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6}
-	fmt.Println(datasets.ReadIDX("good", bytes.NewReader(file)))
-	_, _, err := datasets.ReadIDX("short", bytes.NewReader(file[:16]))
-	fmt.Println(err)
-	// Output:
-	// [2 3] [1 2 3 4 5 6] <nil>
-	// datasets: short: offset 16: got 4 of 6 values of [2 3]: unexpected EOF
 }
 
 func ExampleList() {

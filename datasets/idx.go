@@ -23,18 +23,12 @@ const (
 // idxTypes are NumPy's names for the types of values that are not read.
 var idxTypes = map[byte]string{0x09: "int8", 0x0B: "int16", 0x0C: "int32", 0x0D: "float32", 0x0E: "float64"}
 
-// ReadIDX reads an array of bytes in IDX format, optionally gzip-compressed, up to the end of r.
-// name is for errors.
+// readIDX reads an array of bytes in IDX format, optionally gzip-compressed, up to the end of r.
+// name is for errors. check, unless it is nil, checks the dimensions before values are read.
 //
 // It returns an error if the type is not unsigned byte, if there are not 1 to 4 dimensions or one
-// is 0, if there are more than 2^30 values, or if the number of values does not match the
+// is 0, if there are more values than the limit, or if the number of values does not match the
 // dimensions. Memory grows with the data that arrive, not with the announced dimensions.
-func ReadIDX(name string, r io.Reader) (dimensions []int, values []byte, err error) {
-	return readIDX(name, r, idxMaxSize, nil)
-}
-
-// readIDX is ReadIDX with a limit on the number of values, and a check of the dimensions, which may
-// be nil, before values are read.
 func readIDX(name string, r io.Reader, limit int64, check func(dimensions []int) error) ([]int, []byte, error) {
 	data, err := decompress(r)
 	if err != nil {

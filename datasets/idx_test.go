@@ -54,7 +54,7 @@ func TestReadIDX(t *testing.T) {
 		want := randomBytes(1, size)
 		plain := idxBytes(dimensions, want)
 		for form, content := range map[string][]byte{"plain": plain, "gzip": packed(t, plain)} {
-			gotDimensions, got, err := ReadIDX("file", bytes.NewReader(content))
+			gotDimensions, got, err := readIDX("file", bytes.NewReader(content), idxMaxSize, nil)
 			if err != nil {
 				t.Errorf("%v %s: %v", dimensions, form, err)
 				continue
@@ -103,7 +103,7 @@ func TestReadIDXErrors(t *testing.T) {
 		{"data after gzip", append(bytes.Clone(gz), 1, 2, 3), "some/file: offset 18: must be the end of the data: unexpected EOF"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, _, err := ReadIDX("some/file", bytes.NewReader(test.content))
+			_, _, err := readIDX("some/file", bytes.NewReader(test.content), idxMaxSize, nil)
 			wantError(t, err, "datasets: some/file: ", test.want)
 		})
 	}
@@ -127,7 +127,7 @@ func TestReadIDXHostileHeader(t *testing.T) {
 	content := idxBytes([]int{idxMaxSize}, []byte{1, 2, 3})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _, err := ReadIDX("file", bytes.NewReader(content))
+	_, _, err := readIDX("file", bytes.NewReader(content), idxMaxSize, nil)
 	runtime.ReadMemStats(&after)
 	wantError(t, err, "offset 11: got 3 of 1073741824 values")
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4*idxFirstRead {

@@ -68,7 +68,7 @@ func foundAsJPEG(t *testing.T, d *Dataset, i, quality int) int {
 	}
 	lossy := &Dataset{Name: "lossy", Channels: 1, Height: d.Height, Width: d.Width}
 	var err error
-	if lossy.Images, err = Decode(t.Context(), b.Bytes(), 1, d.Height, d.Width); err != nil {
+	if lossy.Images, err = Decode(t.Context(), b.Bytes(), Options{Channels: 1, Height: d.Height, Width: d.Width}); err != nil {
 		t.Fatal(err)
 	}
 	one, err := d.Slice(i, i+1)

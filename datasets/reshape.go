@@ -1,14 +1,16 @@
 package datasets
 
-import "github.com/pollen-ml/pollen/datasets/internal/decode"
+import (
+	"cmp"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
+)
 
 // reshaped returns the data set with images of another shape; 0 keeps a value. Images are scaled as
 // by Decode. A single channel is repeated for several channels, except for the fourth, the opacity,
 // which becomes full. Three channels become one, their luminance.
 func (d *Dataset) reshaped(channels, height, width int, crop bool) (*Dataset, error) {
-	if channels == 0 {
-		channels = d.Channels
-	}
+	channels = cmp.Or(channels, d.Channels)
 	if height == 0 {
 		height, width = d.Height, d.Width
 	}

@@ -54,10 +54,7 @@ func (s *scanner) remarkLeftOut() {
 func (s *scanner) leftOutOf(dir string) string {
 	counts := map[string]int{}
 	for name := range s.leftOut {
-		extension := strings.ToLower(filepath.Ext(name))
-		if extension == "" {
-			extension = "without an extension"
-		}
+		extension := cmp.Or(strings.ToLower(filepath.Ext(name)), "without an extension")
 		if !s.tables[name] && (dir == "" || strings.HasPrefix(name, dir+"/")) {
 			counts[extension]++
 		}

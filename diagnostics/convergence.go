@@ -1,8 +1,9 @@
 package diagnostics
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/stat"
@@ -93,11 +94,8 @@ func median(chains [][]float64) float64 {
 }
 
 func sortedValues(chains [][]float64) []float64 {
-	var all []float64
-	for _, chain := range chains {
-		all = append(all, chain...)
-	}
-	sort.Float64s(all)
+	all := slices.Concat(chains...)
+	slices.Sort(all)
 	return all
 }
 
@@ -112,7 +110,7 @@ func normalRanks(chains [][]float64) [][]float64 {
 		}
 	}
 	value := func(p place) float64 { return chains[p.chain][p.index] }
-	sort.SliceStable(order, func(i, j int) bool { return value(order[i]) < value(order[j]) })
+	slices.SortStableFunc(order, func(a, b place) int { return cmp.Compare(value(a), value(b)) })
 	scores := make([][]float64, len(chains))
 	for c := range chains {
 		scores[c] = make([]float64, len(chains[c]))

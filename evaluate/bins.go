@@ -30,16 +30,6 @@ func EqualWidthBins(p *Predictions) ([]Bin, error) {
 	return equalWidth(p.outcomes()), nil
 }
 
-// EqualMassBins sorts the examples by confidence and cuts them into CalibrationBins bins whose
-// counts differ by at most one. Examples of equal confidence count with their mean correctness, so
-// that a cut between them does not depend on their order. It returns the errors of EqualWidthBins.
-func EqualMassBins(p *Predictions) ([]Bin, error) {
-	if err := p.checkLabels("EqualMassBins"); err != nil {
-		return nil, err
-	}
-	return equalMass(p.outcomes()), nil
-}
-
 // CalibrationErrorByChance returns the ECE that perfectly calibrated probabilities with the
 // confidences of p would have by chance, since the examples are few: the mean and the 95th
 // percentile over simulated labels. It returns an error for no predictions.

@@ -85,7 +85,7 @@ func (c Certificate) String() string {
 // distribution-free, risk-controlling prediction sets), but Learn then Test (Angelopoulos, Bates,
 // Candès, Jordan, Lei 2021): the hypotheses R(t) > risk are tested with control of the family-wise
 // error. Given that m examples have a confidence of at least t, their number of errors is binomial
-// with probability R(t), which gives an exact p-value, RiskPValue. The hypotheses are tested in a
+// with probability R(t), which gives an exact p-value, riskPValue. The hypotheses are tested in a
 // fixed sequence, from high thresholds to low ones, down to the first that is not rejected. At high
 // thresholds there are too few examples for a rejection, and a start chosen after looking at the
 // examples would not be fixed. There are therefore four starts, at confidences of .99, .9, .6 and
@@ -109,7 +109,7 @@ func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
 			confidences, wrong = append(confidences, c.Confidence[i]), append(wrong, rank != 1)
 		}
 	}
-	return certify(confidences, wrong, risk, confidence, RiskPValue), nil
+	return certify(confidences, wrong, risk, confidence, riskPValue), nil
 }
 
 // certify is Certify with the p-values of any function.
@@ -117,10 +117,7 @@ func certify(confidences []float64, wrong []bool, risk, confidence float64, pVal
 	n, delta := len(confidences), 1-confidence
 	each := delta / float64(len(starts))
 	result := Certificate{Risk: risk, Confidence: confidence, Images: n, Needed: int(math.Ceil(math.Log(each)/math.Log1p(-risk) - 1e-9))}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(n)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(confidences[b], confidences[a]) })
 	// Between the confidences of two successive examples the p-value is constant, so that tests at
 	// the confidences and at the starts cover every threshold.
@@ -155,14 +152,14 @@ func certify(confidences []float64, wrong []bool, risk, confidence float64, pVal
 	return result
 }
 
-// RiskPValue returns a p-value for the hypothesis that the probability of an error is above risk,
+// riskPValue returns a p-value for the hypothesis that the probability of an error is above risk,
 // if wrong of m independent examples are errors: the probability that a binomial variable of m
 // trials with probability risk is at most wrong. It is 1 for m = 0.
 //
 // For errors, which are 0 or 1, it is exact, and at most the Hoeffding-Bentkus p-value (Bates et
 // al. 2021), which bounds the same probability for any loss between 0 and 1: more images can be
 // answered with the same guarantee.
-func RiskPValue(m, wrong int, risk float64) float64 {
+func riskPValue(m, wrong int, risk float64) float64 {
 	if m == 0 {
 		return 1
 	}

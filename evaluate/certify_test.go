@@ -57,7 +57,7 @@ func TestCertifiedRiskHolds(t *testing.T) {
 			violations, byRate, answered, exact, bounded := 0, 0, 0.0, 0.0, 0.0
 			for seed := range uint64(repetitions) {
 				confidences, wrong := draw(rand.New(rand.NewPCG(31, seed)), w.mistakes, n)
-				c := certify(confidences, wrong, risk, 1-delta, RiskPValue)
+				c := certify(confidences, wrong, risk, 1-delta, riskPValue)
 				if c.Certified && selectiveRisk(w.mistakes, c.Threshold) > risk {
 					violations++
 				}
@@ -99,7 +99,7 @@ func hoeffdingBentkus(m, wrong int, risk float64) float64 {
 	if rate > 0 {
 		h += rate * math.Log(rate/risk)
 	}
-	return min(1, math.Exp(-float64(m)*h), math.E*RiskPValue(m, wrong, risk))
+	return min(1, math.Exp(-float64(m)*h), math.E*riskPValue(m, wrong, risk))
 }
 
 // binomial is P(X <= wrong) for m trials, summed up.
@@ -119,12 +119,12 @@ func TestRiskPValue(t *testing.T) {
 	for _, m := range []int{0, 1, 7, 100, 1000} {
 		for _, risk := range []float64{0.001, 0.02, 0.3} {
 			for wrong := 0; wrong <= m; wrong += 1 + m/20 {
-				got := RiskPValue(m, wrong, risk)
+				got := riskPValue(m, wrong, risk)
 				if want := binomial(m, wrong, risk); m > 0 && math.Abs(got-want) > 1e-9 {
-					t.Errorf("RiskPValue(%d, %d, %v) = %v, want %v", m, wrong, risk, got, want)
+					t.Errorf("riskPValue(%d, %d, %v) = %v, want %v", m, wrong, risk, got, want)
 				}
 				if bound := hoeffdingBentkus(m, wrong, risk); got > bound+1e-12 {
-					t.Errorf("RiskPValue(%d, %d, %v) = %v, above the bound %v", m, wrong, risk, got, bound)
+					t.Errorf("riskPValue(%d, %d, %v) = %v, above the bound %v", m, wrong, risk, got, bound)
 				}
 			}
 		}
@@ -145,14 +145,14 @@ func TestCertifyWorkedByHand(t *testing.T) {
 		if n >= want.Needed {
 			want.Certified, want.Answered = true, n
 		}
-		if c := certify(confidences, wrong, 0.02, 0.9, RiskPValue); c != want {
+		if c := certify(confidences, wrong, 0.02, 0.9, riskPValue); c != want {
 			t.Errorf("%d images: %+v, want %+v", n, c, want)
 		}
 	}
 	// Two mistakes of low confidence: the threshold is that of the image before them.
 	confidences, wrong := confident(250)
 	confidences, wrong = append(confidences, 0.7, 0.55, 0.5), append(wrong, false, true, true)
-	c := certify(confidences, wrong, 0.02, 0.9, RiskPValue)
+	c := certify(confidences, wrong, 0.02, 0.9, riskPValue)
 	if want := (Certificate{Risk: 0.02, Confidence: 0.9, Certified: true, Threshold: 0.55, Images: 253, Answered: 252, Wrong: 1, Needed: 183}); c != want {
 		t.Errorf("got %+v, want %+v", c, want)
 	}

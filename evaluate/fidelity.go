@@ -113,10 +113,7 @@ func RankCorrelation(a, b []float64) (float64, error) {
 
 // ranks returns the rank of each value, from 0, with the mean rank for ties.
 func ranks(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(values))
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
 	ranks := make([]float64, len(values))
 	for from := 0; from < len(order); {

@@ -92,16 +92,22 @@ func singles(groups []string) []bool {
 
 // keptExamples returns the numbers of the examples, of n, that a Calibration keeps.
 func keptExamples(n int) []int {
-	kept := make([]int, n)
-	for i := range kept {
-		kept[i] = i
-	}
+	kept := indices(n)
 	if n > maxHeldOut {
 		random := rand.New(rand.NewPCG(subsetSeed, uint64(n)))
 		random.Shuffle(n, func(i, j int) { kept[i], kept[j] = kept[j], kept[i] })
 		kept = kept[:maxHeldOut]
 	}
 	return kept
+}
+
+// indices returns 0 to n-1.
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // ranking has the classes of a row in descending order of probability, of equals the lower number

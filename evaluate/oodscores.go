@@ -1,6 +1,10 @@
 package evaluate
 
-import "github.com/pkg/errors"
+import (
+	"cmp"
+
+	"github.com/pkg/errors"
+)
 
 // OODScore is a row of the table of scores that can detect out-of-distribution examples.
 type OODScore struct {
@@ -125,9 +129,7 @@ var (
 
 // oodScoreByName returns the row with a name; "" is DefaultOODScore.
 func oodScoreByName(name string) (OODScore, error) {
-	if name == "" {
-		name = DefaultOODScore
-	}
+	name = cmp.Or(name, DefaultOODScore)
 	var names []string
 	for _, s := range OODScores() {
 		if s.Name == name {

@@ -318,11 +318,7 @@ func CoverageByLevel(c Case) (levels, coverage []float64, err error) {
 	if c.In.Labels == nil || c.Calibration == nil {
 		return nil, nil, errors.New("evaluate: CoverageByLevel: must have labels and a calibration")
 	}
-	all := make([]int, c.In.Len())
-	for i := range all {
-		all[i] = i
-	}
-	h := newHeldOut(c.In, all)
+	h := newHeldOut(c.In, indices(c.In.Len()))
 	for percent := 50; percent < 100; percent++ {
 		level := float64(percent) / 100
 		if !c.Calibration.Supports(level) {
@@ -338,7 +334,7 @@ func CoverageByLevel(c Case) (levels, coverage []float64, err error) {
 				covered++
 			}
 		}
-		levels, coverage = append(levels, level), append(coverage, float64(covered)/float64(len(all)))
+		levels, coverage = append(levels, level), append(coverage, float64(covered)/float64(c.In.Len()))
 	}
 	return levels, coverage, nil
 }

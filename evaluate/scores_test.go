@@ -127,13 +127,9 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 		if total != examples {
 			t.Errorf("%d examples in all bins, want %d", total, examples)
 		}
-		masses, err := EqualMassBins(predictionsOf(t, probabilities, labels, classes))
-		if err != nil {
-			t.Fatal(err)
-		}
 		total = 0
 		previous := 0.0
-		for b, bin := range masses {
+		for b, bin := range equalMass(predictionsOf(t, probabilities, labels, classes).outcomes()) {
 			if bin.Count < examples/15 || bin.Count > examples/15+1 {
 				t.Errorf("equal mass bin %d holds %d of %d", b, bin.Count, examples)
 			}
@@ -244,8 +240,7 @@ func TestScoreRefuses(t *testing.T) {
 		p := &Predictions{Name: "a", Probabilities: c.probabilities, Labels: c.labels, Classes: c.classes}
 		_, errCorrect := p.Correct()
 		_, errWidth := EqualWidthBins(p)
-		_, errMass := EqualMassBins(p)
-		errs := map[string]error{"Correct": errCorrect, "EqualWidthBins": errWidth, "EqualMassBins": errMass}
+		errs := map[string]error{"Correct": errCorrect, "EqualWidthBins": errWidth}
 		if c.name != "no labels" {
 			errs["NewPredictions"] = err
 		}

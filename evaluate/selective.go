@@ -28,10 +28,7 @@ func RiskCoverage(uncertainty []float64, correct []bool) (SelectiveRisk, error) 
 			len(uncertainty), len(correct))
 	}
 	total := len(uncertainty)
-	order := make([]int, total)
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(total)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(uncertainty[a], uncertainty[b]) })
 	s := SelectiveRisk{Coverage: make([]float64, total), Risk: make([]float64, total)}
 	wrong := 0.0 // among the examples before this tie

@@ -47,7 +47,7 @@ func TestONNXImagesReadWithPillow(t *testing.T) {
 		if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		decoded, err := datasets.DecodeAs(context.Background(), file.Bytes(), datasets.Options{Channels: 3, Height: side, Width: side, Crop: true})
+		decoded, err := datasets.Decode(context.Background(), file.Bytes(), datasets.Options{Channels: 3, Height: side, Width: side, Crop: true})
 		if err != nil {
 			t.Fatal(err)
 		}

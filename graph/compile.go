@@ -63,7 +63,7 @@ func (b *Builder) Compile() (*Program, error) {
 				return nil, err
 			}
 		}
-		plan.use(len(p.launches), l.launches, l.temps)
+		plan.use(len(p.launches), l.launches)
 		p.launches = append(p.launches, l.launches...)
 	}
 	p.finishStep(m, plan)
@@ -168,7 +168,7 @@ func (p *Program) finishStep(m *module, plan *plan) {
 		l.label = "count step"
 		l.Emit("count_step", tensor.Threads(1), tensor.Single(func(a *tensor.Args) { count(a, 0) }), l.InOut(0))
 	}
-	plan.use(len(p.launches), l.launches, nil)
+	plan.use(len(p.launches), l.launches)
 	p.launches = append(p.launches, l.launches...)
 }
 

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 )
@@ -137,12 +139,7 @@ func (t terms) sumTo(g *gorgonia.ExprGraph, n, gradient *Node) bool {
 		if op, err := opOf(sum); sum.Op() == nil || err != nil || op != Op(fanIn{}) {
 			return false
 		}
-		for _, part := range childrenOf(g, sum) {
-			if !take(part) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(childrenOf(g, sum), func(part *Node) bool { return !take(part) })
 	}
 	if !take(gradient) {
 		return false

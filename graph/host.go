@@ -34,7 +34,7 @@ func runOnHost(a *application, values []gorgonia.Value) (gorgonia.Value, error) 
 		plan.pin(in.buffer)
 	}
 	plan.pin(v.buffer)
-	plan.use(0, l.launches, l.temps)
+	plan.use(0, l.launches)
 	host := tensor.NewHost(1)
 	defer host.Close()
 	runner, err := host.Load(tensor.Workload{Launches: l.launches, Bytes: plan.offsets(), Chains: 1})

@@ -270,13 +270,11 @@ func TestStockOpsAreRefused(t *testing.T) {
 func TestGraphsAreBuiltInParallel(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
-		group.Add(1)
-		go func() {
-			defer group.Done()
+		group.Go(func() {
 			if _, err := newCNN(tensor.Float32).train(0.1).builder.Compile(); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 	}
 	group.Wait()
 }

@@ -119,7 +119,6 @@ type Lowering struct {
 	output   *tensor.Buffer
 	parts    []*tensor.Buffer
 	launches []tensor.Launch
-	temps    []*tensor.Buffer
 }
 
 // In returns input i as an argument that is only read. The access matters: it decides the order in
@@ -139,13 +138,6 @@ func (l *Lowering) Out() tensor.Argument { return tensor.Out(l.output) }
 
 // Part returns further output i of a Combination as an argument that is written, like Out.
 func (l *Lowering) Part(i int) tensor.Argument { return tensor.Out(l.parts[i]) }
-
-// Temp returns a buffer of floats that is reserved from the op's first launch to its last.
-func (l *Lowering) Temp(elements int) *tensor.Buffer {
-	b := tensor.NewBuffer(l.label+" temporary", tensor.Scratch, l.DType, elements)
-	l.temps = append(l.temps, b)
-	return b
-}
 
 // Emit appends a launch: host on the CPU, and on a GPU the kernel called stem_f32 or stem_f64, over
 // the grid, with the same arguments.

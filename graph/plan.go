@@ -35,9 +35,8 @@ func (p *plan) pin(b *tensor.Buffer) {
 	}
 }
 
-// use extends the live ranges of the buffers of one op's launches, which are numbered from first,
-// and of its temporaries.
-func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) {
+// use extends the live ranges of the buffers of one op's launches, which are numbered from first.
+func (p *plan) use(first int, launches []tensor.Launch) {
 	touch := func(b *tensor.Buffer, at int) {
 		s := p.ranges[b]
 		if s == nil {
@@ -59,11 +58,6 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 				}
 			}
 		}
-	}
-	// Temporaries live through all launches of their op, whose phases may write them in any order.
-	for _, b := range temps {
-		touch(b, first)
-		touch(b, first+len(launches)-1)
 	}
 }
 

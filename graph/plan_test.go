@@ -16,33 +16,6 @@ import (
 // side is the extent of the square matrices in random graphs.
 const side = 5
 
-// twice is the identity, by way of two temporaries and three launches; the last one reads the first
-// temporary again.
-type twice struct{}
-
-func (twice) Name() string                                  { return "twice" }
-func (twice) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
-
-func (twice) Lower(l *graph.Lowering) {
-	n := l.Shape.Elements()
-	one, two := l.Temp(n), l.Temp(n)
-	double := tensor.Single(func(a *tensor.Args) {
-		to, from := tensor.Slice[float64](a, 0), tensor.Slice[float64](a, 1)
-		for i, v := range from {
-			to[i] = 2 * v
-		}
-	})
-	l.Emit("double", tensor.Threads(n), double, tensor.Out(one), l.In(0))
-	l.Emit("double", tensor.Threads(n), double, tensor.Out(two), tensor.In(one))
-	subtract := tensor.Single(func(a *tensor.Args) {
-		y, one, two, x := tensor.Slice[float64](a, 0), tensor.Slice[float64](a, 1), tensor.Slice[float64](a, 2), tensor.Slice[float64](a, 3)
-		for i := range y {
-			y[i] = two[i] - one[i] - x[i]
-		}
-	})
-	l.Emit("subtract", tensor.Threads(n), subtract, l.Out(), tensor.In(one), tensor.In(two), l.In(0))
-}
-
 // randomGraph builds a graph of random ops over square matrices of probabilities, with updates,
 // outputs and metrics of random nodes, and returns what to compare.
 func randomGraph(t *rapid.T) (*graph.Builder, map[string]*graph.Node) {
@@ -52,7 +25,7 @@ func randomGraph(t *rapid.T) (*graph.Builder, map[string]*graph.Node) {
 	any := func(label string) *graph.Node { return rapid.SampledFrom(nodes).Draw(t, label) }
 	for i := range rapid.IntRange(1, 14).Draw(t, "ops") {
 		x := any("x")
-		switch rapid.IntRange(0, 6).Draw(t, "op") {
+		switch rapid.IntRange(0, 5).Draw(t, "op") {
 		case 0:
 			x = b.Apply(op.ReLU{}, x)
 		case 1:
@@ -65,8 +38,6 @@ func randomGraph(t *rapid.T) (*graph.Builder, map[string]*graph.Node) {
 			x = b.Apply(noise{b.Stream()}, x, b.Header())
 		case 5:
 			x = b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(op.MatMul{}, b.Apply(op.Softmax{}, x), any("y")), bias))
-		case 6:
-			x = b.Apply(twice{}, x)
 		}
 		nodes = append(nodes, x)
 	}

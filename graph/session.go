@@ -1,8 +1,10 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -62,9 +64,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if device == nil {
 		return nil, errors.New("graph: load: the device must not be nil")
 	}
-	if o.Chains == 0 {
-		o.Chains = 1
-	}
+	o.Chains = cmp.Or(o.Chains, 1)
 	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: chains must be numbered below %d, got %d chains from number %d", math.MaxUint16, o.Chains, o.FirstChain)
 	}
@@ -368,19 +368,9 @@ func (s *Session) stepUntilNotFinite(chain int, fault *NotFinite) (found bool, e
 // finite reports whether all numbers are finite.
 func finite(dtype tensor.DType, raw []byte) bool {
 	if dtype == tensor.Float64 {
-		for _, v := range view[float64](raw) {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(view[float64](raw), func(v float64) bool { return v-v != 0 }) // NaN for an infinity and for NaN
 	}
-	for _, v := range view[float32](raw) {
-		if v-v != 0 { // NaN for an infinity and for NaN
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(view[float32](raw), func(v float32) bool { return v-v != 0 })
 }
 
 // Metric returns the value of a chain's metric at a step of the last Run, or NaN if no metric is

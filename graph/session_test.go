@@ -116,7 +116,7 @@ func TestRestoreResumes(t *testing.T) {
 		if !bytes.Equal(save(t, resumed, chain), save(t, whole, chain)) {
 			t.Errorf("chain %d: resumed differs from uninterrupted", chain)
 		}
-		for step := uint64(0); step < 10; step++ {
+		for step := range uint64(10) {
 			if got, want := resumed.Metric(chain, "loss", step), whole.Metric(chain, "loss", step); got != want {
 				t.Errorf("chain %d, step %d: loss is %v, uninterrupted %v", chain, step, got, want)
 			}

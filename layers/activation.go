@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"cmp"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -69,9 +71,7 @@ func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkLimits(b, name, e) {
 		return nil
 	}
-	if e.Alpha == 0 {
-		e.Alpha = 1
-	}
+	e.Alpha = cmp.Or(e.Alpha, 1)
 	return b.Apply(op.ELU{Alpha: e.Alpha}, x)
 }
 

@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"cmp"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -24,9 +26,7 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkLimits(b, name, f) {
 		return nil
 	}
-	if f.Epsilon == 0 {
-		f.Epsilon = 1e-6
-	}
+	f.Epsilon = cmp.Or(f.Epsilon, 1e-6)
 	y := normalize(b, name, op.FilterResponseNorm{Epsilon: f.Epsilon}, x)
 	if y == nil || f.NoThreshold {
 		return y
@@ -53,9 +53,7 @@ func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkLimits(b, name, g) {
 		return nil
 	}
-	if g.Epsilon == 0 {
-		g.Epsilon = 1e-5
-	}
+	g.Epsilon = cmp.Or(g.Epsilon, 1e-5)
 	return normalize(b, name, op.GroupNorm{Groups: g.Groups, Epsilon: g.Epsilon}, x)
 }
 

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pollen-ml/pollen/tensor"
@@ -20,10 +21,7 @@ func (o Orthogonal) Fill(seed uint64, chain uint32, stream uint16, shape tensor.
 	fillNormal(seed, chain, stream, values, 1)
 	columns, _ := fans(shape)
 	rows := len(values) / columns
-	gain := o.Gain
-	if gain == 0 {
-		gain = 1
-	}
+	gain := cmp.Or(o.Gain, 1)
 	if rows <= columns {
 		orthonormalize(values, columns)
 	} else {

@@ -1,6 +1,7 @@
 package mcmc
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -168,9 +169,7 @@ func (m Metropolis) decide(temperature float64, stream uint16) decide {
 		cycle: m.Proposal.cycle(), temperature: temperature, jitter: m.Proposal.jitter(),
 		warmup: m.Warmup, rate: m.TargetAcceptance, anchor: anchorOf(m.StepSize), stream: stream,
 	}
-	if d.rate == 0 {
-		d.rate = m.Proposal.optimum()
-	}
+	d.rate = cmp.Or(d.rate, m.Proposal.optimum())
 	return d
 }
 

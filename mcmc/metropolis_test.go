@@ -2,6 +2,7 @@ package mcmc_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"testing"
 
@@ -334,9 +335,7 @@ func TestMetropolisWrongRatios(t *testing.T) {
 	const chains, draws = 48, 400
 	for _, row := range exactRows() {
 		ratios := map[string]func(a attempt) float64{"": row.ratio}
-		for name, ratio := range row.wrong {
-			ratios[name] = ratio
-		}
+		maps.Copy(ratios, row.wrong)
 		for name, ratio := range ratios {
 			most, where := 0.0, ""
 			right := name == ""

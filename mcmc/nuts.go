@@ -1,6 +1,7 @@
 package mcmc
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -126,13 +127,7 @@ func (w *nutsChains) attachStates(b *graph.Builder) {
 }
 
 func (n *NUTS) defaults() {
-	if n.StepSize == 0 {
-		n.StepSize = 1
-	}
-	if n.TargetAcceptance == 0 {
-		n.TargetAcceptance = 0.8
-	}
-	if n.MaxDepth == 0 {
-		n.MaxDepth = 10
-	}
+	n.StepSize = cmp.Or(n.StepSize, 1)
+	n.TargetAcceptance = cmp.Or(n.TargetAcceptance, 0.8)
+	n.MaxDepth = cmp.Or(n.MaxDepth, 10)
 }

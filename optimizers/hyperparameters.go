@@ -1,6 +1,7 @@
 package optimizers
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -12,12 +13,7 @@ const minNormal = 0x1p-126
 
 // check returns the first error of an optimizer's hyperparameters.
 func check(o Optimizer, errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return errors.Wrapf(err, "optimizers: %s", o.Name())
-		}
-	}
-	return nil
+	return errors.Wrapf(cmp.Or(errs...), "optimizers: %s", o.Name())
 }
 
 func nonNegative(field string, v float64) error {

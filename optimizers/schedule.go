@@ -1,6 +1,7 @@
 package optimizers
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -226,12 +227,7 @@ func table(s Schedule, steps int, rate func(t int) float64) ([]float64, error) {
 }
 
 func checkSchedule(s Schedule, errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return errors.Wrapf(err, "optimizers: schedule %v", s)
-		}
-	}
-	return nil
+	return errors.Wrapf(cmp.Or(errs...), "optimizers: schedule %v", s)
 }
 
 func atLeastOne(field string, v int) error {

@@ -116,9 +116,7 @@ func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 		p.Y.Min -= space
 	}
 	p.Y.Max += space
-	f := &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth)}
-	f.draw = func(c draw.Canvas) { p.Draw(key.draw(c)) }
-	return f, nil
+	return &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth), draw: func(c draw.Canvas) { p.Draw(key.draw(c)) }}, nil
 }
 
 func checkCurve(c Curve, positive bool) error {

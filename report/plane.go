@@ -74,9 +74,7 @@ func Plane(x, y string, levels []Levels, tracks []Track) (*Figure, error) {
 	if p.Y.Min == p.Y.Max {
 		p.Y.Min, p.Y.Max = p.Y.Min-1, p.Y.Max+1
 	}
-	f := &Figure{width: figureWidth, height: 9.5*vg.Centimeter + key.height(figureWidth)}
-	f.draw = func(c draw.Canvas) { p.Draw(key.draw(c)) }
-	return f, nil
+	return &Figure{width: figureWidth, height: 9.5*vg.Centimeter + key.height(figureWidth), draw: func(c draw.Canvas) { p.Draw(key.draw(c)) }}, nil
 }
 
 func (l Levels) check() error {

@@ -208,7 +208,7 @@ AUROC                     -  0.6250
 -------------------------------------
 b              0.500           0.4000
 `},
-		{func() (*Table, error) { return RunTable([]Subject{subjects[0], subjects[2]}) }, `run  accuracy  confidence on roses   AUROC
+		{func() (*Table, error) { return runTable([]Subject{subjects[0], subjects[2]}) }, `run  accuracy  confidence on roses   AUROC
 ------------------------------------------
 a      0.5000                0.500       -
 b      0.7500                0.500  0.6250

@@ -27,18 +27,18 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 // maxColumns is the largest number of subjects for which FittingTable has a column each.
 const maxColumns = 4
 
-// FittingTable returns ScoreTable for up to four subjects and RunTable for more, so that tables fit
+// FittingTable returns ScoreTable for up to four subjects and runTable for more, so that tables fit
 // on a screen.
 func FittingTable(subjects []Subject) (*Table, error) {
 	if len(subjects) <= maxColumns {
 		return ScoreTable(subjects)
 	}
-	return RunTable(subjects)
+	return runTable(subjects)
 }
 
-// RunTable returns the scores as a table with a row for each subject and a column for each score
+// runTable returns the scores as a table with a row for each subject and a column for each score
 // that applies to any of them. All subjects must be assessed.
-func RunTable(subjects []Subject) (*Table, error) {
+func runTable(subjects []Subject) (*Table, error) {
 	in, out := dataNames(subjects)
 	var shown []evaluate.Score
 	var columns []Column
@@ -262,8 +262,8 @@ func aurocTable(subjects []Subject, scores []evaluate.OODScore) (*Table, error) 
 	return table, nil
 }
 
-// Meanings returns an explanation of each score that applies to any of the subjects.
-func Meanings(subjects []Subject) []string {
+// meaningsOf returns an explanation of each score that applies to any of the subjects.
+func meaningsOf(subjects []Subject) []string {
 	in, out := dataNames(subjects)
 	var meanings []string
 	for _, score := range evaluate.Scores() {
@@ -290,7 +290,7 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	sections := []Section{{Title: "Scores", Table: scores, Notes: Meanings(subjects)}}
+	sections := []Section{{Title: "Scores", Table: scores, Notes: meaningsOf(subjects)}}
 	classes, err := ClassSection(subjects)
 	if err != nil {
 		return nil, err

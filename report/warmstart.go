@@ -76,7 +76,5 @@ func drawWarmStart(subjects []Subject) (*Figure, error) {
 	}
 	space := 0.05 * max(p.Y.Max-p.Y.Min, 1e-9)
 	p.Y.Min, p.Y.Max = p.Y.Min-space, p.Y.Max+space
-	f := &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth)}
-	f.draw = func(c draw.Canvas) { p.Draw(key.draw(c)) }
-	return f, nil
+	return &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth), draw: func(c draw.Canvas) { p.Draw(key.draw(c)) }}, nil
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
@@ -74,10 +75,7 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
 	}
 	// A constant trace has no width: it is drawn as a line.
-	narrowest := (largest - smallest) / 1000
-	if narrowest == 0 {
-		narrowest = max(1e-6, math.Abs(largest)/1000)
-	}
+	narrowest := cmp.Or((largest-smallest)/1000, max(1e-6, math.Abs(largest)/1000))
 	low, high := smallest-30*narrowest, largest+30*narrowest
 	panels := make([]*plot.Plot, len(traces))
 	for i, t := range traces {

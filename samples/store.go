@@ -2,6 +2,7 @@ package samples
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -128,19 +129,6 @@ func (st *Store) Create() error {
 	return nil
 }
 
-// OpenStore opens an existing store. It returns an error if the directory contains no samples.
-func OpenStore(dir string) (*Store, error) {
-	st := &Store{dir: dir}
-	files, err := st.Files()
-	if err != nil {
-		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, errors.Errorf("samples: store: %s contains no samples (*%s)", dir, sampleSuffix)
-	}
-	return st, nil
-}
-
 const sampleSuffix = ".safetensors"
 
 // Files returns the paths of the samples, by chain and then by step, which is also the lexical
@@ -190,12 +178,7 @@ func (st *Store) Write(samples ...Sample) ([]File, error) {
 		})
 	}
 	writing.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
+	return files, cmp.Or(failures...)
 }
 
 // The keys of a sample's metadata, next to the checksum's.

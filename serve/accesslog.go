@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	cryptorand "crypto/rand"
 	"log/slog"
 	"net"
@@ -47,17 +48,13 @@ type recorder struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (r *recorder) WriteHeader(code int) {
-	if r.code == 0 {
-		r.code = code
-	}
+	r.code = cmp.Or(r.code, code)
 	r.ResponseWriter.WriteHeader(code)
 }
 
 // Write implements http.ResponseWriter.
 func (r *recorder) Write(content []byte) (int, error) {
-	if r.code == 0 {
-		r.code = http.StatusOK
-	}
+	r.code = cmp.Or(r.code, http.StatusOK)
 	n, err := r.ResponseWriter.Write(content)
 	r.bytes += n
 	return n, err

@@ -31,7 +31,7 @@ func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
 	}
 	p.small.free, p.large.free = p.workers, p.memory
 	p.decode = func(ctx context.Context, content []byte, d *bayes.Data) ([]byte, error) {
-		return datasets.DecodeAs(ctx, content, datasets.Options{Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits})
+		return datasets.Decode(ctx, content, datasets.Options{Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits})
 	}
 	return p
 }

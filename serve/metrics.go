@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,9 +68,7 @@ func (h *histogram) write(w io.Writer, name string) {
 
 // request counts a request of a route; "" is an unknown route.
 func (c *counts) request(route string, code int, seconds float64) {
-	if route == "" {
-		route = "other"
-	}
+	route = cmp.Or(route, "other")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests[requestKind{route, code}]++

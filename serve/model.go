@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,12 +37,8 @@ func named(list []Model) ([]Model, error) {
 		if m.Run == nil {
 			return nil, invalid("models", "model %d must have a run", i)
 		}
-		if m.Name == "" {
-			m.Name = filepath.Base(m.Run.Dir())
-		}
-		if m.Version == "" {
-			m.Version = "1"
-		}
+		m.Name = cmp.Or(m.Name, filepath.Base(m.Run.Dir()))
+		m.Version = cmp.Or(m.Version, "1")
 		for _, text := range []string{m.Name, m.Version} {
 			if !isModelName(text) {
 				return nil, invalid("models", "a name or version must be printable text of 1 to %d bytes without slashes, got %.300q", maxModelName, text)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -46,9 +47,7 @@ func (l *models) acquire(name, version string) (*model, error) {
 }
 
 func (l *models) find(name, version string) *model {
-	if name == "" {
-		name = l.all[0].name
-	}
+	name = cmp.Or(name, l.all[0].name)
 	for _, m := range slices.Backward(l.all) {
 		if m.name == name && (version == "" || m.version == version) {
 			return m

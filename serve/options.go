@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -100,15 +101,9 @@ func (o Options) resolve() (Options, error) {
 			return o, invalid(field.name, "must be 1 to %d, got %d", field.limit, *field.value)
 		}
 	}
-	if o.Wait == 0 {
-		o.Wait = 2 * time.Millisecond
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 20 * time.Second
-	}
-	if o.DecodeTimeout == 0 {
-		o.DecodeTimeout = max(o.Timeout/2, time.Second)
-	}
+	o.Wait = cmp.Or(o.Wait, 2*time.Millisecond)
+	o.Timeout = cmp.Or(o.Timeout, 20*time.Second)
+	o.DecodeTimeout = cmp.Or(o.DecodeTimeout, max(o.Timeout/2, time.Second))
 	switch {
 	case o.Timeout < 0:
 		return o, invalid("Timeout", "must be positive, got %v", o.Timeout)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,12 +21,7 @@ func readQuery(r *http.Request, allowed ...string) (q query, err error) {
 	if err != nil {
 		return q, refuse(http.StatusBadRequest, "query: %v", err)
 	}
-	var names []string
-	for name := range parameters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		known := "the only parameters are " + strings.Join(allowed, ", ")
 		switch value := parameters.Get(name); {
 		case name == "level" || name == "in-distribution-rate":

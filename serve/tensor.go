@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -195,15 +196,7 @@ func (b *backend) imageFiles(ctx context.Context, m *model, in *inferInput, tail
 		return 0, nil, refuse(http.StatusBadRequest, "input %s: %v", in.Name, err)
 	}
 	pixels, failed, err := b.pool.decodeAll(ctx, m, uploads, h)
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, err := range failed {
-		if err != nil {
-			return 0, nil, err
-		}
-	}
-	return len(uploads), pixels, nil
+	return len(uploads), pixels, cmp.Or(err, cmp.Or(failed...))
 }
 
 // scanData calls add for each number or string in the data of a tensor, which must be valid JSON,
@@ -237,9 +230,7 @@ func scanData(data []byte, shape []int, add func(token []byte) error) error {
 			i++
 		default:
 			end := i + tokenLength(data[i:])
-			if at == 0 {
-				at = depth
-			}
+			at = cmp.Or(at, depth)
 			if seen++; c == '{' || depth == 0 || depth != at || depth != 1 && depth != len(shape) || seen > total {
 				return wrong()
 			}

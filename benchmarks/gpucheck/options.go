@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,13 +19,5 @@ func (o options) limit() time.Duration { return time.Duration(o.seconds) * time.
 
 // wants reports whether a check is selected.
 func (o options) wants(check string) bool {
-	if o.only == "" {
-		return true
-	}
-	for _, name := range strings.Split(o.only, ",") {
-		if strings.HasPrefix(check, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(o.only, ","), func(name string) bool { return strings.HasPrefix(check, name) })
 }

@@ -202,10 +202,5 @@ func (c *client) load(ctx context.Context, starts []time.Duration) ([]time.Durat
 		})
 	}
 	asking.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return latencies, nil
+	return latencies, cmp.Or(failures...)
 }

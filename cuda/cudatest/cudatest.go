@@ -77,7 +77,7 @@ func GPU(t testing.TB, o cuda.Options) tensor.Device {
 		o.Driver = emulated(t, max(1, len(o.GPUs)))
 		return openGPU(t, o)
 	}
-	installed, err := cuda.List("")
+	installed, err := cuda.List()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/pkg/errors"
+	"golang.org/x/sync/errgroup"
 )
 
 // The emulated GPU is a shared library that takes the place of NVIDIA's driver. It is built from
@@ -375,25 +376,16 @@ func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
 
 // objects runs tasks that compile objects, one per processor at a time.
 func objects(tasks []func() (string, error)) ([]string, error) {
-	made, failed := make([]string, len(tasks)), make([]error, len(tasks))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var all sync.WaitGroup
+	made := make([]string, len(tasks))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i, task := range tasks {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			made[i], failed[i] = task()
-		}()
+		all.Go(func() (err error) {
+			made[i], err = task()
+			return err
+		})
 	}
-	all.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return made, nil
+	return made, all.Wait()
 }
 
 // sources returns tasks that compile the emulator's own files. All kernels spend their time in
@@ -441,7 +433,7 @@ func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), f
 // files returns the files of a directory that match a pattern, sorted.
 func files(dir, pattern string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, pattern))
-	sort.Strings(found)
+	slices.Sort(found)
 	if err == nil && len(found) == 0 {
 		err = errors.Errorf("emulator: no %s in %s", pattern, dir)
 	}
@@ -482,6 +474,11 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 		}
 		tasks = append(tasks, kernels...)
 	}
+	return c.linked(name, tasks, nil, "-shared")
+}
+
+// linked runs tasks that compile objects, and links these and others, while no other process does.
+func (c *toolchain) linked(name string, tasks []func() (string, error), others []string, flags ...string) (string, error) {
 	unlock, err := lock(filepath.Join(c.cache, "lock"))
 	if err != nil {
 		return "", err
@@ -491,7 +488,7 @@ func build(compiler string, dirs [2]string, fromPTX bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.link(name, made, "-shared")
+	return c.link(name, append(made, others...), flags...)
 }
 
 // link links objects into a library or a program. The objects' names identify their contents, so

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"os"
 	"runtime"
 	"strconv"
@@ -51,9 +52,7 @@ func (d *Driver) Reset(o Options) {
 		defaults.Multiprocessors = n
 	}
 	or := func(v, otherwise int) uintptr {
-		if v == 0 {
-			v = otherwise
-		}
+		v = cmp.Or(v, otherwise)
 		return uintptr(v)
 	}
 	purego.SyscallN(d.reset, or(o.GPUs, defaults.GPUs), or(o.Capability, defaults.Capability), or(int(o.Memory), int(defaults.Memory)), or(o.CUDA, defaults.CUDA),

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"os"
 	"os/exec"
@@ -134,20 +135,13 @@ func replayer(t testing.TB, s Sanitizer, dir string) string {
 	compiler := findCompiler(t)
 	needRuntime(t, compiler, s)
 	from := dirs(t)
-	if dir == "" {
-		dir = from[1]
-	}
+	dir = cmp.Or(dir, from[1])
 	kernelFlags, emulatorFlags, linkerFlags := sanitizerFlags(s)
 	program, err := func() (string, error) {
 		c, err := newToolchain(compiler, flags...)
 		if err != nil {
 			return "", err
 		}
-		unlock, err := lock(filepath.Join(c.cache, "lock"))
-		if err != nil {
-			return "", err
-		}
-		defer unlock()
 		cuda, err := files(dir, "*.cu")
 		if err != nil {
 			return "", err
@@ -164,11 +158,7 @@ func replayer(t testing.TB, s Sanitizer, dir string) string {
 		if err != nil {
 			return "", err
 		}
-		made, err := objects(append(tasks, kernels...))
-		if err != nil {
-			return "", err
-		}
-		return c.link("replay-"+string(s), made, linkerFlags...)
+		return c.linked("replay-"+string(s), append(tasks, kernels...), nil, linkerFlags...)
 	}()
 	if err != nil {
 		t.Fatal(err)

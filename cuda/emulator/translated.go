@@ -98,16 +98,7 @@ func (r *Replay) Program(text string) (Program, error) {
 	for _, unit := range units {
 		tasks = append(tasks, func() (string, error) { return r.c.compileUnit(r.source, unit, r.headers) })
 	}
-	unlock, err := lock(filepath.Join(r.c.cache, "lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	made, err := objects(tasks)
-	if err != nil {
-		return "", err
-	}
-	path, err := r.c.link("replay-ptx", append(made, r.objects...))
+	path, err := r.c.linked("replay-ptx", tasks, r.objects)
 	return Program(path), err
 }
 

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -163,10 +164,7 @@ type groupLayout struct {
 }
 
 func (n normalization) layout(x tensor.Shape) groupLayout {
-	groups := n.groups
-	if groups == 0 {
-		groups = x[1]
-	}
+	groups := cmp.Or(n.groups, x[1])
 	return groupLayout{x[0] * groups, x[1] / groups, x[2] * x[3], groups}
 }
 

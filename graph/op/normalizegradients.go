@@ -151,7 +151,7 @@ func sameSites(a, b []graph.Site) bool {
 
 // gradientArguments has the indices of the arguments of normalizeGradients, -1 for absent ones.
 type gradientArguments struct {
-	tau, bias, dx, ds, dz, other, x, gamma, beta, bounds, r int
+	dx, ds, dz, other, x, gamma, beta, bounds, r int
 }
 
 // Lower implements graph.Op.
@@ -171,7 +171,9 @@ func (g normalizeGradients) Lower(l *graph.Lowering) {
 	var at gradientArguments
 	add(true, nextPart)
 	add(true, nextPart)
-	at.tau, at.bias, at.dx, at.ds = add(g.threshold, nextPart), add(g.bias, nextPart), add(true, l.Out), add(g.residual, nextPart)
+	add(g.threshold, nextPart)
+	add(g.bias, nextPart)
+	at.dx, at.ds = add(true, l.Out), add(g.residual, nextPart)
 	at.dz, at.other, at.x, at.gamma = add(true, nextIn), add(g.sum, nextIn), add(true, nextIn), add(true, nextIn)
 	at.beta, at.bounds, at.r = add(g.threshold, nextIn), add(g.threshold, nextIn), add(g.residual, nextIn)
 	l.EmitCalls("normalize_gradients", g.calls(l, at, arguments), graph.Pick(l, gradientsKernel[float32], gradientsKernel[float64])(g, at, l), arguments...)

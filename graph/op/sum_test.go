@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/tensor"
@@ -57,10 +58,8 @@ func TestSumAndMean(t *testing.T) {
 		{tensor.Shape{3, 2, 4, 3, 2, 5}, []int{1, 3, 5}},
 	} {
 		summed := func(axis int) bool {
-			for _, a := range c.axes {
-				if a == axis {
-					return true
-				}
+			if slices.Contains(c.axes, axis) {
+				return true
 			}
 			return len(c.axes) == 0
 		}

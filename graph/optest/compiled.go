@@ -2,6 +2,7 @@ package optest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -150,12 +151,7 @@ func (s *compiledCase) cotangent(chain int) []float64 {
 }
 
 func (s *compiledCase) hasGradients() bool {
-	for _, v := range s.variables {
-		if v.role == gradient {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.variables, func(v variable) bool { return v.role == gradient })
 }
 
 // trace has the values of each variable of one chain after each step.

@@ -29,7 +29,6 @@ const (
 	inputChanged     // which the launch says it reads
 	dirtyWorkspace   // taken for zeros
 	dirtyPrivate     // likewise
-	dirtyTemporary   // likewise
 	threadDependent  // a sum in the order of arrival
 	stateful         // another rounding every other time
 	allocating       // in each step
@@ -50,12 +49,7 @@ func (f faulty) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, f.run32, f.run64)
 	host := tensor.HostKernel{Workspace: 8 * n, Private: 8 * n, Phases: []tensor.Phase{{Tiles: 1, Run: func(a *tensor.Args, _ int) { run(a) }}}}
 	arguments := []tensor.Argument{l.Out(), l.In(0)}
-	switch f.fault {
-	case dirtyTemporary:
-		temporary := l.Temp(n)
-		l.Emit("faulty_first", tensor.Threads(n), tensor.Single(func(*tensor.Args) {}), tensor.Out(temporary))
-		arguments = append(arguments, tensor.In(temporary))
-	case threadDependent:
+	if f.fault == threadDependent {
 		add := graph.Pick(l, lateFirst[float32](), lateFirst[float64]())
 		host.Phases = append(host.Phases, tensor.Phase{Tiles: 2, Run: add})
 	}
@@ -101,8 +95,6 @@ func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 		y[last] += tensor.Workspace[T](a)[last]
 	case dirtyPrivate:
 		y[last] += tensor.Private[T](a)[last]
-	case dirtyTemporary:
-		y[last] += tensor.Slice[T](a, 2)[last]
 	case stateful:
 		if calls%2 == 0 {
 			y[last] *= 1 + T(Epsilon(tensor.DTypeOf[T]()))
@@ -192,7 +184,6 @@ func TestFaultsAreFound(t *testing.T) {
 		{"changed input", inputChanged, "of x0"},
 		{"dirty workspace", dirtyWorkspace, "got NaN"},
 		{"dirty private memory", dirtyPrivate, "got NaN"},
-		{"unwritten temporary", dirtyTemporary, "got NaN"},
 		{"sum in the order of arrival", threadDependent, "bits of"},
 		{"another rounding every other time", stateful, "bits of"},
 		{"allocation", allocating, "must not allocate"},

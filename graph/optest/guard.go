@@ -3,6 +3,7 @@ package optest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -92,12 +93,7 @@ func (r *guardRunner) move(launch tensor.Launch, bytes *[3]int) tensor.Launch {
 }
 
 func readsToo(arguments []tensor.Argument, b *tensor.Buffer) bool {
-	for _, a := range arguments {
-		if a.Buffer == b && a.Access&tensor.Read != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(arguments, func(a tensor.Argument) bool { return a.Buffer == b && a.Access&tensor.Read != 0 })
 }
 
 // withPoison puts, before each launch, one that fills the host's workspace and private memory with

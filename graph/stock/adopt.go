@@ -51,7 +51,7 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 		return b.Parameter(givenName(n), start, n.Shape()...)
 	}
 	// For example the running statistics of a batch norm, which nothing could update later.
-	t.runtimeInput = frozen(b, t)
+	t.runtimeInput = frozen(t)
 	for i, n := range outputs {
 		made[i] = t.visit(n)
 	}
@@ -63,7 +63,7 @@ func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*
 
 // frozen returns a runtimeInput that makes tables of values as they are now. A Machine, in
 // contrast, reads them again for each run.
-func frozen(b *graph.Builder, t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
+func frozen(t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
 	return func(_ string, shape tensor.Shape, values func() []float64) *graph.Node {
 		return t.literal(shape, values()...)
 	}
@@ -169,7 +169,7 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		b.Fail(refusal(other, "it is neither the network's input nor one of its parameters", "name it as a parameter, or make it a constant"))
 		return nil
 	}
-	t.runtimeInput = frozen(b, t)
+	t.runtimeInput = frozen(t)
 	return t.visit(n.output)
 }
 

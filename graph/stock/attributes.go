@@ -2,6 +2,7 @@ package stock
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -102,12 +103,7 @@ func attributesOf(value any) (attributes, error) {
 
 // is reports whether the value is of one of the types.
 func (a attributes) is(kinds ...string) bool {
-	for _, kind := range kinds {
-		if a.kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(kinds, a.kind)
 }
 
 // int, bool, float and ints read a field by its name in Gorgonia. They panic for a field that the

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -105,12 +106,7 @@ func (m *Machine) newTrial(dtype dense.Dtype) *translator {
 // isRemnant reports whether a node is a product whose logarithm Gorgonia has rewritten as a sum. It
 // has no user any more, and is no result of the program.
 func (s *survey) isRemnant(m *nodeInfo) bool {
-	for _, n := range s.all {
-		if s.info[n].written == m.Node {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.all, func(n *gorgonia.Node) bool { return s.info[n].written == m.Node })
 }
 
 // findLoss finds the node that Grad was called with: it has a derivative, and its users have none.
@@ -144,12 +140,7 @@ func (m *Machine) findLoss() error {
 // differentiatedUser reports whether a user of the node has a derivative: the node is then inside
 // the loss.
 func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
-	for _, user := range s.info[n].users {
-		if user.Deriv() != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.info[n].users, func(user *gorgonia.Node) bool { return user.Deriv() != nil })
 }
 
 // dtype returns the type of the loss or, without one, of the first fetched value: the float in

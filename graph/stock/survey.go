@@ -12,9 +12,8 @@ import (
 // survey is a stock graph with what Gorgonia does not export: inputs, users, attributes. It
 // separates the forward graph, which is translated, from the gradient nodes, which are not.
 type survey struct {
-	graph *gorgonia.ExprGraph
-	all   gorgonia.Nodes // in order of creation: inputs come before their users
-	info  map[*gorgonia.Node]*nodeInfo
+	all  gorgonia.Nodes // in order of creation: inputs come before their users
+	info map[*gorgonia.Node]*nodeInfo
 
 	// gradient has the nodes that Grad has made, and those that are computed from them.
 	gradient map[*gorgonia.Node]bool
@@ -50,7 +49,7 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 	if g == nil {
 		return nil, errors.New("stock: the graph is nil")
 	}
-	s := &survey{graph: g, all: g.AllNodes(), info: map[*gorgonia.Node]*nodeInfo{}}
+	s := &survey{all: g.AllNodes(), info: map[*gorgonia.Node]*nodeInfo{}}
 	for _, n := range s.all {
 		fields, err := attributesOf(n)
 		if err != nil {

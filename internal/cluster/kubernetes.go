@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,23 +88,15 @@ func (j Job) metadata() field {
 }
 
 func (j Job) files() object {
-	var names []string
-	for name := range j.Pods.Files {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	data := object{}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(j.Pods.Files)) {
 		data = append(data, field{Key: name, Value: j.Pods.Files[name]})
 	}
 	return object{{Key: "apiVersion", Value: "v1"}, {Key: "kind", Value: "ConfigMap"}, j.metadata(), {Key: "data", Value: data}}
 }
 
 func (j Job) indexed() object {
-	parallel := j.Parallel
-	if parallel == 0 {
-		parallel = j.Tasks
-	}
+	parallel := cmp.Or(j.Parallel, j.Tasks)
 	ignored := func(key string, value any) object {
 		return object{{Key: "action", Value: "Ignore"}, {Key: key, Value: value}}
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strconv"
@@ -100,9 +101,7 @@ func (p Plan) Task(number int) (Task, error) {
 	if t.Parts > 1 {
 		t.Dir = path.Join(t.Dir, fmt.Sprintf("part-%0*d", len(strconv.Itoa(t.Parts-1)), t.Part))
 	}
-	if t.Dir == "" {
-		t.Dir = "."
-	}
+	t.Dir = cmp.Or(t.Dir, ".")
 	return t, nil
 }
 

@@ -20,6 +20,13 @@ func noArguments(command *cobra.Command, arguments []string) error {
 	return usage("pollen: %s takes no arguments, got %q", command.Name(), arguments[0])
 }
 
+func requireRun(command *cobra.Command, runs []string) error {
+	if len(runs) != 1 {
+		return usage("pollen: %s needs the directory of one run", command.Name())
+	}
+	return nil
+}
+
 func requireRuns(command *cobra.Command, runs []string) error {
 	if len(runs) == 0 {
 		return usage("pollen: %s needs the directory of at least one run", command.Name())

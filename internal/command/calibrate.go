@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -42,12 +41,7 @@ func calibrateCommand(c *console) *cobra.Command {
 		Example: "  pollen calibrate runs/flowers --data greenhouse\n  pollen calibrate runs/digits --data scans.npz\n" +
 			"  pollen calibrate runs/skin --data clinic --group column=patient\n" +
 			"  pollen calibrate runs/flowers         # again, on the images that fit held out",
-		Args: func(_ *cobra.Command, arguments []string) error {
-			if len(arguments) != 1 {
-				return usage("pollen: calibrate needs the directory of one run")
-			}
-			return nil
-		},
+		Args: requireRun,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return k.run(command.Context(), arguments[0], c)
 		},
@@ -70,11 +64,8 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 			return err
 		}
 	}
-	run, err := bayes.Open(dir, append(withoutDamagedIf(k.withoutDamaged), bayes.WithObserver(c.observer("calibrate")), keepFeatures())...)
+	run, err := openRun(dir, k.withoutDamaged, c, bayes.WithObserver(c.observer("calibrate")), keepFeatures())
 	if err != nil {
-		return err
-	}
-	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
 	if err := run.CheckWritable(); err != nil {
@@ -193,10 +184,9 @@ func printGuarantees(calibration *evaluate.Calibration, names []string, c *conso
 			return err
 		}
 	}
-	var text strings.Builder
-	if err := table.WriteText(&text); err != nil {
+	if err := table.WriteText(c.out); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.out, text.String())
+	fmt.Fprintln(c.out)
 	return nil
 }

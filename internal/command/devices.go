@@ -43,7 +43,7 @@ func devicesCommand(c *console) *cobra.Command {
 			device := tensor.NewHost(0)
 			defer device.Close()
 			text := bayes.Describe(device) + "\n"
-			installed, err := cuda.List("")
+			installed, err := cuda.List()
 			if err != nil {
 				text += fmt.Sprintf("no CUDA device: %v\n", err)
 			} else {

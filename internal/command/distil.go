@@ -36,12 +36,7 @@ func distilCommand(c *console) *cobra.Command {
 			"interrupted run.",
 		Example: "  pollen distil runs/flowers\n  pollen distil runs/flowers --data unlabelled-photos --out weeds\n" +
 			"  pollen distil runs/digits --model mlp-100 --epochs 20",
-		Args: func(_ *cobra.Command, arguments []string) error {
-			if len(arguments) != 1 {
-				return usage("pollen: distil needs the directory of one run")
-			}
-			return nil
-		},
+		Args: requireRun,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return d.run(command.Context(), arguments[0], command.Flag("networks"), c)
 		},

@@ -125,13 +125,10 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 	if err != nil {
 		return o, err
 	}
-	options = append(append(options, withoutDamagedIf(s.withoutDamaged)...), bayes.WithObserver(c.observer("scores")), keepFeatures())
+	options = append(options, bayes.WithObserver(c.observer("scores")), keepFeatures())
 	for _, dir := range dirs {
-		run, err := bayes.Open(dir, options...)
+		run, err := openRun(dir, s.withoutDamaged, c, options...)
 		if err != nil {
-			return o, err
-		}
-		if err := remarkUnfinished(run, c); err != nil {
 			return o, err
 		}
 		o.runs = append(o.runs, scoredRun{name: dir, run: run})

@@ -174,15 +174,11 @@ func (x *exportFlags) unused(given *pflag.FlagSet) (flags []string) {
 }
 
 func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
-	var to *format
-	for i := range formats {
-		if formats[i].name == x.to {
-			to = &formats[i]
-		}
-	}
-	if to == nil {
+	at := slices.IndexFunc(formats, func(f format) bool { return f.name == x.to })
+	if at < 0 {
 		return usage("pollen: export: --to must be one of %s, got %q", formatNames(), x.to)
 	}
+	to := formats[at]
 	rule, err := evaluate.ParseSetScore(x.sets)
 	if err != nil {
 		return usage("pollen: --sets: %v", err)
@@ -193,13 +189,9 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 		return err
 	}
 	defer device.Close()
-	options := append(withoutDamagedIf(x.withoutDamaged), bayes.WithDevice(device), bayes.WithObserver(c.observer("export")),
+	run, err := openRun(dir, x.withoutDamaged, c, bayes.WithDevice(device), bayes.WithObserver(c.observer("export")),
 		bayes.WithLevel(x.level), bayes.WithInDistributionRate(x.rate), bayes.WithSetRule(rule))
-	run, err := bayes.Open(dir, options...)
 	if err != nil {
-		return err
-	}
-	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
 	if x.out == "" {
@@ -212,7 +204,7 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	}
 	e := exported{run: run, rule: rule, c: c}
 	if to.images != unused {
-		if e.images, err = x.testImages(ctx, dir, run, *to, c); err != nil {
+		if e.images, err = x.testImages(ctx, dir, run, to, c); err != nil {
 			return err
 		}
 	}

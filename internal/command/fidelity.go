@@ -1,10 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -33,10 +33,7 @@ func outImages(ctx context.Context, m bayes.Manifest, name, dataDir string, c *c
 // prints the result. It does nothing for other runs.
 func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits, others []*datasets.Dataset, c *console) error {
 	m := run.Manifest()
-	heldOut := data.Test
-	if heldOut == nil {
-		heldOut = data.Validation
-	}
+	heldOut := cmp.Or(data.Test, data.Validation)
 	if m.Teacher == nil || heldOut == nil {
 		return nil
 	}
@@ -49,11 +46,10 @@ func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits,
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	if err := table.WriteText(&text); err != nil {
+	if err := table.WriteText(c.out); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%s\n%s\n\n", text.String(), fidelityText(m.Spec.Teacher, f))
+	fmt.Fprintf(c.out, "\n%s\n\n", fidelityText(m.Spec.Teacher, f))
 	return nil
 }
 

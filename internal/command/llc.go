@@ -56,12 +56,7 @@ so far, which is never accepted. RUN/llc keeps each step size that is complete, 
 them. The time grows with --chains, --steps, and --batch or the number of images.`,
 		Example: "  pollen llc runs/fit-1\n  pollen llc runs/fit-1 --descent 20000 --gamma 10\n" +
 			"  pollen llc runs/fit-1 --step-sizes 1e-6,5e-7 --steps 8000 --figure llc.png",
-		Args: func(_ *cobra.Command, arguments []string) error {
-			if len(arguments) != 1 {
-				return usage("pollen: llc needs the directory of one run")
-			}
-			return nil
-		},
+		Args: requireRun,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return l.run(command.Context(), arguments[0], c)
 		},
@@ -101,11 +96,8 @@ func (l *llcFlags) run(ctx context.Context, dir string, c *console) error {
 		return usage("pollen: --method must be a sampler on minibatches, such as sgld, got %s", l.method)
 	}
 	l.options.Sampler = sampler
-	run, err := bayes.Open(dir, append(withoutDamagedIf(l.withoutDamaged), bayes.WithObserver(c.observer("llc")))...)
+	run, err := openRun(dir, l.withoutDamaged, c, bayes.WithObserver(c.observer("llc")))
 	if err != nil {
-		return err
-	}
-	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
 	splits, err := openData(ctx, config.DataOf(run.Manifest()).In(l.dataDir), c)

@@ -19,6 +19,15 @@ func withoutDamagedIf(without bool) (options []bayes.Option) {
 	return options
 }
 
+// openRun opens a run, and warns as remarkUnfinished does.
+func openRun(dir string, withoutDamaged bool, c *console, options ...bayes.Option) (*bayes.Run, error) {
+	run, err := bayes.Open(dir, append(withoutDamagedIf(withoutDamaged), options...)...)
+	if err != nil {
+		return nil, err
+	}
+	return run, remarkUnfinished(run, c)
+}
+
 // remarkUnfinished warns of a run that failed or has not drawn all its samples.
 func remarkUnfinished(run *bayes.Run, c *console) error {
 	if p, err := run.Progress(); err == nil && p.State == bayes.Failed { // an error may concern files that an average does not need

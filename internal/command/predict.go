@@ -81,11 +81,8 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
-	run, err := bayes.Open(dir, append(append(options, withoutDamagedIf(p.withoutDamaged)...), bayes.WithObserver(c.observer("predict")), keepFeatures())...)
+	run, err := openRun(dir, p.withoutDamaged, c, append(options, bayes.WithObserver(c.observer("predict")), keepFeatures())...)
 	if err != nil {
-		return err
-	}
-	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
 	d, own := run.Manifest().Data, config.DataOf(run.Manifest())

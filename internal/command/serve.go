@@ -78,7 +78,7 @@ func serveCommand(c *console) *cobra.Command {
 	f.StringVar(&s.accessLog, "access-log", "", "file to append a JSON record of each request to; \"-\" is the standard output")
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
-	s.options.Report = func(err error) { c.remark("%s", named("serve", err)) }
+	s.options.Report = func(err error) { c.remark("%s", named(err)) }
 	return command
 }
 
@@ -150,7 +150,7 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 		}
 		for _, m := range models {
 			if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
-				c.remark("%s", named("serve", err))
+				c.remark("%s", named(err))
 			}
 		}
 		c.remark("pollen: reloaded%s", changes(before, server.Models()))
@@ -194,10 +194,8 @@ func reachable(at net.Addr) string {
 	return at.String()
 }
 
-// named returns the text of an error that begins with a name, once.
-func named(name string, err error) string {
-	return name + ": " + strings.TrimPrefix(err.Error(), name+": ")
-}
+// named returns the text of an error that begins with "serve: ", once.
+func named(err error) string { return "serve: " + strings.TrimPrefix(err.Error(), "serve: ") }
 
 // changes describes a reload, as in " birds version 4: 48 samples; removed birds version 1;
 // unchanged models: 2".

@@ -54,7 +54,7 @@ func TestReloadChanges(t *testing.T) {
 // An error's text has the name in front once.
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]string{"serve: little memory": "serve: little memory", "pollen: gone": "serve: pollen: gone"} {
-		if got := named("serve", errors.New(text)); got != want {
+		if got := named(errors.New(text)); got != want {
 			t.Errorf("named(%s) = %s, want %s", text, got, want)
 		}
 	}

@@ -69,12 +69,8 @@ func shapeFor(spec bayes.Spec, d *config.Data) error {
 		_, err = spec.Build(anyNumber)
 		return err
 	}
-	if d.Channels == 0 {
-		d.Channels = channels
-	}
-	if d.Resize == "" {
-		d.Resize = config.Crop
-	}
+	d.Channels = cmp.Or(d.Channels, channels)
+	d.Resize = cmp.Or(d.Resize, config.Crop)
 	if d.Size == "" {
 		const customary = 224
 		d.Size = fmt.Sprintf("%dx%d", cmp.Or(height, customary), cmp.Or(width, customary))

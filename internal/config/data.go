@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -308,8 +309,6 @@ func DataOf(m bayes.Manifest) Data {
 	_ = d.Validation.Set(n["validation"])
 	_ = d.Test.Set(n["test"])
 	_ = d.MaxSkipped.Set(n["max-skipped"])
-	if d.Name == "" {
-		d.Name = m.Data.Name
-	}
+	d.Name = cmp.Or(d.Name, m.Data.Name)
 	return d
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -141,9 +142,7 @@ func readManifest(dir string, flags *pflag.FlagSet) error {
 		return err
 	}
 	values := m.Spec.Texts()
-	for name, text := range m.Notes {
-		values[name] = text
-	}
+	maps.Copy(values, m.Notes)
 	for name, text := range values {
 		if flags.Lookup(name) == nil {
 			continue

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,9 +28,7 @@ func (s *Submission) Check() error {
 	if s.Dir == "" {
 		return Usagef("pollen: submit needs --folder")
 	}
-	if s.Name == "" {
-		s.Name = jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config)))
-	}
+	s.Name = cmp.Or(s.Name, jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config))))
 	s.Tasks = 1
 	for number := 0; number < s.Tasks; number++ {
 		one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)

@@ -4,6 +4,7 @@ package lock
 
 import (
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/pkg/errors"
@@ -15,12 +16,8 @@ const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // unsupported reports whether an error means that a file system has no locks.
 func unsupported(err error) bool {
-	for _, known := range []error{syscall.ENOSYS, syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{syscall.ENOSYS, syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL},
+		func(known error) bool { return errors.Is(err, known) })
 }
 
 // ended reports whether a process is known to have ended: one of this host that does not exist.

@@ -34,12 +34,9 @@ func (l Limit) tighter(other Limit) Limit {
 
 // Available returns the tightest of the limits: the machine's available memory, those of the
 // cgroups of the process (versions 1 and 2), and the limits of its address space and its data
-// (ulimit -v and -d). Memory that Go holds for reuse counts as available if it is returned first,
-// see Release.
+// (ulimit -v and -d). Memory that Go holds for reuse counts as available if debug.FreeOSMemory
+// returns it first.
 func Available() Limit { return system() }
-
-// Release returns unused memory of Go's heap to the system.
-func Release() { debug.FreeOSMemory() }
 
 // Negligible is the size below which Check does nothing: Go's heap may have unused memory of this
 // size, and the limits are not known more precisely.
@@ -55,7 +52,7 @@ func Check(task string, need int64, advice func(available int64) []string) error
 	if need <= limit.Bytes {
 		return nil
 	}
-	Release()
+	debug.FreeOSMemory()
 	if limit = Available(); need <= limit.Bytes {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,11 +53,7 @@ func Gather(dir string, remark func(string), initial func() (manifest any, err e
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if released := errors.Wrap(held.Release(), "pollen"); err == nil {
-			err = released
-		}
-	}()
+	defer func() { err = cmp.Or(err, errors.Wrap(held.Release(), "pollen")) }()
 	if err := clearAbandonedInit(dir); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"os"
@@ -162,11 +163,7 @@ func addListed(dir string, remark func(string), write func(to *journal.Writer) e
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if released := errors.Wrap(held.Release(), "pollen"); err == nil {
-			err = released
-		}
-	}()
+	defer func() { err = cmp.Or(err, errors.Wrap(held.Release(), "pollen")) }()
 	x, err := ReadIndex(dir)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package llc
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -38,10 +39,7 @@ func (m Model) curvature(device tensor.Device, seed uint64) (float64, error) {
 		return 0, err
 	}
 	defer s.Close()
-	distance := curvatureDistance * m.norm()
-	if distance == 0 {
-		distance = curvatureDistance
-	}
+	distance := cmp.Or(curvatureDistance*m.norm(), curvatureDistance)
 	random := rand.New(rand.NewPCG(seed, 0))
 	direction := make([]float64, m.Weights())
 	for i := range direction {

@@ -1,6 +1,7 @@
 package llc
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -95,24 +96,16 @@ const (
 
 // filled returns the options with their defaults filled in.
 func (o Options) filled(dataSize int) Options {
-	if o.InverseTemperature == 0 {
-		o.InverseTemperature = 1 / math.Log(float64(dataSize))
-	}
+	o.InverseTemperature = cmp.Or(o.InverseTemperature, 1/math.Log(float64(dataSize)))
 	if o.Batch == 0 {
 		o.Batch = defaultBatch
 		if dataSize <= fullBatch {
 			o.Batch = dataSize
 		}
 	}
-	if o.Chains == 0 {
-		o.Chains = defaultChains
-	}
-	if o.Steps == 0 {
-		o.Steps = defaultSteps
-	}
-	if o.BurnIn == 0 {
-		o.BurnIn = o.Steps / 2
-	}
+	o.Chains = cmp.Or(o.Chains, defaultChains)
+	o.Steps = cmp.Or(o.Steps, defaultSteps)
+	o.BurnIn = cmp.Or(o.BurnIn, o.Steps/2)
 	if o.Sampler == nil {
 		o.Sampler = langevin.SGLD{}
 	}

@@ -71,7 +71,7 @@ func (c Conv2D) Validate() error {
 		{c.C, c.H + 2*c.PadH + c.TrailH, c.W + 2*c.PadW + c.TrailW},
 		{c.K, c.H + 2*c.DilationH*c.R, c.W + 2*c.DilationW*c.S},
 	} {
-		if _, ok := product(s...); !ok {
+		if !fits(s...) {
 			return errors.Errorf("kernel: conv2d: a tensor must have at most %d elements, got shape %v", maxElements, s)
 		}
 	}

@@ -40,7 +40,7 @@ func (g Gemm) Validate() error {
 		return errors.Errorf("kernel: gemm: unknown bias kind %d", g.Bias)
 	}
 	for _, s := range [][2]int{{g.M, g.K}, {g.K, g.N}, {g.M, g.N}} {
-		if _, ok := product(s[0], s[1]); !ok {
+		if !fits(s[0], s[1]) {
 			return errors.Errorf("kernel: gemm: a matrix must have at most %d elements, got %d x %d", maxElements, s[0], s[1])
 		}
 	}

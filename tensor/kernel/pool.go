@@ -41,7 +41,7 @@ func (p Pool2D) Validate() error {
 			p.R, p.S, p.H, p.W, p.PadH, p.PadW)
 	}
 	for _, s := range [][]int{{p.B, p.C, p.H, p.W}, {p.B, p.C, p.P(), p.Q()}} {
-		if _, ok := product(s...); !ok {
+		if !fits(s...) {
 			return errors.Errorf("kernel: pool2d: a tensor must have at most %d elements, got shape %v", maxElements, s)
 		}
 	}

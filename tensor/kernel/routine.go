@@ -109,16 +109,16 @@ func ceilDiv(a, b int) int { return (a + b - 1) / b }
 // maxElements bounds the size of every tensor, so that offsets fit in tables of int32.
 const maxElements = 1<<31 - 1
 
-// product multiplies sizes and reports whether the result is at most maxElements.
-func product(sizes ...int) (int, bool) {
+// fits reports whether the product of sizes is at most maxElements.
+func fits(sizes ...int) bool {
 	n := 1
 	for _, s := range sizes {
 		if s < 0 || s > 0 && n > maxElements/s {
-			return 0, false
+			return false
 		}
 		n *= s
 	}
-	return n, true
+	return true
 }
 
 // withoutParts returns the routine with Rows cleared if it has no parts, which means that some

@@ -98,7 +98,7 @@ func (e *entry) placeArrays(m *module) string {
 			bytes = "pollen::dynamicBytes()"
 		}
 		ranges = append(ranges, fmt.Sprintf("{%d, %s}", begin, bytes))
-		e.symbols[a.name] = symbol{"shared", fmt.Sprintf("%dull", begin)}
+		e.symbols[a.name] = fmt.Sprintf("%dull", begin)
 		end = begin + a.bytes
 		if !a.dynamic {
 			end += sharedGap
@@ -143,7 +143,7 @@ func (e *entry) declaration(line string) error {
 			return errors.Errorf("%q: a second array in local memory", line)
 		}
 		e.local = number(found[3])
-		e.symbols[found[2]] = symbol{"local", fmt.Sprintf("%dull", localBegin)}
+		e.symbols[found[2]] = fmt.Sprintf("%dull", localBegin)
 		return nil
 	}
 	return errors.Errorf("%q is not supported", line)

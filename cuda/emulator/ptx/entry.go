@@ -11,7 +11,7 @@ type entry struct {
 	threads    int // maximum number of threads of a block
 	parameters []parameter
 	registers  map[string]registers // by the prefix of their names, before the number
-	symbols    map[string]symbol    // parameters and arrays
+	symbols    map[string]string    // C++ expressions of the addresses of parameters and arrays, by name
 	local      int                  // bytes of local memory
 	inner      map[string]string    // types of the registers declared in the { } block that is being read, by name
 	declared   map[string]bool      // variables that are declared
@@ -30,9 +30,6 @@ type registers struct {
 	kind  string
 	count int
 }
-
-// symbol is a named address: its space, and the C++ expression for it.
-type symbol struct{ space, code string }
 
 func label(name string) string { return "at_" + strings.TrimPrefix(name, "$") }
 

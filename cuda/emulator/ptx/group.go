@@ -3,6 +3,7 @@ package ptx
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -102,10 +103,8 @@ func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
 		if of != "f32" {
 			return "", errors.Errorf("%s, of type %s, cannot be a sum", register, of)
 		}
-		for _, other := range d[:i] {
-			if other == register {
-				return "", errors.Errorf("%s is used for two sums", register)
-			}
+		if slices.Contains(d[:i], register) {
+			return "", errors.Errorf("%s is used for two sums", register)
 		}
 		places = append(places, "&"+code)
 	}

@@ -25,7 +25,7 @@ const unitBytes = 150 << 10
 // It reads line by line, which suffices for clang's output: one instruction, label or directive
 // per line.
 func Translate(name, text string, others ...string) ([]Unit, error) {
-	m := &module{name: name, lines: strings.Split(text, "\n"), arrays: map[string]array{}}
+	m := &module{lines: strings.Split(text, "\n"), arrays: map[string]array{}}
 	var units []Unit
 	var made strings.Builder
 	begin := func() {
@@ -82,7 +82,6 @@ func Translate(name, text string, others ...string) ([]Unit, error) {
 
 // module is a file that is being read.
 type module struct {
-	name   string
 	lines  []string
 	line   int // number of the last line read
 	arrays map[string]array
@@ -141,7 +140,7 @@ func (m *module) next() (*entry, error) {
 
 // entry reads an entry's parameters and directives.
 func (m *module) entry(name string) (*entry, error) {
-	e := &entry{name: name, registers: map[string]registers{}, symbols: map[string]symbol{}, declared: map[string]bool{}}
+	e := &entry{name: name, registers: map[string]registers{}, symbols: map[string]string{}, declared: map[string]bool{}}
 	for {
 		line, more := m.read()
 		if !more {
@@ -155,7 +154,7 @@ func (m *module) entry(name string) (*entry, error) {
 					p.kind = 'f'
 				}
 			}
-			e.symbols[p.name] = symbol{"param", fmt.Sprintf("parameterAddress(%d)", len(e.parameters))}
+			e.symbols[p.name] = fmt.Sprintf("parameterAddress(%d)", len(e.parameters))
 			e.parameters = append(e.parameters, p)
 			continue
 		}

@@ -102,11 +102,11 @@ func (e *entry) value(operand, kind string, low bool) (string, error) {
 		}
 		return "(" + cxx[kind] + ")" + code, nil
 	}
-	if s, found := e.symbols[operand]; found {
+	if code, found := e.symbols[operand]; found {
 		if bits(kind) != 64 || isFloat(kind) {
 			return "", errors.Errorf("address %s is read as %s", operand, kind)
 		}
-		return s.code, nil
+		return code, nil
 	}
 	return immediate(operand, kind)
 }

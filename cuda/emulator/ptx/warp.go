@@ -70,14 +70,7 @@ func (e *entry) multiply(f fragment, operands []string) (string, error) {
 		return "", err
 	}
 	code := fmt.Sprintf("{ const U32 ab[6] = {%s, %s}; F32 d[4] = {%s}; %s(d, ab);", a, b, c, f.code)
-	for i, register := range values[0] {
-		assign, err := e.writeSame(register, "f32", fmt.Sprintf("d[%d]", i))
-		if err != nil {
-			return "", err
-		}
-		code += " " + assign
-	}
-	return code + " }", nil
+	return e.writeEach(code, values[0], "f32", "d[%d]")
 }
 
 // matrix describes an ldmatrix: how many 8 x 8 matrices of 16-bit numbers it loads, and whether it
@@ -111,8 +104,14 @@ func (e *entry) loadMatrix(m matrix, operands []string) (string, error) {
 		return "", err
 	}
 	code := fmt.Sprintf("{ U32 words[%d]; loadMatrices<%d, %v>(words, shared, %s, %d);", m.count, m.count, m.transposed, address, e.line)
+	return e.writeEach(code, registers, "b32", "words[%d]")
+}
+
+// writeEach returns a block that begins with code and then assigns to each register the value of
+// its number.
+func (e *entry) writeEach(code string, registers []string, kind, value string) (string, error) {
 	for i, register := range registers {
-		assign, err := e.writeSame(register, "b32", fmt.Sprintf("words[%d]", i))
+		assign, err := e.writeSame(register, kind, fmt.Sprintf(value, i))
 		if err != nil {
 			return "", err
 		}

@@ -155,9 +155,9 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 	return touches, pieces
 }
 
-// Dependencies returns, for each call of a number of steps in a row, the earlier calls that it must
-// directly follow. These are the edges of a CUDA graph.
-func Dependencies(calls []Call, steps int) [][]int { return newDependencies(calls, steps).direct }
+// Dependencies returns, for each call, the earlier calls that it must directly follow. These are
+// the edges of a CUDA graph.
+func Dependencies(calls []Call) [][]int { return newDependencies(calls, 1).direct }
 
 // InLine returns dependencies that imply the given ones, and in which more calls follow only one
 // other call, so that they may begin early. If a call follows its predecessor and also calls that

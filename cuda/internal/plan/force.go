@@ -14,15 +14,11 @@ import (
 // cleaner is a *testing.T.
 type cleaner interface{ Cleanup(func()) }
 
-// TileSizes returns the sizes of the tiles for products of a type, in a precision, on GPUs with a
+// TileSizes returns the sizes of the tiles for products of float32, in a precision, on GPUs with a
 // compute capability.
-func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int {
-	var sizes [][2]int
-	tiles, _ := tilesOf(&planner{Target: Target{Precision: precision, Capability: capability}}, dtype)
-	for _, t := range tiles {
-		sizes = append(sizes, [2]int{t.rows, t.columns})
-	}
-	return sizes
+func TileSizes(precision Precision, capability int) [][2]int {
+	tiles, _ := tilesOf(&planner{Target: Target{Precision: precision, Capability: capability}}, tensor.Float32)
+	return sizesOf(tiles)
 }
 
 // OnlyTile removes all other tiles from the tables that have one of this size, and all kernels on
@@ -132,11 +128,18 @@ func OnlySlicedK(t cleaner, precision Precision, number int) {
 }
 
 // SlicedKTiles returns the sizes of these tiles.
-func SlicedKTiles(precision Precision) (sizes [][2]int) {
-	for _, t := range tilesSlicedK[precision] {
-		sizes = append(sizes, [2]int{t.rows, t.columns})
+func SlicedKTiles(precision Precision) [][2]int { return sizesOf(tilesSlicedK[precision]) }
+
+// slowConvolutions makes convolutions by the tiles of some tables cost more than by other kernels.
+func slowConvolutions(t cleaner, tables ...*[]tile) {
+	for _, tiles := range tables {
+		plain := *tiles
+		t.Cleanup(func() { *tiles = plain })
+		*tiles = slices.Clone(plain)
+		for i := range plain {
+			(*tiles)[i].conv = speed{1e-6, 1e-6}
+		}
 	}
-	return sizes
 }
 
 // OnlyPacked makes all convolutions in a precision work on packed copies, with one of the tiles;
@@ -146,12 +149,12 @@ func OnlyPacked(t cleaner, precision Precision, number int) {
 	if precision == BF16 {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
-	before, plain, filter, groups, filters := *tiles, *others, speedPackedFilter[precision], tilesWGMMA, speedWGMMAFilter
+	before, filter, groups, filters := *tiles, speedPackedFilter[precision], tilesWGMMA, speedWGMMAFilter
 	window, cores, few := cyclesPerWindow, speedWindowMMA, useFewChannels
 	useFewChannels = false
 	t.Cleanup(func() {
 		useFewChannels = few
-		*tiles, *others, speedPackedFilter[precision], cyclesPerWindow, speedWindowMMA, tilesWGMMA = before, plain, filter, window, cores, groups
+		*tiles, speedPackedFilter[precision], cyclesPerWindow, speedWindowMMA, tilesWGMMA = before, filter, window, cores, groups
 		speedWGMMAFilter = filters
 	})
 	cyclesPerWindow, speedWindowMMA, tilesWGMMA, speedWGMMAFilter = math.Inf(1), speed{}, nil, speed{}
@@ -159,10 +162,8 @@ func OnlyPacked(t cleaner, precision Precision, number int) {
 		*tiles, speedPackedFilter[precision] = nil, speed{}
 		return
 	}
-	*tiles, *others = before[number:number+1], slices.Clone(plain)
-	for i := range plain {
-		(*others)[i].conv = speed{1e-6, 1e-6}
-	}
+	*tiles = before[number : number+1]
+	slowConvolutions(t, others)
 }
 
 var allGroups = slices.Clone(tilesWGMMA)
@@ -200,14 +201,7 @@ func OnlyWindows(t cleaner, taps int) {
 	if taps == mmaTaps {
 		windowTaps, speedWindowMMA = nil, speed{1, 1}
 	}
-	for _, tiles := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16} {
-		plain := *tiles
-		t.Cleanup(func() { *tiles = plain })
-		*tiles = slices.Clone(plain)
-		for i := range plain {
-			(*tiles)[i].conv = speed{1e-6, 1e-6}
-		}
-	}
+	slowConvolutions(t, &tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16)
 }
 
 // OnlyForwardOnWindows makes convolutions of few channels work on windows on the tensor cores
@@ -216,14 +210,7 @@ func OnlyForwardOnWindows(t cleaner) {
 	before := speedWindowMMA
 	t.Cleanup(func() { speedWindowMMA = before })
 	speedWindowMMA = speed{1e6, 1e6}
-	for _, tiles := range []*[]tile{&tilesTF32, &tilesBF16} {
-		plain := *tiles
-		t.Cleanup(func() { *tiles = plain })
-		*tiles = slices.Clone(plain)
-		for i := range plain {
-			(*tiles)[i].conv = speed{1e-6, 1e-6}
-		}
-	}
+	slowConvolutions(t, &tilesTF32, &tilesBF16)
 }
 
 // PackedTiles returns the sizes of the tiles of packed convolutions.

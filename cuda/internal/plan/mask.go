@@ -39,7 +39,7 @@ func addGradMasks(launches []tensor.Launch, to map[int]lowering) {
 // may read the result of launch i. No launch before the activation's may change the image or use
 // the masked gradient.
 func gradMaskAt(launches []tensor.Launch, i int) *gradMask {
-	if stem, _ := splitSuffix(launches[i].Kernel); stem != "conv2d_bwd_input" && stem != "grouped_conv2d_bwd_input" {
+	if stem := stemOf(launches[i].Kernel); stem != "conv2d_bwd_input" && stem != "grouped_conv2d_bwd_input" {
 		return nil
 	}
 	gradient := launches[i].Arguments[0].Buffer
@@ -55,7 +55,7 @@ func gradMaskAt(launches []tensor.Launch, i int) *gradMask {
 			return nil
 		}
 		a := launches[k].Arguments
-		switch stem, _ := splitSuffix(launches[k].Kernel); {
+		switch stem := stemOf(launches[k].Kernel); {
 		case stem == "relu_bwd":
 			m = &gradMask{epilogue: epilogueMask}
 		case stem == "clip_bwd" && floatValue(a[4]) == 0 && floatValue(a[5]) == 6:

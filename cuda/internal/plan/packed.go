@@ -147,10 +147,15 @@ func packedTiles(p *planner) []packedTile {
 }
 
 // cheapest returns the cheapest tile, and its cycles.
-func (g packedProduct) cheapest(p *planner, chains int) (best packedTile, least float64) {
+func (g packedProduct) cheapest(p *planner, chains int) (packedTile, float64) {
+	return cheapestOf(packedTiles(p), func(t packedTile) float64 { return t.cost(p, g, chains) })
+}
+
+// cheapestOf returns the tile with the lowest cost, and its cost, which is infinite without tiles.
+func cheapestOf[T any](tiles []T, costOf func(T) float64) (best T, least float64) {
 	least = math.Inf(1)
-	for _, t := range packedTiles(p) {
-		if cost := t.cost(p, g, chains); cost < least {
+	for _, t := range tiles {
+		if cost := costOf(t); cost < least {
 			best, least = t, cost
 		}
 	}
@@ -183,7 +188,7 @@ func (g *product) costUnpacked(p *planner) float64 {
 const cyclesPerStridedTap = 4
 
 // packCost estimates the cycles of making the packed copies, for one chain.
-func (g packedProduct) packCost(p *planner) float64 { return g.image.cost(p, 1) + g.filter.cost(p, 1) }
+func (g packedProduct) packCost(p *planner) float64 { return g.image.cost(p) + g.filter.cost(p) }
 
 // bufferArguments returns the kernel's arguments before the integers.
 func (g packedProduct) bufferArguments(x, w *tensor.Buffer) []tensor.Argument {

@@ -103,7 +103,7 @@ func (f *packedFilterGrad) cost(p *planner, chains int, parallel bool) float64 {
 
 // costWithPacking estimates the cycles for one chain, packing included.
 func (f *packedFilterGrad) costWithPacking(p *planner) float64 {
-	return f.cost(p, 1, true) + f.image.cost(p, 1) + f.gradient.cost(p, 1)
+	return f.cost(p, 1, true) + f.image.cost(p) + f.gradient.cost(p)
 }
 
 // sumCost estimates the cycles of the kernel that adds the slices and puts the channels first

@@ -107,10 +107,10 @@ func (p *planner) invalidate(calls []Call) {
 	}
 }
 
-// cost estimates the cycles of packing: a launch, and the bytes read and written.
-func (k packSpec) cost(p *planner, chains int) float64 {
+// cost estimates the cycles of packing for one chain: a launch, and the bytes read and written.
+func (k packSpec) cost(p *planner) float64 {
 	bytes := 4*k.planes*k.channels*k.height*k.width + ceilDiv(k.channels, channelsPerLine(p.Precision))*k.lines()*lineBytes
-	return CyclesPerLaunch + float64(bytes*chains)/(bytesPerCycle*float64(max(1, p.Multiprocessors)))
+	return CyclesPerLaunch + float64(bytes)/(bytesPerCycle*float64(max(1, p.Multiprocessors)))
 }
 
 func (c Call) writes(b *tensor.Buffer) bool {

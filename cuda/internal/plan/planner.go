@@ -77,11 +77,8 @@ func gridSize(p *planner, wanted int) int {
 	return max(1, min(ceilDiv(wanted, GridStrideThreads), 8*p.Multiprocessors))
 }
 
-// splitSuffix splits "relu_fwd_f32" into "relu_fwd" and "f32".
-func splitSuffix(kernel string) (stem, suffix string) {
-	at := len(kernel) - len("f32")
-	return kernel[:at-1], kernel[at:]
-}
+// stemOf returns "relu_fwd" for "relu_fwd_f32".
+func stemOf(kernel string) string { return kernel[:len(kernel)-len("_f32")] }
 
 // blocksPerMultiprocessor is how many blocks of a tensor.Shares grid a multiprocessor should get
 // before blocks are given more than one item each. With more items a block does its setup less

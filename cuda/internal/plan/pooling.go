@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // pooling is a forward convolution and the max-pooling behind it, which becomes part of the
 // convolution's epilogue. The windows must be 2 x 2, with stride 2, and fill the image. The kernel
@@ -42,7 +46,7 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 		if p.pooling == len(launches) || !uses(&launches[p.pooling], y) {
 			return ""
 		}
-		name, _ := splitSuffix(launches[p.pooling].Kernel)
+		name := stemOf(launches[p.pooling].Kernel)
 		return name
 	}
 	if stem() == "max_places_fwd" {
@@ -94,7 +98,7 @@ func forwardConv(l *tensor.Launch) (tensor.Product, bool) {
 // the same kind as those before it: with a ReLU or without.
 func (p *pooling) addGradient(l *tensor.Launch) bool {
 	kind := 0
-	switch stem, _ := splitSuffix(l.Kernel); stem {
+	switch stem := stemOf(l.Kernel); stem {
 	case "max_places_bwd":
 	case "max_places_relu_bwd":
 		kind = epiloguePositive
@@ -127,12 +131,7 @@ func isTwoByTwo(sizes []tensor.Argument) bool {
 
 // uses reports whether a launch uses a buffer.
 func uses(l *tensor.Launch, b *tensor.Buffer) bool {
-	for _, a := range l.Arguments {
-		if a.Buffer == b {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.Arguments, func(a tensor.Argument) bool { return a.Buffer == b })
 }
 
 // addLowerings adds the lowerings of the launches that the pooling changes: the convolution's,

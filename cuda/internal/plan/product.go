@@ -50,7 +50,7 @@ func intValue(a tensor.Argument) int { return int(int32(uint32(a.Bits))) }
 // bias or the mask if there is one, and integers.
 func newProduct(c tensor.Call, of tensor.Product) *product {
 	a := c.Arguments
-	stem, _ := splitSuffix(c.Kernel)
+	stem := stemOf(c.Kernel)
 	g := &product{
 		stem: stem, rows: of.Rows, columns: of.Columns, depth: of.Depth,
 		out: a[0], operands: a[1:3], sizes: a[3:], forward: of.Forward, conv: of.Images, filterGrad: of.Filter,

@@ -130,18 +130,18 @@ func (l *scratchLayout) mayShare(a, b liveBuffer, across, large int) bool {
 		return false
 	case size >= large:
 		return true
-	case !l.allBefore(a.users, 0, b.users, 0):
+	case !l.allBefore(a.users, b.users, 0):
 		return false
 	}
-	return size >= across || l.allBefore(b.users, 0, a.users, 1)
+	return size >= across || l.allBefore(b.users, a.users, 1)
 }
 
-// allBefore reports whether the calls' data force all of calls, in one step, to come before all of
-// others, in the same step or the next one.
-func (l *scratchLayout) allBefore(calls []int, step int, others []int, otherStep int) bool {
+// allBefore reports whether the calls' data force all of calls, in step 0, to come before all of
+// others, in step 0 or 1.
+func (l *scratchLayout) allBefore(calls, others []int, step int) bool {
 	for _, later := range others {
 		for _, earlier := range calls {
-			if !l.dependencies.all[l.numbers[otherStep][later]].has(l.numbers[step][earlier]) {
+			if !l.dependencies.all[l.numbers[step][later]].has(l.numbers[0][earlier]) {
 				return false
 			}
 		}

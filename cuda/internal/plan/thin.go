@@ -174,14 +174,8 @@ func (t thinTile) cost(p *planner, g *product, chains int) float64 {
 }
 
 // cheapestThin returns the cheapest instance of a kind, and its cycles.
-func (g *product) cheapestThin(p *planner, kind thinKind, chains int) (best thinTile, least float64) {
-	least = math.Inf(1)
-	for _, t := range g.thinCandidates(kind) {
-		if cost := t.cost(p, g, chains); cost < least {
-			best, least = t, cost
-		}
-	}
-	return best, least
+func (g *product) cheapestThin(p *planner, kind thinKind, chains int) (thinTile, float64) {
+	return cheapestOf(g.thinCandidates(kind), func(t thinTile) float64 { return t.cost(p, g, chains) })
 }
 
 // thinKindOf returns how to compute the product, or "" if tiles are better. The choice changes the

@@ -115,14 +115,8 @@ func (t wgmmaTile) cost(p *planner, g *wgmmaProduct, chains int) float64 {
 }
 
 // cheapest returns the cheapest tile, and its cycles.
-func (g *wgmmaProduct) cheapest(p *planner, chains int) (best wgmmaTile, least float64) {
-	least = math.Inf(1)
-	for _, t := range tilesWGMMA {
-		if cost := t.cost(p, g, chains); cost < least {
-			best, least = t, cost
-		}
-	}
-	return best, least
+func (g *wgmmaProduct) cheapest(p *planner, chains int) (wgmmaTile, float64) {
+	return cheapestOf(tilesWGMMA, func(t wgmmaTile) float64 { return t.cost(p, g, chains) })
 }
 
 // beats reports whether these kernels are better than packedTile's, by the product of the costs for

@@ -180,7 +180,7 @@ func (g *wgmmaFilterGrad) beats(p *planner) bool {
 // costWithPacking estimates the cycles for one chain, packing included.
 func (g *wgmmaFilterGrad) costWithPacking(p *planner) float64 {
 	_, cost := g.cheapest(p, 1, true)
-	return cost + g.image.cost(p, 1) + g.shape.packGradient().cost(p, 1)
+	return cost + g.image.cost(p) + g.shape.packGradient().cost(p)
 }
 
 // lower returns the calls: those that pack the gradient and the image in chunks, unless an earlier

@@ -82,13 +82,11 @@ func run(name string, sources []string) error {
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var group sync.WaitGroup
 	for i, source := range sources {
-		group.Add(1)
-		go func() {
-			defer group.Done()
+		group.Go(func() {
 			slots <- struct{}{}
 			files[i], results[i] = compile(headers, source)
 			<-slots
-		}()
+		})
 	}
 	group.Wait()
 	var failed error

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/jpeg"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -108,9 +109,7 @@ func manyStrips(n int) []byte {
 // hugeTIFF is a TIFF image of a few bytes with the tags.
 func hugeTIFF(tags map[uint16][]uint32) []byte {
 	all := map[uint16][]uint32{256: {9999}, 257: {9999}, 258: {8}, 259: {1}, 262: {1}, 273: {8}, 277: {1}, 278: {9999}, 279: {50}}
-	for tag, values := range tags {
-		all[tag] = values
-	}
+	maps.Copy(all, tags)
 	return tiffTags(make([]byte, 50), all)
 }
 

@@ -3,17 +3,24 @@ package decode
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"image"
 	"image/color"
 	"image/png"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// Decode decodes an image whose bits are all significant.
+func Decode(ctx context.Context, content []byte, channels, height, width int, crop bool) ([]byte, error) {
+	return DecodeBits(ctx, content, channels, height, width, crop, 0)
+}
 
 // wantError fails the test unless err contains all the given parts.
 func wantError(t *testing.T, err error, parts ...string) {
@@ -196,8 +203,6 @@ func deflated(content []byte) []byte {
 func greyTIFF(img *image.Gray, tags map[uint16][]uint32) []byte {
 	all := map[uint16][]uint32{tiffWidth: {uint32(img.Rect.Dx())}, tiffHeight: {uint32(img.Rect.Dy())}, tiffBits: {8}, tiffCompression: {1},
 		tiffPhotometric: {tiffBlackIsZero}, tiffStrips: {8}, tiffSamples: {1}, tiffStripBytes: {uint32(len(img.Pix))}}
-	for tag, values := range tags {
-		all[tag] = values
-	}
+	maps.Copy(all, tags)
 	return tiffTags(img.Pix, all)
 }

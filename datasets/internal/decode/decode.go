@@ -5,16 +5,11 @@ import (
 	"sync"
 )
 
-// decoders is the pool of the decoders of Decode and Inspect.
+// decoders is the pool of the decoders of DecodeBits and Inspect.
 var decoders = sync.Pool{New: func() any { return NewDecoder() }}
 
-// Decode decodes an image into bytes [channels height width], as a Decoder does. channels must be
-// 1, 3 or 4.
-func Decode(ctx context.Context, content []byte, channels, height, width int, crop bool) ([]byte, error) {
-	return DecodeBits(ctx, content, channels, height, width, crop, 0)
-}
-
-// DecodeBits is Decode with the number of significant bits, see Decoder.SetBits.
+// DecodeBits decodes an image into bytes [channels height width], as a Decoder does. channels must
+// be 1, 3 or 4. bits is the number of significant bits, see Decoder.SetBits.
 func DecodeBits(ctx context.Context, content []byte, channels, height, width int, crop bool, bits int) ([]byte, error) {
 	to := make([]byte, channels*height*width)
 	d := decoders.Get().(*Decoder)

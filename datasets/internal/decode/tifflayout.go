@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"io"
@@ -112,9 +113,7 @@ func (l *tiffLayout) readSamples() error {
 		return errors.Errorf("samples must have 1, 2, 4, 8 or 16 bits, got %d: scale the values to 8 or 16 bits", l.bits)
 	}
 	colours := map[int64]int{tiffRGB: 3, tiffCMYK: 4}[l.photometric]
-	if colours == 0 {
-		colours = 1
-	}
+	colours = cmp.Or(colours, 1)
 	l.samples = int(l.value(tiffSamples, int64(max(len(bits), 1))))
 	extra := l.few(tiffExtra)
 	switch {

@@ -1,6 +1,7 @@
 package known
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -74,12 +75,7 @@ func DeepLinear(n, rank int, widths ...int) llc.Model {
 		}
 		return halfSquares(b, values, targets)
 	}
-	m.Write = func(s *graph.Session) error {
-		if err := graph.Write(s, "x", 0, 0, x); err != nil {
-			return err
-		}
-		return graph.Write(s, "y", 0, 0, y)
-	}
+	m.Write = writing(x, y)
 	return m
 }
 
@@ -105,12 +101,7 @@ func LinearRegression(n, d int) llc.Model {
 		targets := b.Apply(op.GatherRows{Batch: batch}, b.Data("y", tensor.Float32, n, 1), b.Header())
 		return halfSquares(b, b.Apply(op.MatMul{}, inputs, b.Parameter("w", nil, d, 1)), targets)
 	}
-	m.Write = func(s *graph.Session) error {
-		if err := graph.Write(s, "x", 0, 0, x); err != nil {
-			return err
-		}
-		return graph.Write(s, "y", 0, 0, y)
-	}
+	m.Write = writing(x, y)
 	return m
 }
 
@@ -161,13 +152,15 @@ func LogisticRegression(n, d int) (m llc.Model, hessian *mat.SymDense, err error
 		losses := b.Apply(op.Subtract{}, b.Apply(op.Softplus{}, logits), b.Apply(op.Multiply{}, labels, logits))
 		return b.Apply(op.ViewAs(batch.Size), losses)
 	}
-	m.Write = func(s *graph.Session) error {
-		if err := graph.Write(s, "x", 0, 0, x); err != nil {
-			return err
-		}
-		return graph.Write(s, "y", 0, 0, y)
-	}
+	m.Write = writing(x, y)
 	return m, hessian, nil
+}
+
+// writing returns the function that writes inputs and targets.
+func writing(x, y []float32) func(s *graph.Session) error {
+	return func(s *graph.Session) error {
+		return cmp.Or(graph.Write(s, "x", 0, 0, x), graph.Write(s, "y", 0, 0, y))
+	}
 }
 
 // Localized returns the coefficient of a regular model under a localization gamma: half the sum of
