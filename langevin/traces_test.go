@@ -93,4 +93,7 @@ func TestCollect(t *testing.T) {
 	if _, err := plan.Collect(t.Context(), nil, nil); err == nil {
 		t.Error("no session: no error")
 	}
+	if _, err := plan.Collect(t.Context(), build(), []string{"w"}, nil); err == nil || !strings.Contains(err.Error(), "hook 0 must not be nil") {
+		t.Errorf("a nil hook: error %v", err)
+	}
 }
