@@ -57,6 +57,14 @@ func (t *Traces) Draws() int {
 	return len(last.chains[t.chains-1]) / last.size
 }
 
+// Elements returns the number of elements of a quantity, 0 for an unknown one.
+func (t *Traces) Elements(name string) int {
+	if trace, ok := t.values[name]; ok {
+		return trace.size
+	}
+	return 0
+}
+
 // Of returns the trace of one element of a quantity, with one slice for each chain, as the
 // functions of package diagnostics take them. element is the index in row-major order. An unknown
 // quantity or element is an error.
