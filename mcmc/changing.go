@@ -35,18 +35,9 @@ func changing(b *graph.Builder, n *graph.Node, paired bool) (reader graph.Applic
 // constant reports whether an op that reads the header has the same values in all steps, up to the
 // order of examples.
 func constant(a graph.Application) bool {
-	var batch op.Batch
-	switch o := a.Op.(type) {
-	case op.Dropout:
-		return o.Rate == 0
-	case op.GatherImages:
-		batch = o.Batch
-	case op.GatherLabels:
-		batch = o.Batch
-	case op.GatherRows:
-		batch = o.Batch
-	default:
-		return false
+	if dropout, ok := a.Op.(op.Dropout); ok {
+		return dropout.Rate == 0
 	}
-	return batch.Size == graph.ShapeOf(a.Inputs[0])[0]
+	batch, ok := op.BatchOf(a.Op)
+	return ok && batch.Size == graph.ShapeOf(a.Inputs[0])[0]
 }
