@@ -64,3 +64,33 @@ func ExampleAudit() {
 	// This samples a posterior in which each example counts 1.6683e-05 times: it is too hot, less certain than the data allow.
 	// noise for T = 1: 0.00018
 }
+
+// Two models of six observations, with noise of standard deviation 1 and 3: leave-one-out
+// cross-validation tells which predicts an observation better that it has not seen. It takes the
+// traces of the log likelihood of each observation, here for draws of the mean.
+func ExampleEstimateLeaveOneOut() {
+	y := []float64{-1.2, -0.4, 0.1, 0.3, 0.9, 1.5}
+	logLikelihoods := func(std float64) (all [][][]float64) {
+		for i := range y {
+			r := rand.New(rand.NewPCG(1, 2)) // the same draws for each observation
+			trace := make([]float64, 1000)
+			for draw := range trace {
+				mean := 0.2 + std*r.NormFloat64()/math.Sqrt(6)
+				z := (y[i] - mean) / std
+				trace[draw] = -z*z/2 - math.Log(std) - math.Log(2*math.Pi)/2
+			}
+			all = append(all, [][]float64{trace})
+		}
+		return all
+	}
+	narrow, _ := diagnostics.EstimateLeaveOneOut(logLikelihoods(1))
+	wide, _ := diagnostics.EstimateLeaveOneOut(logLikelihoods(3))
+	difference, _ := narrow.Minus(wide)
+	fmt.Println(narrow)
+	fmt.Println(wide)
+	fmt.Println("the first is better by", difference)
+	// Output:
+	// elpd -9 ± 1, 0.8 effective parameters
+	// elpd -12.9 ± 0.1, 0.2 effective parameters
+	// the first is better by 4 ± 1
+}

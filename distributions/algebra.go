@@ -50,12 +50,26 @@ func (a algebra) positive(field string, v Value) Value {
 	return a.finite(field, v)
 }
 
+// width returns high - low, which must be positive and finite.
+func (a algebra) width(low, high float64) float64 {
+	width := high - low
+	if !(width > 0 && width < math.Inf(1)) && a.b.Err() == nil {
+		a.fail("Low and High must be finite, Low below High, got %v and %v", low, high)
+	}
+	return width
+}
+
 // argument returns the node x of a density or a bijection as a Value.
 func (a algebra) argument(x *graph.Node) Value { return a.finite("the argument", Node(x)) }
 
 // inSupport returns x as a Value that is NaN outside a support.
 func (a algebra) inSupport(low, high float64, x *graph.Node) Value {
 	return Node(a.b.Apply(op.Restrict{Low: low, High: high}, a.argument(x).node))
+}
+
+// count returns x as a Value that is NaN where x is not a whole number from 0 to high.
+func (a algebra) count(high float64, x *graph.Node) Value {
+	return Node(a.b.Apply(op.Whole{}, a.inSupport(0, high, x).node))
 }
 
 func (a algebra) apply(o graph.Op, f func(x float64) float64, v Value) Value {
@@ -73,6 +87,10 @@ func (a algebra) abs(v Value) Value { return a.apply(op.Abs{}, math.Abs, v) }
 
 func (a algebra) squared(v Value) Value {
 	return a.apply(op.Squared{}, func(x float64) float64 { return x * x }, v)
+}
+
+func (a algebra) softplus(v Value) Value {
+	return a.apply(op.Softplus{}, func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, v)
 }
 
 // lgamma returns ln Gamma(v) of a positive v. It is NaN where a node is negative, although the

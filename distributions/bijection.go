@@ -91,9 +91,7 @@ func (i Interval) LogDeterminant(b *graph.Builder, x *graph.Node) *graph.Node {
 
 func (i Interval) enter(b *graph.Builder) (algebra, func()) {
 	a, leave := enter(b, "interval")
-	if width := i.High - i.Low; !(width > 0 && width < math.Inf(1)) && b.Err() == nil {
-		a.fail("Low and High must be finite, Low below High, got %v and %v", i.Low, i.High)
-	}
+	a.width(i.Low, i.High)
 	return a, leave
 }
 

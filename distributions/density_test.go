@@ -179,11 +179,15 @@ func TestOutsideTheSupportIsNaN(t *testing.T) {
 		{Beta{A: Number(1), B: Number(1)}, []float64{-1e-9, 1.001}},
 		{Beta{A: Number(2), B: Number(3)}, []float64{-1e-9, 1.001}},
 		{Transformed{Base: Normal{Std: Number(1)}, Bijection: Exp{}}, []float64{-1e-9, -3}},
+		{HalfNormal{Std: Number(1)}, []float64{-1e-9, -3}},
+		{HalfStudentT{DoF: Number(1), Scale: Number(1)}, []float64{-1e-9, -3}},
+		{Uniform{Low: 2, High: 3}, []float64{1.999, 3.001, math.NaN()}},
+		{Bernoulli{Logits: Number(0.3)}, []float64{-1, 0.5, 1e-9, 2}},
+		{Poisson{Rate: Number(4)}, []float64{-1, 0.5, 2.999, math.Inf(1)}},
+		{NegativeBinomial{Mean: Number(4), Shape: Number(2)}, []float64{-1, 0.5, 2.999, math.Inf(1)}},
 	} {
-		p := newProgram(t, tensor.Float64, []tensor.Shape{{len(c.x)}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
-			return c.d.LogProb(b, in[0])
-		})
-		for i, y := range p.step(c.x) {
+		p := sampler(t, tensor.Float64, func(b *graph.Builder) *graph.Node { return c.d.LogProb(b, b.Table("x", c.x)) })
+		for i, y := range p.step() {
 			if !math.IsNaN(y) {
 				t.Errorf("%T: log density at %v is %v, want NaN", c.d, c.x[i], y)
 			}
@@ -231,6 +235,8 @@ func TestEndsOfTheSupport(t *testing.T) {
 		{Gamma{Shape: Number(1), Rate: Number(2)}, 0, math.Ln2},
 		{Gamma{Shape: Number(3), Rate: Number(2)}, 0, math.Inf(-1)},
 		{Gamma{Shape: Number(0.5), Rate: Number(2)}, 0, math.Inf(1)},
+		{HalfNormal{Std: Number(2)}, 0, -math.Ln2 + math.Log(2/math.Pi)/2},
+		{Uniform{Low: 2, High: 6}, 6, -2 * math.Ln2},
 		{Beta{A: Number(1), B: Number(3)}, 0, math.Log(3)},
 		{Beta{A: Number(1), B: Number(1)}, 1, 0},
 		{Beta{A: Number(3), B: Number(1)}, 1, math.Log(3)},

@@ -10,7 +10,7 @@ import (
 //
 //	ln P(x) = -ln(1 + exp((1 - 2x) logits))
 //
-// x holds floats, which must be 0 or 1: this is not checked.
+// x holds floats; one that is not 0 or 1 gives NaN.
 type Bernoulli struct {
 	Logits Value
 }
@@ -20,7 +20,7 @@ func (d Bernoulli) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := enter(b, "bernoulli")
 	defer leave()
 	logits := a.finite("Logits", d.Logits)
-	at := a.argument(x)
+	at := a.count(1, x)
 	against := a.broadcastOver(a.multiply(a.scaled(-2, at, 1), logits), at)
 	return b.Apply(op.Negate{}, b.Apply(op.Softplus{}, against))
 }

@@ -20,17 +20,17 @@ func TestBernoulli(t *testing.T) {
 			slopes = append(slopes, sign/(1+math.Exp(sign*l)))
 		}
 	}
-	p := newProgram(t, tensor.Float64, []tensor.Shape{{len(x)}, {len(x)}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
-		return Bernoulli{Logits: Node(in[1])}.LogProb(b, in[0])
+	p := newProgram(t, tensor.Float64, []tensor.Shape{{len(x)}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
+		return Bernoulli{Logits: Node(in[0])}.LogProb(b, b.Table("data", x))
 	})
-	compare(t, "log probability", p.step(x, logits), want, always(0), 1e-14)
-	compare(t, "gradient of logits", p.gradient(1), slopes, always(0), 1e-14)
+	compare(t, "log probability", p.step(logits), want, always(0), 1e-14)
+	compare(t, "gradient of logits", p.gradient(0), slopes, always(0), 1e-14)
 	for _, l := range []float64{0, -1.5} {
-		p := newProgram(t, tensor.Float64, []tensor.Shape{{2}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
-			return Bernoulli{Logits: Number(l)}.LogProb(b, in[0])
+		p := sampler(t, tensor.Float64, func(b *graph.Builder) *graph.Node {
+			return Bernoulli{Logits: Number(l)}.LogProb(b, b.Table("data", []float64{0, 1}))
 		})
 		want := []float64{-math.Log(1 + math.Exp(l)), -math.Log(1 + math.Exp(-l))}
-		compare(t, fmt.Sprint("with the number ", l), p.step([]float64{0, 1}), want, always(0), 1e-14)
+		compare(t, fmt.Sprint("with the number ", l), p.step(), want, always(0), 1e-14)
 	}
 }
 

@@ -5,12 +5,12 @@
 // A Value is a parameter of a distribution: a known number, or a node. A Distribution gives the log
 // density of a node, element by element; a Reparameterised one also draws samples that gradients
 // pass through. A Bijection maps one range of numbers to another, with the logarithm of its
-// derivative: Transformed makes distributions with it, Constrained makes parameters. Total adds up
-// the terms of a log posterior.
+// derivative: Transformed makes distributions with it, Constrained makes parameters, and Simplex
+// makes vectors of probabilities. Total adds up the terms of a log posterior.
 //
-// Elements are independent, shapes broadcast as NumPy's do, and normalising constants are complete.
-// Computations with numbers are done when the graph is built. A number that is out of range is the
-// builder's error, and so is a sample of another shape than requested. An argument outside the
-// support of a density, and a node that is out of range, make the log density NaN, which stops a
-// run.
+// Elements are independent, except those of the vectors of a Dirichlet. Shapes broadcast as NumPy's
+// do, and normalising constants are complete. Computations with numbers are done when the graph is
+// built. A number that is out of range is the builder's error, and so is a sample of another shape
+// than requested. An argument outside the support of a density, and a node that is out of range,
+// make the log density NaN, which stops a run.
 package distributions

@@ -63,6 +63,11 @@ func locations(before ...float64) [][]float64 {
 	return all
 }
 
+// folded is the distribution of |z|, where that of z is symmetric about 0.
+type folded struct{ of distuv.LogProber }
+
+func (f folded) LogProb(x float64) float64 { return math.Ln2 + f.of.LogProb(x) }
+
 var families = []family{
 	{
 		name:       "normal",
@@ -99,6 +104,26 @@ var families = []family{
 		parameters: [][]float64{{1}, {10}, {0.1}, {1e-8}, {1e8}},
 		points: func(v []float64) []float64 {
 			return []float64{1e-12 / v[0], 0.1 / v[0], 1 / v[0], 7 / v[0], 1000 / v[0]}
+		},
+		grid: positive,
+	},
+	{
+		name:       "half-normal",
+		make:       func(v []Value) Distribution { return HalfNormal{Std: v[0]} },
+		reference:  func(v []float64) distuv.LogProber { return folded{distuv.Normal{Sigma: v[0]}} },
+		parameters: [][]float64{{1}, {10}, {0.1}, {1e-8}, {1e8}},
+		points: func(v []float64) []float64 {
+			return []float64{1e-12 * v[0], 0.1 * v[0], 0.7 * v[0], 7 * v[0], 1000 * v[0]}
+		},
+		grid: positive,
+	},
+	{
+		name:       "half-student-t",
+		make:       func(v []Value) Distribution { return HalfStudentT{DoF: v[0], Scale: v[1]} },
+		reference:  func(v []float64) distuv.LogProber { return folded{distuv.StudentsT{Nu: v[0], Sigma: v[1]}} },
+		parameters: [][]float64{{1, 1}, {1, 25}, {0.3, 0.01}, {9.75, 1e-6}, {1e4, 1e5}},
+		points: func(v []float64) []float64 {
+			return []float64{1e-12 * v[1], 0.1 * v[1], 1 * v[1], 7 * v[1], 1000 * v[1]}
 		},
 		grid: positive,
 	},
@@ -161,7 +186,7 @@ func (f family) terms(columns [][]float64) func(i int) float64 {
 		for _, column := range columns[1:] {
 			v := math.Abs(column[i])
 			g, _ := math.Lgamma(v)
-			if f.name == "normal" || f.name == "laplace" || f.name == "exponential" {
+			if f.name == "normal" || f.name == "laplace" || f.name == "exponential" || f.name == "half-normal" {
 				g = 0
 			}
 			size += math.Abs(math.Log(v+1e-300)) + math.Abs(g)

@@ -181,7 +181,8 @@ func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 }
 
 // Table makes a vector that all chains share, with values that are known when the graph is built,
-// such as a schedule of step sizes.
+// such as a schedule of step sizes. The values are not copied: they must not be changed until the
+// program has been loaded for the last time.
 func (b *Builder) Table(name string, values []float64) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.float, shape: tensor.Shape{len(values)}, values: values})
 }

@@ -31,7 +31,7 @@ import (
 // and Storkey (2015) with the full covariance, which is never computed: each minibatch contributes
 // its outer product. The noise of a minibatch must be independent of the velocities, which depend
 // on the minibatches of earlier steps. Minibatches must therefore be drawn independently at each
-// step (op.Independent), not in epochs. Runs do that.
+// step (op.Independent), as runs do. Attach refuses epochs.
 //
 // It targets exp(-U/T), for any covariance of the noise, also one that depends on theta. On a
 // quadratic U with strong noise the configurational temperature is T up to the fraction Friction/2.
@@ -128,6 +128,20 @@ type IndependentBatches interface {
 	Sampler
 	// InBatches returns the sampler for minibatches of n examples.
 	InBatches(n int) Sampler
+}
+
+// checkBatches reports minibatches that are not drawn independently although the sampler needs it.
+func checkBatches(b *graph.Builder, sampler Sampler) error {
+	if _, ok := sampler.(IndependentBatches); !ok {
+		return nil
+	}
+	for _, a := range b.Applications() {
+		if batch, ok := op.BatchOf(a.Op); ok && batch.Order != op.Independent && batch.Size < graph.ShapeOf(a.Inputs[0])[0] {
+			return errors.Errorf("langevin: %s: minibatches must be drawn independently, with the order op.Independent, got %s of order %d",
+				sampler.Name(), a.Op.Name(), batch.Order)
+		}
+	}
+	return nil
 }
 
 // InBatches implements IndependentBatches. It sets BatchSize if that is 0.

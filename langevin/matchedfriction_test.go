@@ -3,6 +3,7 @@ package langevin_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -300,5 +301,22 @@ func TestMatchedFrictionValidate(t *testing.T) {
 	langevin.MatchedFriction{Friction: 0.1, Masses: langevin.MassesEqual}.Update(b, langevin.UpdateInputs{Name: "w"}, nil, nil)
 	if b.Err() == nil {
 		t.Error("a parameter without the others: no error")
+	}
+}
+
+// TestMatchedFrictionBatches: minibatches of an epoch are an error; independent ones and all data
+// are not.
+func TestMatchedFrictionBatches(t *testing.T) {
+	for batch, right := range map[op.Batch]bool{
+		{Size: 2, Order: op.Independent}: true, {Size: 6, Order: op.Shuffled}: true, {Size: 2}: false, {Size: 2, Order: op.Shuffled}: false,
+	} {
+		b := graph.New(tensor.Float64)
+		x := b.Apply(op.GatherRows{Batch: batch}, b.Table("x", []float64{1, 2, 3, 4, 5, 6}), b.Header())
+		loss := b.Apply(op.Mean{}, b.Apply(op.Squared{}, b.Apply(op.Subtract{}, x, b.Parameter("mean", nil))))
+		sampler := langevin.MatchedFriction{Friction: 0.1, Masses: langevin.MassesEqual}
+		err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: 6, Prior: langevin.Gaussian(1)}, loss, []float64{1e-3}, []float64{1})
+		if right != (err == nil) || !right && !strings.Contains(err.Error(), "must be drawn independently") {
+			t.Errorf("%+v: error %v", batch, err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package langevin
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -141,6 +142,9 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, window int, observe fun
 	}
 	if ctx == nil || s == nil || observe == nil {
 		return errors.New("langevin: run: the context, the session and observe must not be nil")
+	}
+	if i := slices.Index(hooks, nil); i >= 0 {
+		return errors.Errorf("langevin: run: hook %d must not be nil", i)
 	}
 	if window < 1 || window > graph.MetricRows {
 		return errors.Errorf("langevin: a window must have 1 to %d steps, got %d", graph.MetricRows, window)

@@ -179,6 +179,9 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 // gradients, in the order of the parameters, and inputs has what all updates have in common.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, inputs UpdateInputs) error {
 	priors, err := posterior.priorsOf(b.Parameters())
+	if err == nil {
+		err = checkBatches(b, sampler)
+	}
 	if err != nil {
 		b.Fail(err)
 		return b.Err()

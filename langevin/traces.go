@@ -57,6 +57,14 @@ func (t *Traces) Draws() int {
 	return len(last.chains[t.chains-1]) / last.size
 }
 
+// Elements returns the number of elements of a quantity, 0 for an unknown one.
+func (t *Traces) Elements(name string) int {
+	if trace, ok := t.values[name]; ok {
+		return trace.size
+	}
+	return 0
+}
+
 // Of returns the trace of one element of a quantity, with one slice for each chain, as the
 // functions of package diagnostics take them. element is the index in row-major order. An unknown
 // quantity or element is an error.
@@ -75,9 +83,14 @@ func (t *Traces) Of(name string, element int) ([][]float64, error) {
 	return chains, nil
 }
 
+// PositionSuffix ends the names of the states that hold parameters' last draws in programs whose
+// parameters hold proposals, as those of package mcmc do.
+const PositionSuffix = ".position"
+
 // Collect runs the plan, see Run, and returns the values of some parameters, other inputs of chains
 // and outputs at the plan's samples. Outputs have the values of the step that ended at the sample,
-// computed before its update.
+// computed before its update. Instead of parameters that hold proposals it reads their last draws,
+// see PositionSuffix.
 func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hooks ...Hook) (*Traces, error) {
 	if s == nil {
 		return nil, errors.New("langevin: collect: the session must not be nil")
@@ -94,13 +107,16 @@ func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hoo
 		if t.DType != tensor.Float32 && t.DType != tensor.Float64 {
 			return nil, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
 		}
-		tensors[i] = t
 		traces.Add(name, t.Shape.Elements())
+		if position, err := s.Program().Tensor(name + PositionSuffix); err == nil {
+			t = position
+		}
+		tensors[i] = t
 	}
 	err := p.Run(ctx, s, graph.MetricRows, func(w Window) error {
 		for chain := 0; w.Sample && chain < s.Chains(); chain++ {
-			for _, t := range tensors {
-				if err := readFloats(s, t, chain, traces.Extend(t.Name, chain)); err != nil {
+			for i, t := range tensors {
+				if err := readFloats(s, t, chain, traces.Extend(names[i], chain)); err != nil {
 					return err
 				}
 			}

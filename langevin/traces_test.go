@@ -80,6 +80,9 @@ func TestCollect(t *testing.T) {
 	if got, err := traces.Of("narrow", 2); err != nil || got[2][3] != 4 {
 		t.Errorf("narrow[2] of chain 2: %v, %v, want 4", got, err)
 	}
+	if w, unknown := traces.Elements("w"), traces.Elements("weight"); w != 2 || unknown != 0 {
+		t.Errorf("w has %d elements, weight %d, want 2 and 0", w, unknown)
+	}
 	if _, err := traces.Of("w", 2); err == nil {
 		t.Error("no error for an element that does not exist")
 	}
@@ -92,5 +95,8 @@ func TestCollect(t *testing.T) {
 	}
 	if _, err := plan.Collect(t.Context(), nil, nil); err == nil {
 		t.Error("no session: no error")
+	}
+	if _, err := plan.Collect(t.Context(), build(), []string{"w"}, nil); err == nil || !strings.Contains(err.Error(), "hook 0 must not be nil") {
+		t.Errorf("a nil hook: error %v", err)
 	}
 }

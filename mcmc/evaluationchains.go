@@ -40,7 +40,7 @@ func record(b *graph.Builder, traced []tracedWord, decision *graph.Node) {
 }
 
 // positionSuffix ends the names of the states that hold parameters' draws.
-const positionSuffix = ".position"
+const positionSuffix = langevin.PositionSuffix
 
 // Due implements langevin.Hook: there is nothing to do between steps.
 func (*evaluationChains) Due(int) bool { return false }

@@ -193,22 +193,50 @@ func TestMetropolisRefuses(t *testing.T) {
 	checkRefused(t, "must be of float64", good, tensor.Float32, nil)
 }
 
-// TestRandomPotential: at the same parameters, a potential with dropout has another value in each
-// step, so that no test of a proposal would be right. Dropout of nothing is allowed.
-func TestRandomPotential(t *testing.T) {
-	for _, sampler := range []mcmc.Sampler{
+// TestChangingPotential: at the same parameters, a potential with dropout or of a minibatch has
+// another value in each step, so that no test of a proposal would be right. Dropout of nothing and
+// batches of all data are allowed.
+func TestChangingPotential(t *testing.T) {
+	minibatch := mcmc.MALA{Test: mcmc.AcceptanceMinibatch}
+	dropout := func(rate float64) func(b *graph.Builder, w *graph.Node) *graph.Node {
+		return func(b *graph.Builder, w *graph.Node) *graph.Node {
+			return b.Apply(op.Dropout{Rate: rate, Stream: b.Stream()}, w, b.Header())
+		}
+	}
+	gather := func(header func(b *graph.Builder) *graph.Node, batch op.Batch) func(b *graph.Builder, w *graph.Node) *graph.Node {
+		return func(b *graph.Builder, w *graph.Node) *graph.Node {
+			return b.Apply(op.Subtract{}, w, b.Apply(op.GatherRows{Batch: batch}, b.Table("x", []float64{1, 2}), header(b)))
+		}
+	}
+	exact := []mcmc.Sampler{
 		mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 3}, StepSize: 0.1}, mcmc.NUTS{StepSize: 0.1},
 		mcmc.Unadjusted{Dynamics: mcmc.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, StepSize: 0.1},
+	}
+	approximate := []mcmc.Sampler{mcmc.Metropolis{Proposal: minibatch, StepSize: 0.1}}
+	for _, c := range []struct {
+		samplers []mcmc.Sampler
+		data     func(b *graph.Builder, w *graph.Node) *graph.Node
+		refused  string
+	}{
+		{exact, dropout(0), ""},
+		{exact, dropout(0.5), "dropout"},
+		{exact, gather((*graph.Builder).Header, op.Batch{Size: 2, Order: op.Shuffled}), ""},
+		{exact, gather((*graph.Builder).Header, op.Batch{Size: 1}), "gather rows"},
+		{exact, gather(minibatch.BatchHeader, op.Batch{Size: 1}), "gather rows"},
+		{approximate, gather(minibatch.BatchHeader, op.Batch{Size: 1}), ""},
+		{approximate, gather((*graph.Builder).Header, op.Batch{Size: 1}), "gather rows"},
+		{approximate, dropout(0.5), "dropout"},
 	} {
-		for rate, refused := range map[float64]bool{0: false, 0.5: true} {
+		for _, sampler := range c.samplers {
 			b := graph.New(tensor.Float64)
 			w := b.Parameter("w", nil, 2)
 			leave := b.Scope("layer")
-			dropped := b.Apply(op.Dropout{Rate: rate, Stream: b.Stream()}, w, b.Header())
+			data := c.data(b, w)
 			leave()
-			_, err := sampler.Attach(b, mcmc.Target{Potential: trial.SumOfSquares(b, dropped), Temperature: 1})
-			if want := "without random numbers, got dropout in layer"; refused != (err != nil && strings.Contains(err.Error(), want)) {
-				t.Errorf("%s, dropout of %v: error %v", sampler.Name(), rate, err)
+			_, err := sampler.Attach(b, mcmc.Target{Potential: trial.SumOfSquares(b, data), Temperature: 1})
+			want := "without random numbers or minibatches, got " + c.refused
+			if (c.refused != "") != (err != nil && strings.Contains(err.Error(), want)) {
+				t.Errorf("%s, refused %q: error %v", sampler.Name(), c.refused, err)
 			}
 		}
 	}

@@ -85,29 +85,6 @@ func (m MALA) attach(b *graph.Builder, p proposed) proposalNodes {
 	}
 }
 
-// countProposals is the header with the number of the proposal instead of the step: header ->
-// header.
-type countProposals struct{ evaluations int }
-
-func (countProposals) Name() string               { return "count proposals" }
-func (countProposals) DType() tensor.DType        { return tensor.Uint64 }
-func (countProposals) InputType(int) tensor.DType { return tensor.Uint64 }
-
-func (countProposals) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if len(in) != 1 {
-		return nil, errors.Errorf("must have one input, the header, got %d", len(in))
-	}
-	return in[0], nil
-}
-
-func (c countProposals) Lower(l *graph.Lowering) {
-	l.Emit("count_proposals", tensor.Block(1), tensor.Single(func(a *tensor.Args) {
-		out := tensor.Slice[uint64](a, 0)
-		copy(out, tensor.Slice[uint64](a, 1))
-		out[graph.HeaderStep] /= uint64(c.evaluations)
-	}), l.Out(), l.In(0), tensor.Int(c.evaluations))
-}
-
 // malaLogRatio is log q(theta|theta') - log q(theta'|theta) in the step that decides on the
 // proposal theta', else 0. Inputs: theta', the gradient there, theta and the gradient there, all of
 // w's shape, the chain's words, header. Output: sums by tile.

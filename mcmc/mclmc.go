@@ -110,7 +110,7 @@ func (u Unadjusted) Validate() error {
 // Attach implements Sampler.
 func (u Unadjusted) Attach(b *graph.Builder, target Target) (Chains, error) {
 	b.Fail(u.Validate())
-	b.Fail(target.validate(b, TraceEnergyError))
+	b.Fail(target.validate(b, false, TraceEnergyError))
 	if b.Err() != nil {
 		return nil, b.Err()
 	}

@@ -102,8 +102,11 @@ const chainState = "metropolis"
 
 // Attach implements Sampler.
 func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
-	b.Fail(m.Validate())
-	b.Fail(target.validate(b, TraceAccepted, TraceEnergy))
+	if err := m.Validate(); err != nil {
+		b.Fail(err)
+		return nil, b.Err()
+	}
+	b.Fail(target.validate(b, m.Proposal.cycle().paired, TraceAccepted, TraceEnergy))
 	if b.Err() != nil {
 		return nil, b.Err()
 	}

@@ -152,6 +152,27 @@ func TestMetropolisInterpreted(t *testing.T) {
 	}
 }
 
+// TestMetropolisUnderAPlan: Collect returns a parameter's draws, not the proposals that it holds.
+func TestMetropolisUnderAPlan(t *testing.T) {
+	const dimensions = 3
+	for name, sampler := range adaptiveRows(dimensions) {
+		session, chains := bowlRun(sampler, dimensions).load(t, graph.LoadOptions{Seed: 3}, 1)
+		plan := langevin.Plan{Steps: 200, Thinning: 3}
+		traces, err := plan.Collect(t.Context(), session, []string{"w.weight", "w.draw"}, chains)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range dimensions {
+			got, want := traceOf(t, traces, "w.weight", i), traceOf(t, traces, "w.draw", i)
+			for chain := range want {
+				if !slices.Equal(got[chain], want[chain]) {
+					t.Fatalf("%s: element %d of chain %d is %v, its draws %v", name, i, chain, got[chain], want[chain])
+				}
+			}
+		}
+	}
+}
+
 // TestMetropolisMetrics: the metrics of each step, and dual averaging against the formula, from the
 // probabilities only.
 func TestMetropolisMetrics(t *testing.T) {

@@ -78,7 +78,7 @@ const (
 // Attach implements Sampler.
 func (n NUTS) Attach(b *graph.Builder, target Target) (Chains, error) {
 	b.Fail(n.Validate())
-	b.Fail(target.validate(b, TraceLeapfrogSteps, TraceDiverged, TraceEnergy))
+	b.Fail(target.validate(b, false, TraceLeapfrogSteps, TraceDiverged, TraceEnergy))
 	if b.Err() != nil {
 		return nil, b.Err()
 	}

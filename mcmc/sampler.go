@@ -3,7 +3,6 @@ package mcmc
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/pkg/errors"
 
@@ -88,8 +87,8 @@ func ReadDraw(s *graph.Session, chain int, quantity string, values []float64) er
 }
 
 // validate reports an invalid target, and quantities that are named like one of the sampler's
-// traces.
-func (t Target) validate(b *graph.Builder, others ...string) error {
+// traces. If steps are paired, the potential may depend on minibatches of BatchHeader.
+func (t Target) validate(b *graph.Builder, paired bool, others ...string) error {
 	switch {
 	case b.DType() != tensor.Float64:
 		return errors.Errorf("mcmc: target: the builder must be of float64, got %v", b.DType())
@@ -103,8 +102,8 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	case len(b.Parameters()) == 0:
 		return errors.New("mcmc: target: the graph has no parameters to sample")
 	}
-	if a, ok := noiseOf(b, t.Potential); ok {
-		return errors.Errorf("mcmc: target: the potential must be a function of the parameters, without random numbers, got %s in %s",
+	if a, ok := changing(b, t.Potential, paired); ok {
+		return errors.Errorf("mcmc: target: the potential must be a function of the parameters, without random numbers or minibatches, got %s in %q",
 			a.Op.Name(), a.Scope)
 	}
 	taken := map[string]bool{TracePotential: true, TraceAcceptance: true, TraceStepSize: true}
@@ -121,29 +120,6 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 		taken[q.Name] = true
 	}
 	return nil
-}
-
-// noiseOf returns an op that draws random numbers and on which a node depends. ok is false if there
-// is none.
-func noiseOf(b *graph.Builder, n *graph.Node) (random graph.Application, ok bool) {
-	needed := map[*graph.Node]bool{n: true}
-	for _, a := range slices.Backward(b.Applications()) {
-		if !needed[a.Output] {
-			continue
-		}
-		switch o := a.Op.(type) {
-		case op.Noise, op.Augment:
-			return a, true
-		case op.Dropout:
-			if o.Rate > 0 {
-				return a, true
-			}
-		}
-		for _, in := range a.Inputs {
-			needed[in] = true
-		}
-	}
-	return random, false
 }
 
 // traces returns empty traces of the quantities that all samplers have, of those named in more, and

@@ -60,6 +60,12 @@ func TestUpdateErrors(t *testing.T) {
 		"other type": {"must hold float32, got float64", func(b *graph.Builder, w, _, r *graph.Node) {
 			SGD{}.Update(b, "w", w, b.Data("other", tensor.Float64, 3), r)
 		}},
+		"a negative rate": {"the rate of step 1 must be at least 0 and finite in float32, got -0.1", func(b *graph.Builder, w, g, _ *graph.Node) {
+			SGD{}.Update(b, "w", w, g, b.Table("uphill", []float64{0.1, -0.1}))
+		}},
+		"a rate that is not a number": {"got NaN", func(b *graph.Builder, w, g, _ *graph.Node) {
+			SGD{}.Update(b, "w", w, g, b.Table("unknown", []float64{math.NaN()}))
+		}},
 		"rates with two axes": {"one axis", func(b *graph.Builder, w, g, _ *graph.Node) {
 			SGD{}.Update(b, "w", w, g, b.Data("other", tensor.Float32, 2, 2))
 		}},

@@ -1,6 +1,8 @@
 package optimizers
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -72,6 +74,11 @@ func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *g
 		b.Fail(errors.Errorf("optimizers: %s: %s: the table of rates must not be nil", name, r.Name()))
 	} else if !uses && rates != nil {
 		b.Fail(errors.Errorf("optimizers: %s: %s: the table of rates must be nil: the rule finds its own step size", name, r.Name()))
+	}
+	for step, rate := range b.TableValues(rates) {
+		if !(rate >= 0 && rate <= math.MaxFloat32) {
+			b.Fail(errors.Errorf("optimizers: %s: %s: the rate of step %d must be at least 0 and finite in float32, got %v", name, r.Name(), step, rate))
+		}
 	}
 	inputs := []*graph.Node{parameter, gradient}
 	for _, state := range r.states() {

@@ -38,7 +38,8 @@ type Parameter struct {
 
 // FromSession reads the current state of a chain of a session. The sample's Chain is the chain's
 // number in the run, from its header, which differs from the argument if the session runs only some
-// of the run's chains.
+// of the run's chains. For the samplers of package mcmc, whose parameters may hold proposals, the
+// method Current of mcmc.Chains reads the last draw.
 func FromSession(s *graph.Session, chain int, weight float64) (Sample, error) {
 	header, err := s.Header(chain)
 	if err != nil {

@@ -30,7 +30,8 @@
   WIDE_CURVE(lgamma, T, suffix, T(math::lgamma(x)), T(math::digamma(x)))                                              \
   WIDE_CURVE(student_t_constant, T, suffix, T(math::studentTConstant(x)), T(math::studentTSlope(x)))                  \
   WIDE_CURVE(erf, T, suffix, T(math::erf(x)), T(math::erfSlope(x)))                                                   \
-  VALUE(map, negate, T, suffix, -x)
+  VALUE(map, negate, T, suffix, -x)                                                                                    \
+  VALUE(map, whole, T, suffix, x == math::nearest(x) ? x : math::nan<T>())
 
 CURVES(float, f32)
 CURVES(double, f64)

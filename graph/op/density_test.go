@@ -87,6 +87,20 @@ func TestLogAddExpOfInfinities(t *testing.T) {
 	same(t, "ln(e^b + e^a)", got, want, 1e-15)
 }
 
+func TestWholeGivesNaN(t *testing.T) {
+	f := Whole{}.unary().value
+	for _, x := range []float64{0, -3, 1e15, 1 << 60, math.Inf(1)} {
+		if y := f(x); y != x {
+			t.Errorf("whole(%v) = %v", x, y)
+		}
+	}
+	for _, x := range []float64{0.5, -1e-300, 2.9999999, math.NaN()} {
+		if y := f(x); !math.IsNaN(y) {
+			t.Errorf("whole(%v) = %v, want NaN", x, y)
+		}
+	}
+}
+
 func TestRestrictGivesNaN(t *testing.T) {
 	f := Restrict{Low: -1, High: 2}.unary().value
 	for _, x := range []float64{-1, 0, 2} {

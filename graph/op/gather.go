@@ -53,6 +53,19 @@ func (s Batch) whole(in []tensor.Shape) bool {
 	return s.Order == Sequential && len(in) > 0 && len(in[0]) > 0 && in[0][0] == s.Size
 }
 
+// BatchOf returns the batch of an op that gathers examples. ok is false for other ops.
+func BatchOf(o graph.Op) (batch Batch, ok bool) {
+	switch o := o.(type) {
+	case GatherImages:
+		return o.Batch, true
+	case GatherLabels:
+		return o.Batch, true
+	case GatherRows:
+		return o.Batch, true
+	}
+	return Batch{}, false
+}
+
 // forEach calls visit(i, example) for rows lo to hi of the batch of the header's step.
 func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, example int)) {
 	n := uint64(examples)

@@ -104,6 +104,10 @@ func densityCases() []Case {
 			curve("clip", op.Clip{Low: -0.7, High: 1.3}, Distinct, func(x float64) float64 { return math.Min(math.Max(x, -0.7), 1.3) }, shape...),
 			curve("erf", op.Erf{}, wide, math.Erf, shape...),
 			curve("restrict", op.Restrict{High: 2}, Positive, func(x float64) float64 { return x }, shape...),
+			Case{
+				Name: fmt.Sprint("whole ", shape), Op: op.Whole{}, Inputs: []Input{Float(Ties, shape...)}, Terms: 1, NoGradient: true,
+				Naive: func(in [][]float64) []float64 { return in[0] },
+			},
 			curve("softplus inverse", op.SoftplusInverse{}, Positive, func(x float64) float64 { return math.Log(math.Exp(x) - 1) }, shape...),
 			studentT)
 	}
