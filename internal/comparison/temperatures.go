@@ -148,6 +148,9 @@ func (o observed) temperatureRange() string {
 	if len(layers) == 0 {
 		return ""
 	}
+	if len(layers) == 1 {
+		return fmt.Sprintf("%s: temperature %s of %.3g.", o.name, withError(o.Temperatures[0]), o.requested())
+	}
 	compare := func(a, b bayes.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
 	least, most := slices.MinFunc(layers, compare), slices.MaxFunc(layers, compare)
 	return fmt.Sprintf("%s: temperature %s of %.3g, by layer %.3g (%s) to %.3g (%s): see the page.", o.name, withError(o.Temperatures[0]), o.requested(),
