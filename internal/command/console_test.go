@@ -11,7 +11,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/progress"
 )
 
@@ -50,16 +49,6 @@ func TestLostResults(t *testing.T) {
 type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
-
-// Skipped files are reported once, also for a set whose splits were drawn.
-func TestSkipped(t *testing.T) {
-	c, _, remarks, _ := testConsole()
-	drawn := []string{"stray.png: is in no class directory", "a/1.png: PNG: unexpected EOF"}
-	c.skipped(&datasets.Dataset{Name: "dots", Skipped: drawn}, nil, &datasets.Dataset{Name: "dots", Skipped: drawn})
-	if want := "dots: skipped 2 files, first a/1.png: PNG: unexpected EOF\n"; remarks.String() != want {
-		t.Errorf("%q, want %q", remarks, want)
-	}
-}
 
 func TestProgram(t *testing.T) {
 	for _, c := range []struct {
