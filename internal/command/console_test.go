@@ -50,6 +50,16 @@ type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
+// A run that was stopped in its warm start has made epochs, although no steps.
+func TestRemarkKept(t *testing.T) {
+	c, _, remarks, _ := testConsole()
+	remarkKept(&bayes.UnfinishedError{Dir: "run", Steps: 10, WarmEpochs: 3}, c)
+	want := "run: 0 of 10 steps done, 0 samples kept.\nThe warm start has made 3 epochs, which are kept, too.\nContinue with: pollen fit --resume run\n"
+	if remarks.String() != want {
+		t.Errorf("%q, want %q", remarks, want)
+	}
+}
+
 func TestProgram(t *testing.T) {
 	for _, c := range []struct {
 		file string
