@@ -46,6 +46,8 @@ type UnfinishedError struct {
 	Dir string
 	// Made is the number of steps made so far, of Steps.
 	Made, Steps int
+	// WarmEpochs is the number of epochs that an unfinished warm start has made.
+	WarmEpochs int
 	// Samples is the number of samples on disk, of all chains.
 	Samples int
 	Cause   error

@@ -472,7 +472,11 @@ func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
+	e := &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
+	if t.warmUp != nil && !t.warmUp.done {
+		e.WarmEpochs = t.warmUp.epochs
+	}
+	return e
 }
 
 // warn remarks on a run that has learnt nothing: large steps can kill all ReLUs of a network while

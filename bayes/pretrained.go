@@ -84,7 +84,7 @@ func (s Spec) withModel() (Spec, error) {
 		return s, &InvalidError{err}
 	}
 	if s.Cut == "" {
-		s.Cut, err = model.LastLinear()
+		s.Cut, err = model.Features()
 	} else {
 		s.Cut, err = model.Value(s.Cut)
 	}
@@ -214,7 +214,11 @@ func (s Spec) stem() (*stem, error) {
 		return nil, err
 	}
 	_, _, _, last := inputShape(model)
-	return &stem{network: network, name: s.Network, cut: s.Cut, format: format, last: last}, nil
+	output := s.Cut
+	if len(model.Outputs) > 0 {
+		output = model.Outputs[0].Name
+	}
+	return &stem{network: network, name: s.Network, cut: s.Cut, output: output, format: format, last: last}, nil
 }
 
 // frozenWeights returns a function that reports whether a weight is frozen. A name freezes the

@@ -45,7 +45,7 @@ const (
 var settings = []Setting{
 	{"model", "string", "network: a name from the list above, a network file, or an ONNX file (default lenet-small)", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
-	{"cut", "string", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads)", true,
+	{"cut", "string", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads, or the output)", true,
 		func(s *Spec) any { return orNil(s.Cut) }, func(s *Spec, text string) error { s.Cut = text; return nil }},
 	{"head", "string", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network file\n(default linear)", true,
 		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},

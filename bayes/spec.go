@@ -31,7 +31,8 @@ type Spec struct {
 	Layers  layers.Sequential
 
 	// Cut is the value of the ONNX file that the head reads, or the node that makes it. The default
-	// is the input of the last fully connected layer. The value must be a vector [B D].
+	// is the input of the last fully connected layer, or the output of a network without one. The
+	// value must be a vector [B D].
 	Cut string
 
 	// Head is the network after the cut: "linear", which is the default; "mlp:64" or "mlp:64-32",

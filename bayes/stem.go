@@ -22,6 +22,7 @@ type stem struct {
 	network *onnx.Network
 	name    string // of the file
 	cut     string
+	output  string // of the whole network
 	format  inputFormat
 	last    bool // channels are the last axis of the network's input
 }
@@ -43,8 +44,8 @@ func (s *stem) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	if shape := graph.ShapeOf(y); len(shape) != 2 {
-		b.Fail(errors.Errorf("pollen: model %s: a head reads vectors [B D], got %v at the value %q: cut the network after its pooling, with cut",
-			s.name, shape, s.cut))
+		b.Fail(errors.Errorf("pollen: model %s: a head reads vectors [B D], got %v at the value %q: cut the network after its pooling, with cut; its output is %q",
+			s.name, shape, s.cut, s.output))
 		return nil
 	}
 	return y

@@ -56,6 +56,9 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 	if err := w.restore(states); err != nil {
 		return errors.WithMessage(err, "warm start")
 	}
+	if w.epochs > 0 {
+		t.remark(fmt.Sprintf("warm start: resumed after %d of up to %d epochs", w.epochs, w.training.spec.Epochs))
+	}
 	if err := w.run(ctx, t); err != nil {
 		return errors.WithMessage(err, "warm start")
 	}

@@ -57,12 +57,12 @@
 // #recycle and __MACOSX. Anything that is neither a regular file nor a directory, such as a named
 // pipe, counts as an unreadable file.
 //
-// Dataset.Remarks reports possible mistakes: how many files were left out, by extension; images
-// that the table does not name; CSV files that were not read; classes that differ only in upper
-// and lower case. For every format it has the number of images with the same pixels, or nearly
-// so, in two splits, and with the same pixels and two labels (Options.Duplicates drops or refuses
-// them); and if splits were drawn without groups, whether the names of files look like sequences
-// of frames.
+// Dataset.Remarks reports possible mistakes: how many files were left out, by extension; how many
+// were skipped, and the first of them; images that the table does not name; CSV files that were not
+// read; classes that differ only in upper and lower case. For every format it has the number of
+// images with the same pixels, or nearly so, in two splits, and with the same pixels and two labels
+// (Options.Duplicates drops or refuses them); and if splits were drawn without groups, whether the
+// names of files look like sequences of frames.
 //
 // # Decoding
 //

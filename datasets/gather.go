@@ -218,6 +218,25 @@ func (o Options) stoppable() (Options, context.CancelCauseFunc) {
 	return o, stop
 }
 
+// remarkSkipped remarks on the files of splits that were skipped. Splits drawn from one set share
+// their list.
+func (o Options) remarkSkipped(splits ...*Dataset) {
+	name, skipped := "", []string{}
+	for _, part := range splits {
+		if part != nil {
+			name, skipped = part.Name, append(skipped, part.Skipped...)
+		}
+	}
+	slices.Sort(skipped)
+	switch skipped = slices.Compact(skipped); len(skipped) {
+	case 0:
+	case 1:
+		o.remark("%s: skipped 1 file, %s", name, skipped[0])
+	default:
+		o.remark("%s: skipped %d files, first %s", name, len(skipped), skipped[0])
+	}
+}
+
 // checkSkipped returns an error if more files were skipped than the options allow, or all.
 func checkSkipped(subject string, skipped []string, kept int, options Options) error {
 	allowed := options.MaxSkipped

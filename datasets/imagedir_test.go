@@ -213,6 +213,9 @@ func TestFolderSkips(t *testing.T) {
 		if d.Len() != 90 || len(d.Skipped) != 1 || !strings.HasPrefix(d.Skipped[0], "moss/broken.png: PNG: ") {
 			t.Errorf("%d images, skipped %q", d.Len(), d.Skipped)
 		}
+		if last := d.Remarks[len(d.Remarks)-1]; !strings.HasSuffix(last, ": skipped 1 file, "+d.Skipped[0]) {
+			t.Errorf("remarks %q", d.Remarks)
+		}
 		options.MaxSkipped = 0.5
 	}
 	options.MaxSkipped = -1

@@ -69,6 +69,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		if err != nil {
 			return nil, err
 		}
+		options.remarkSkipped(dataset)
 		dataset.Remarks = *remarks
 		return dataset, dataset.Validate()
 	}

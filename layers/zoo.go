@@ -93,7 +93,8 @@ func New(name string, classes int) (Sequential, error) {
 	if widths, ok := strings.CutPrefix(name, mlpPrefix); ok {
 		return mlp(name, strings.Split(widths, "-"), classes)
 	}
-	return nil, errors.Errorf("layers: no network %q; there are %s", abbreviate(name), strings.Join(Names(), ", "))
+	return nil, errors.Errorf("layers: no network %q; there are %s; other networks are read from ONNX files, FILE.onnx",
+		abbreviate(name), strings.Join(Names(), ", "))
 }
 
 // leNet is the network of LeCun et al., Gradient-based learning applied to document recognition

@@ -8,10 +8,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// LastLinear returns the value that the last fully connected layer reads: the features from which a
+// Features returns the value that the last fully connected layer reads: the features from which a
 // classifier computes its logits. It is an input of the last Gemm or MatMul with a weight, among
-// the nodes that the first output depends on.
-func (m *Model) LastLinear() (value string, err error) {
+// the nodes that the first output depends on. If there is none, as in a network without its
+// classifier, the features are that output.
+func (m *Model) Features() (value string, err error) {
 	p, err := m.part(Options{})
 	if err != nil {
 		return "", err
@@ -24,7 +25,7 @@ func (m *Model) LastLinear() (value string, err error) {
 			return node.inputs[0], nil
 		}
 	}
-	return "", errors.New("onnx: the model has no fully connected layer (Gemm or MatMul) with a weight")
+	return p.output, nil
 }
 
 // isWeight reports whether a value is a tensor, or a rearranged one, such as a transposed matrix.

@@ -23,7 +23,7 @@ func Example() {
 	model, err := onnx.Read(file.Bytes(), nil)
 	check(err)
 	fmt.Println(model.Inputs[0].Name, model.Inputs[0].Shape, "to", model.Outputs[0].Name, model.Outputs[0].Shape)
-	features, err := model.LastLinear()
+	features, err := model.Features()
 	check(err)
 	frozen := func(weight string) bool { return true }
 	network, err := model.Network(onnx.Options{Output: features, Frozen: frozen})

@@ -164,6 +164,23 @@ func TestFanIns(t *testing.T) {
 	}
 }
 
+// The features are the input of the last fully connected layer, or the output without one.
+func TestFeatures(t *testing.T) {
+	for op, want := range map[string]string{"MatMul": "x", "Mul": "y"} {
+		m, err := Read(modelOf(13, graphOf{
+			nodes:   [][]byte{nodeOf(op, []string{"x", "w"}, []string{"y"}, nil)},
+			tensors: [][]byte{tensorOf("w", []int{1, 1}, 2)},
+			inputs:  [][]byte{valueOf("x", -1, 1)}, outputs: [][]byte{valueOf("y")},
+		}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := m.Features(); got != want || err != nil {
+			t.Errorf("%s: features are %q, want %q (%v)", op, got, want, err)
+		}
+	}
+}
+
 // Without axes, Squeeze leaves the axis of the examples in a batch of one.
 func TestSqueezeOfOneExample(t *testing.T) {
 	m, err := Read(single("Squeeze", nil, []int{-1, 3, 1, 1}), nil)

@@ -87,6 +87,21 @@ func subjectsIn(t *testing.T, run, data string, classes ...string) []Subject {
 	}, func(_ int, name string) string { return name }, func(_ int, name string) string { return name }, func(_ int, name string) string { return name })
 }
 
+// A page explains no names that its figures do not show, such as those of images with a class.
+func TestNamesNotShown(t *testing.T) {
+	subjects := subjectsIn(t, "run", "data", "rose", "lily")
+	for _, s := range subjects {
+		s.InImages.Names = slices.Repeat([]string{"図"}, s.Assessment.In.Len())
+	}
+	page, files, err := newPage("Roses", "", subjects, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := page.Sections[len(page.Sections)-1]; last.Title == "Names in other scripts" {
+		t.Errorf("%d figures, and the section %+v", len(files), last)
+	}
+}
+
 // A page shows names in any script. PNG files, whose font lacks letters, have numbers that the page
 // explains, and the SVG files next to them have the names.
 func TestNamesInAnyScript(t *testing.T) {

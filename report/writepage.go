@@ -41,7 +41,7 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 		return nil, nil, err
 	}
 	page.Sections = append(page.Sections, scores...)
-	files := map[string]*Figure{}
+	files, drawn := map[string]*Figure{}, 0
 	numbered, names, changed := numberedNames(subjects)
 	for _, row := range Figures() {
 		if !row.Applies(subjects) {
@@ -49,6 +49,7 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 		}
 		figure, err := row.Draw(subjects)
 		if err == nil {
+			drawn++
 			files[row.File+".png"] = figure
 			if changed {
 				err = addNumbered(files, row, figure, numbered)
@@ -62,7 +63,7 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 		})
 	}
 	page.Sections = append(page.Sections, sections...)
-	if changed {
+	if len(files) > drawn { // a figure shows such a name
 		section, err := namesSection(names)
 		if err != nil {
 			return nil, nil, err

@@ -74,17 +74,19 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 			j.verdict += fmt.Sprintf(", but not for what needs samples of the posterior, since its chains disagree (split R-hat %.2f)", rHat)
 		}
 	}
-	j.improve(run, a.Values, rHat)
+	cautious := ece > highest && a.Values["confidence"] < accuracy
+	j.improve(run, accuracy, cautious, rHat)
 	return j, nil
 }
 
-// improve sets the remark and the command that would improve a run with the given scores and split
-// R-hat of predictions.
-func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat float64) {
+// improve sets the remark and the command that would improve a run with the given accuracy and
+// split R-hat of predictions. cautious is set if it is right more often than it expects to be, and
+// not by chance.
+func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHat float64) {
 	m := run.Manifest()
 	into := " --folder " + config.Quoted(run.Dir()+"-2")
 	switch again := "fit --config " + config.Quoted(run.Dir()+"/manifest.json"); {
-	case pretrainedHelps(m, scores["accuracy"]):
+	case pretrainedHelps(m, accuracy):
 		network := cmp.Or(knownNetwork(run), "NETWORK.onnx")
 		j.command = "fit" + pretrainedFlags(m, network) + into
 		j.remark = fmt.Sprintf("Photographs and drawings are usually recognised far better from a pretrained network, %s, see %s", network, pretrainedPage)
@@ -97,7 +99,7 @@ func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat floa
 	case rHat <= bayes.MixedRHat: // more steps or chains would sample the same distribution
 		j.remark = "Its chains agree, so more of them, or more steps, would change little"
 		t := m.Spec.Temperature
-		if scores["ece"] <= maxAdviceECE || scores["confidence"] > scores["accuracy"] || t == nil || *t < 1 {
+		if !cautious || t == nil || *t < 1 {
 			j.remark += ". More images are what would help"
 			break
 		}
@@ -106,6 +108,7 @@ func (j *judgement) improve(run *bayes.Run, scores map[string]float64, rHat floa
 	case m.Spec.Chains == 1:
 		j.command, j.cost = again+" --chains 4"+into, 4
 	case m.Spec.Cycles == 1: // a longer cycle is sampled at larger steps, and finds no other solutions
+		j.remark = "More chains improve predictions, but do not make chains agree"
 		j.command, j.cost = fmt.Sprintf("%s --chains %d%s", again, 2*m.Spec.Chains, into), 2
 	default:
 		j.command, j.cost = fmt.Sprintf("%s --epochs %d%s", again, 2*m.Spec.Epochs, into), 2
@@ -263,6 +266,8 @@ func advise(r scoredRun, test *datasets.Dataset, took time.Duration) (text, comm
 	switch {
 	case j.cost > 0 && took > 0:
 		cost = fmt.Sprintf(", about %v", time.Duration(j.cost*float64(took)).Round(time.Second))
+	case j.cost == 1:
+		cost = ", about the time of this run"
 	case j.cost > 0:
 		cost = fmt.Sprintf(", about %.0f times the time of this run", j.cost)
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
@@ -75,6 +76,27 @@ func TestAdvisedFiles(t *testing.T) {
 	fit("b", backbone)
 	if got := knownNetwork(run); got != backbone {
 		t.Errorf("the known network is %q, want %q", got, backbone)
+	}
+}
+
+// Chains that agree need a lower temperature if they are underconfident, and otherwise more images.
+func TestUnderconfident(t *testing.T) {
+	dir := t.TempDir()
+	images, dir := filepath.Join(dir, "images"), filepath.Join(dir, "run")
+	if err := writeImages(images, 2, 30); err != nil {
+		t.Fatal(err)
+	}
+	succeed(t, "fit", "--data", images, "--model", "mlp-2", "--method", "sgld", "--epochs", "2", "--samples", "1", "--folder", dir)
+	run, err := bayes.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cautious, want := range map[bool]string{true: " --temperature 0.1 ", false: ""} {
+		var j judgement
+		j.improve(run, 0.99, cautious, 1)
+		if !strings.Contains(j.command, want) || (j.command == "") != (want == "") || strings.Contains(j.remark, "More images") == cautious {
+			t.Errorf("underconfident is %v: %+v", cautious, j)
+		}
 	}
 }
 

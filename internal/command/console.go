@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/progress"
 )
 
@@ -156,20 +154,6 @@ func (c *console) reading() func(file string, done, total int64) {
 		if done == total {
 			c.endProgress()
 		}
-	}
-}
-
-// skipped reports the files that were skipped. Splits drawn from one set share their list.
-func (c *console) skipped(splits ...*datasets.Dataset) {
-	name, left := "", []string{}
-	for _, data := range splits {
-		if data != nil {
-			name, left = data.Name, append(left, data.Skipped...)
-		}
-	}
-	slices.Sort(left)
-	if left = slices.Compact(left); len(left) > 0 {
-		c.remark("%s: skipped %s, first %s", name, counted(len(left), "file"), left[0])
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/progress"
 )
 
@@ -51,12 +50,12 @@ type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-// Skipped files are reported once, also for a set whose splits were drawn.
-func TestSkipped(t *testing.T) {
+// A run that was stopped in its warm start has made epochs, although no steps.
+func TestRemarkKept(t *testing.T) {
 	c, _, remarks, _ := testConsole()
-	drawn := []string{"stray.png: is in no class directory", "a/1.png: PNG: unexpected EOF"}
-	c.skipped(&datasets.Dataset{Name: "dots", Skipped: drawn}, nil, &datasets.Dataset{Name: "dots", Skipped: drawn})
-	if want := "dots: skipped 2 files, first a/1.png: PNG: unexpected EOF\n"; remarks.String() != want {
+	remarkKept(&bayes.UnfinishedError{Dir: "run", Steps: 10, WarmEpochs: 3}, c)
+	want := "run: 0 of 10 steps done, 0 samples kept.\nThe warm start has made 3 epochs, which are kept, too.\nContinue with: pollen fit --resume run\n"
+	if remarks.String() != want {
 		t.Errorf("%q, want %q", remarks, want)
 	}
 }

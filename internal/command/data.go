@@ -33,7 +33,7 @@ func openData(ctx context.Context, d config.Data, c *console, otherColumns ...st
 		return nil, err
 	}
 	o.OtherColumns = otherColumns
-	return c.open(d.Name, o)
+	return datasets.Open(d.Name, o)
 }
 
 // openTraining is openData for a new run, which needs at least two classes.
@@ -43,7 +43,7 @@ func openTraining(ctx context.Context, d config.Data, c *console) (*datasets.Spl
 		return nil, err
 	}
 	o.MinClasses = 2
-	splits, err := c.open(d.Name, o)
+	splits, err := datasets.Open(d.Name, o)
 	var few *datasets.FewClassesError
 	if err == nil && splits.Train.Classes < o.MinClasses { // before pages of output about them; Fit checks it, too
 		few = &datasets.FewClassesError{Data: splits.Train.Name, Classes: splits.Train.ClassNames, Min: o.MinClasses}
@@ -51,16 +51,6 @@ func openTraining(ctx context.Context, d config.Data, c *console) (*datasets.Spl
 		return splits, err
 	}
 	return nil, usage("pollen: data: %q must have at least %d classes, got %d: %q", few.Data, few.Min, len(few.Classes), few.Classes)
-}
-
-// open opens all splits of data, and remarks on skipped files.
-func (c *console) open(name string, o datasets.Options) (*datasets.Splits, error) {
-	splits, err := datasets.Open(name, o)
-	if err != nil {
-		return nil, err
-	}
-	c.skipped(splits.Train, splits.Validation, splits.Test)
-	return splits, nil
 }
 
 // loadTest loads the test images of a data set in the shape of a run's images. If ood is set, the
@@ -84,11 +74,7 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
 		data, err = datasets.Load(d.Name, datasets.Test, shaped) // images of other sizes were added since
 	}
-	if err != nil {
-		return nil, err
-	}
-	c.skipped(data)
-	return data, nil
+	return data, err
 }
 
 // remarkSeen remarks if images to score or to calibrate with may have been trained on: if the run's
@@ -156,7 +142,9 @@ func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *con
 	if err != nil {
 		return nil, err
 	}
-	c.skipped(images)
+	if n := len(images.Skipped); n > 0 {
+		c.remark("%s: skipped %s, first %s", images.Name, counted(n, "file"), images.Skipped[0])
+	}
 	c.remark("unlabelled: %s", counted(images.Len(), "image"))
 	images.Labels = nil
 	return images, nil

@@ -235,7 +235,7 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 		return errors.Wrap(err, "pollen: page")
 	}
 	var sections []report.Section
-	if first := o.runs[0]; len(o.runs) == 1 && s.data.Name == "" && s.other == "" && len(first.run.Manifest().Parts) == 0 {
+	if first := o.runs[0]; len(o.runs) == 1 && s.data.Name == "" && len(first.run.Manifest().Parts) == 0 {
 		text, command, err := advise(first, o.in, 0)
 		if err != nil {
 			return err

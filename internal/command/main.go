@@ -75,7 +75,14 @@ Exit codes:
 		return usage("pollen: unknown command %q; the commands are %s", arguments[0], strings.Join(names, ", "))
 	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return config.FlagError(command.Flags(), err) })
+	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if command == root {
+			if unknown := root.Args(root, root.Flags().Args()); unknown != nil { // the flag may be one of the command that was meant
+				return unknown
+			}
+		}
+		return config.FlagError(command.Flags(), err)
+	})
 	addVersion(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, group := range []struct {

@@ -176,7 +176,7 @@ func (j *mainJob) load(ctx context.Context, c *console) (s mainData, err error) 
 		return s, err
 	}
 	data.Name = j.letters
-	o, err := data.Options(ctx, c.reading())
+	o, err := c.options(ctx, data)
 	if err != nil {
 		return s, err
 	}
@@ -184,7 +184,6 @@ func (j *mainJob) load(ctx context.Context, c *console) (s mainData, err error) 
 	if err != nil {
 		return s, err
 	}
-	c.skipped(letters)
 	return mainData{splits.Train, splits.Test, letters}, nil
 }
 

@@ -86,7 +86,7 @@ func TestMainJob(t *testing.T) {
 		}
 	}
 	page := string(readFile(t, j.dir, "report.html"))
-	for _, want := range []string{"</html>", "data:image/svg&#43;xml;base64,", "pSGLD", "AUROC", "split R-hat", "Temperatures"} {
+	for _, want := range []string{"</html>", "data:image/svg&#43;xml;base64,", "pSGLD", "AUROC", "split R-hat", "heating by minibatch noise that"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("report.html of %d bytes has no %q", len(page), want)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -147,7 +148,10 @@ func chainSections(runs []scoredRun) ([]report.Section, error) {
 	for _, table := range s.Temperatures {
 		sections = append(sections, report.Section{Title: "Temperatures", Table: table})
 	}
-	sections[min(1, len(sections)-1)].Text = s.Notes
+	text := &sections[min(1, len(sections)-1)].Text
+	for _, note := range s.Notes {
+		*text = append(*text, strings.ReplaceAll(note, "\n", " "))
+	}
 	return sections, nil
 }
 

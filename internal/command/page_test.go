@@ -59,7 +59,7 @@ func TestPageOfChannels(t *testing.T) {
 }
 
 // The page of a run ends with the last line that fit prints, and its title begins with the names of
-// the run and the data. eval writes the same.
+// the run and the data. eval and ood write the same.
 func TestPageHasTheVerdict(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	root := t.TempDir()
@@ -89,11 +89,13 @@ func TestPageHasTheVerdict(t *testing.T) {
 		}
 	}
 	check("fit")
-	if err := os.Remove(filepath.Join(dir, "report.html")); err != nil {
-		t.Fatal(err)
+	for _, by := range []string{"eval", "ood"} {
+		if err := os.Remove(filepath.Join(dir, "report.html")); err != nil {
+			t.Fatal(err)
+		}
+		succeed(t, by, dir)
+		check(by)
 	}
-	succeed(t, "eval", dir)
-	check("eval")
 }
 
 // writeChannels writes IDX files of 20 images of 4x4 of each split, in two classes.

@@ -213,6 +213,9 @@ func remarkKept(err error, c *console) {
 		return
 	}
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
+	if unfinished.WarmEpochs > 0 {
+		c.remark("The warm start has made %s, which are kept, too.", counted(unfinished.WarmEpochs, "epoch"))
+	}
 	if errors.As(err, new(*bayes.DivergedError)) {
 		return // whose text has the advice
 	}

@@ -20,7 +20,7 @@ import (
 type Summary struct {
 	Chains           *report.Table   // a row for each run; nil if none has diagnostics
 	Temperatures     []*report.Table // measured temperatures of samplers, by layer
-	Notes            []string        // explanations of the tables, and how close each run is to equilibrium
+	Notes            []string        // paragraphs of lines: explanations, how close each run is to equilibrium
 	Verdicts         []string        // of Notes, those on how close each run is to equilibrium
 	Ranges           []string        // a line on the temperatures of each run, instead of its table
 	NotInEquilibrium []string        // names of samplers that are not in equilibrium

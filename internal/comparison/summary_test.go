@@ -184,6 +184,26 @@ heated       40      9                       1.200     -                  12    
 		"at its temperature within one mode: split R-hat of predictions is 1.200 (12 effective samples); every layer is within 5 % of T = 1; alarm: ") {
 		t.Errorf("notes are %q", notes)
 	}
+	for _, note := range s.Notes { // each is a paragraph of a page
+		if !strings.HasSuffix(note, ".") {
+			t.Errorf("a note ends within a sentence: %q", note)
+		}
+	}
+}
+
+// The temperatures of several layers have a range.
+func TestTemperatureRange(t *testing.T) {
+	head := bayes.Temperature{Layer: "head", Configurational: 1, StandardError: 0.01}
+	conv := bayes.Temperature{Layer: "conv", Configurational: 2, StandardError: 0.01}
+	for want, all := range map[string][]bayes.Temperature{
+		"auto: temperature 1.00 ± 0.01 of 1.":                                              {head, head},
+		"auto: temperature 1.00 ± 0.01 of 1, by layer 1 (head) to 2 (conv): see the page.": {head, head, conv},
+	} {
+		o := observed{&bayes.Diagnostics{Temperatures: all}, "auto", bayes.Spec{Temperature: new(1.0)}}
+		if got := o.temperatureRange(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }
 
 // The next command is a smaller rate, more chains, a longer run, or predictions.

@@ -15,16 +15,16 @@ const fewLayers = 8
 
 var notesOnTemperatures = []string{
 	"Measured temperatures, in total and by layer, are configurational, with standard errors; in equilibrium they equal the requested one.",
-	"Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch",
-	"noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.",
+	"Kinetic: temperature of the velocities. Drift: of weights that still grow (-) or shrink (+). Noise: the relative heating by minibatch\n" +
+		"noise that the sampler does not correct; without velocities, drift is the rest that this estimate does not explain.",
 	"All weights count alike here. Predictions depend on a few directions of weight space, which minibatch noise heats most.",
 }
 
 // notesOnPredictions have figures of docs/records/goldstandard-1000.json.
 var notesOnPredictions = []string{
-	"T of what predictions depend on: by determination, each direction that the data determine counts once; by curvature, the steepest",
-	"decide. It is an alarm, after split R-hat, ESS and NLL. On 1000 digits, runs at 5 to 8 by curvature had an NLL of 0.26 to 0.28 and",
-	"a total variation of 0.043 to 0.050 to full-batch sampling, where runs at 1 had 0.25 and 0.022.",
+	"T of what predictions depend on: by determination, each direction that the data determine counts once; by curvature, the steepest\n" +
+		"decide. It is an alarm, after split R-hat, ESS and NLL. On 1000 digits, runs at 5 to 8 by curvature had an NLL of 0.26 to 0.28 and\n" +
+		"a total variation of 0.043 to 0.050 to full-batch sampling, where runs at 1 had 0.25 and 0.022.",
 }
 
 // measure is a kind of temperature. A run has a row or column for it if shown, called with the
@@ -147,6 +147,9 @@ func (o observed) temperatureRange() string {
 	layers := slices.DeleteFunc(slices.Clone(o.Temperatures[1:]), func(t bayes.Temperature) bool { return isNaN(t.Configurational) })
 	if len(layers) == 0 {
 		return ""
+	}
+	if len(layers) == 1 {
+		return fmt.Sprintf("%s: temperature %s of %.3g.", o.name, withError(o.Temperatures[0]), o.requested())
 	}
 	compare := func(a, b bayes.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
 	least, most := slices.MinFunc(layers, compare), slices.MaxFunc(layers, compare)

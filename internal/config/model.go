@@ -95,7 +95,8 @@ func checkName(name string) error {
 	}
 	_, notDigits := strconv.Atoi(strings.TrimPrefix(extension, ".")) // resnet20-frn-x0.5 has no extension
 	if extension != "" && notDigits != nil {
-		return Usagef("pollen: model must be the name of a network, a network file FILE.yaml or an ONNX file FILE.onnx, got %s", name)
+		return Usagef("pollen: model must be the name of a network, a network file FILE.yaml or an ONNX file FILE.onnx, got %s: "+
+			"torch.onnx.export writes an ONNX file of a network in PyTorch, the method export of one in Keras", name)
 	}
 	return nil
 }

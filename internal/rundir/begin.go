@@ -131,6 +131,9 @@ func CheckEmpty(dir string) error {
 }
 
 func notEmpty(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, ManifestFile)); err == nil {
+		return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty: it has a run, which resume continues", dir)
+	}
 	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
 }
 

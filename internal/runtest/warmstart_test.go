@@ -3,6 +3,7 @@ package runtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -59,13 +60,21 @@ func TestWarmStart(t *testing.T) {
 				}
 			}))
 			wantError(t, "a stop within the warm start", err, "warm start: stopped after")
-			from := 0
+			var unfinished *bayes.UnfinishedError
+			if !errors.As(err, &unfinished) || unfinished.WarmEpochs < 2 {
+				t.Errorf("%+v lacks the epochs of the warm start", unfinished)
+			}
+			from, remarks := 0, ""
 			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2), bayes.WithObserver(func(e bayes.Event) {
+				remarks += e.Remark
 				if e.Task == "warm start" && from == 0 {
 					from = e.Done
 				}
 			}))
 			must(t, err)
+			if want := fmt.Sprintf("warm start: resumed after %d of up to ", unfinished.WarmEpochs); !strings.Contains(remarks, want) {
+				t.Errorf("remarks %q, want %q", remarks, want)
+			}
 			if from <= 3*8 { // epochs of 48 images in minibatches of 6
 				t.Errorf("the resumed warm start was first at step %d, want one after the three epochs made before", from)
 			}
