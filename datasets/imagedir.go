@@ -14,6 +14,9 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.Unlabelled && !options.selects() && found.hasLooseImages() {
+		return options.unlabelled(root)
+	}
 	for _, remark := range found.remarks {
 		options.remark("%s", remark)
 	}
@@ -53,6 +56,13 @@ func openImageDir(root string, options Options) (*Splits, error) {
 		splits.Test.Name, splits.Test.Place = nameOf(root), root
 	}
 	return splits, err
+}
+
+// hasLooseImages reports whether images lie next to class directories, in a directory without splits
+// and tables of classes.
+func (t tree) hasLooseImages() bool {
+	only := t.splits[Train]
+	return t.splits[Validation] == nil && t.splits[Test] == nil && only.tables == nil && len(only.skipped) > 0
 }
 
 // decode decodes all images of a tree.

@@ -262,6 +262,19 @@ func TestUnlabelledTestDirectory(t *testing.T) {
 	wantError(t, err, filepath.Join(root, "test")+": must have a directory of images for each class")
 }
 
+// Without labels, images next to directories of images are read with them.
+func TestUnlabelledLooseImages(t *testing.T) {
+	root := dots(t, "a/1.png", "b/2.png", "3.png", "4.png")
+	options := isolated(t)
+	options.Unlabelled = true
+	d, err := Load(root, Test, options)
+	if err != nil || d.Labels != nil || d.Len() != 4 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	_, err = Open(root, isolated(t))
+	wantError(t, err, "4.png: is in no class directory")
+}
+
 // Only test arrays, with labels, can be scored.
 func TestOnlyTestArrays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.npz")
