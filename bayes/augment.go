@@ -13,9 +13,9 @@ import (
 )
 
 // Augment describes how training images are changed at random, independently for each image at each
-// step of each chain. The zero value leaves them unchanged. An image is rotated about its centre and
-// zoomed, shifted, mirrored, its contrast and brightness changed, and a square of it erased, in this
-// order. The square, and pixels from beyond the edges, get the mean of the training images. See
+// step of each chain. The zero value leaves them unchanged. In this order, an image is rotated about
+// its centre and zoomed, shifted, mirrored, its contrast and brightness changed, and a square of it
+// erased. The square, and pixels from beyond the edges, get the mean of the training images. See
 // op.Augment. Predictions use unchanged images. Mirroring may change the class of a digit or a
 // traffic sign.
 //

@@ -304,7 +304,11 @@ func (t *training) remarkRoom(dir string, least uint64) error {
 	if required < least && !short {
 		return nil
 	}
-	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and %s checkpoints, some %.3g MB", most, megabytes(sample), number, megabytes(required))
+	samples := fmt.Sprintf("%d samples of", most)
+	if most == 1 {
+		samples = "a sample of"
+	}
+	text := fmt.Sprintf("on the disk: %s %.3g MB and %s checkpoints, some %.3g MB", samples, megabytes(sample), number, megabytes(required))
 	if short {
 		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the number of samples", megabytes(free))
 	}

@@ -60,7 +60,7 @@ func fraction(title string, count, n int) score {
 	return score{title, share, low, high}
 }
 
-// mean is a mean with the interval of its standard error.
+// mean is the mean of values of at least 0, with the interval of its standard error.
 func mean(title string, values []float64) score {
 	sum, squares := 0.0, 0.0
 	for _, v := range values {
@@ -72,5 +72,5 @@ func mean(title string, values []float64) score {
 		squares += (v - m) * (v - m)
 	}
 	half := normal95 * math.Sqrt(squares/max(1, n-1)/n)
-	return score{title, m, m - half, m + half}
+	return score{title, m, max(0, m-half), m + half}
 }

@@ -62,6 +62,13 @@ func naiveAugment(g op.Augment, images, channels, height, width int) func(in [][
 	}
 }
 
+// placeErrors bounds the relative errors of bilinear interpolation at rounded places.
+func placeErrors(g op.Augment, shape [4]int) float64 {
+	return float64(max(shape[2], shape[3])) * (1 + g.Zoom) * (1 + g.Contrast)
+}
+
+const placesAreRounded = "places in x, up to its height and width times the zoom, are rounded, and so is the angle; contrast multiplies the errors"
+
 // augmentCases tests each transform separately and all together, images of one row or column, and
 // batches with several images in a block.
 func augmentCases() []Case {
@@ -97,15 +104,14 @@ func augmentCases() []Case {
 			row.Terms = 2
 		}
 		if c.g.Rotation > 0 || c.g.Zoom > 0 {
-			row.Terms, row.Loosen = 6, float64(max(s[2], s[3]))
-			row.Reason = "places in x, up to its height and width, are rounded, and the angle is"
+			row.Terms, row.Loosen, row.Reason = 4, placeErrors(c.g, s), placesAreRounded
 		}
 		cases = append(cases, row)
 	}
 	for _, s := range [][4]int{{100, 1, 28, 28}, {100, 3, 32, 32}} {
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("augment %v", s), Op: all, NoGradient: true, Inputs: []Input{Float(Normal, s[:]...), Header},
-			Naive: naiveAugment(all, s[0], s[1], s[2], s[3]), Terms: 4, Loosen: 32, Reason: "places in x are rounded, and the angle is",
+			Naive: naiveAugment(all, s[0], s[1], s[2], s[3]), Terms: 4, Loosen: placeErrors(all, s), Reason: placesAreRounded,
 			Speed: true, Flops: 12 * 100 * float64(s[1]*s[2]*s[3]),
 		})
 	}

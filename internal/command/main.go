@@ -72,7 +72,11 @@ Exit codes:
 		if len(arguments) == 0 {
 			return nil
 		}
-		return usage("pollen: unknown command %q; the commands are %s", arguments[0], strings.Join(names, ", "))
+		meant := ""
+		if name := config.Nearest(arguments[0], names); name != "" {
+			meant = "; did you mean " + name + "?"
+		}
+		return usage("pollen: unknown command %q%s; the commands are %s", arguments[0], meant, strings.Join(names, ", "))
 	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
