@@ -91,8 +91,8 @@ func (n *Network) Weights() []string {
 	return names
 }
 
-// FanIns returns, by name, how many inputs one output depends on by the weights of matrix products
-// and of ConvTranspose, whose outputs need not be on the first axis.
+// FanIns returns, by name, how many inputs one output depends on by the weights of matrix products,
+// of Einsum and of ConvTranspose, whose outputs need not be on the first axis.
 func (n *Network) FanIns() map[string]int {
 	fanIns := map[string]int{}
 	for _, node := range n.nodes {
@@ -109,6 +109,9 @@ func (n *Network) FanIns() map[string]int {
 				turned = turned != (node.integer([]string{"transA", "transB"}[i], 0) != 0)
 			case "ConvTranspose":
 				fanIns[name] = t.Shape[0] / max(1, node.integer("group", 1)) * product(t.Shape[2:])
+				continue
+			case "Einsum":
+				fanIns[name] = summedElements(node.text("equation", ""), i, t.Shape)
 				continue
 			default:
 				continue

@@ -104,6 +104,19 @@ func (t *translator) labelOf(i, axis int) int {
 	return int(operands[i][axis])
 }
 
+// summedElements returns the number of elements of operand i, of the given shape, that an element
+// of the output is a sum over.
+func summedElements(equation string, i int, shape []int) int {
+	left, right, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
+	parts, n := strings.Split(left, ","), 1
+	for axis, l := range parts[min(i, len(parts)-1)] {
+		if axis < len(shape) && (explicit && !strings.ContainsRune(right, l) || !explicit && strings.Count(left, string(l)) > 1) {
+			n *= shape[axis]
+		}
+	}
+	return n
+}
+
 // labelsOf returns the labels in the text of an operand, whose ellipsis has the given number of
 // axes. ok is false if the text is malformed, or if it has no ellipsis for these axes.
 func labelsOf(text string, ellipsis int) (labels []label, ok bool) {

@@ -224,8 +224,8 @@ func (n *node) integer(name string, otherwise int) int {
 	return otherwise
 }
 
-func (t *translator) text(name, otherwise string) string {
-	if a := t.attributes[name]; a != nil {
+func (n *node) text(name, otherwise string) string {
+	if a := n.attributes[name]; a != nil {
 		return a.text
 	}
 	return otherwise

@@ -175,11 +175,15 @@ func cumSum(t *translator) ([]value, error) {
 	return []value{{array: y}}, nil
 }
 
-// scatterND translates ScatterND, with which exporters write to a part of an array.
+// scatterND translates ScatterND, with which exporters write to a part of an array. What follows
+// from images may only be written to slices.
 func scatterND(t *translator) ([]value, error) {
-	inputs, err := t.constantsOnly(3)
-	if err != nil {
+	if err := t.needs(3); err != nil {
 		return nil, err
+	}
+	inputs, ok := t.folded()
+	if !ok {
+		return t.assignment()
 	}
 	data, indices, updates := inputs[0], inputs[1], inputs[2]
 	if r := t.text("reduction", "none"); r != "none" {

@@ -96,6 +96,18 @@ func TestOperators(t *testing.T) {
 		{"ScatterND",
 			added("ScatterND", nil, tensorOf("a", []int{3}, 1, 2, 3), tensorWith("b", Int64, []int{1, 1}, message(7, []byte{2})), tensorOf("c", []int{1}, 9)),
 			[]float64{0, 0, 0}, []int{1, 3}, []float64{1, 2, 9}, []int{1, 3}},
+		{"ScatterND to a slice of each axis",
+			single("ScatterND", nil, []int{-1, 4}, tensorWith("at", Int64, []int{2, 2, 2}, message(7, []byte{0, 1, 0, 2, 1, 1, 1, 2})), tensorOf("to", []int{2, 2}, 9, 8, 7, 6)),
+			[]float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{2, 4}, []float64{1, 9, 8, 4, 5, 7, 6, 8}, []int{2, 4}},
+		{"ScatterND to rows",
+			single("ScatterND", nil, []int{-1, 2}, tensorWith("at", Int64, []int{2, 1}, message(7, []byte{1, 2})), tensorOf("to", []int{2, 2}, 9, 8, 7, 6)),
+			[]float64{1, 2, 3, 4, 5, 6}, []int{3, 2}, []float64{1, 2, 9, 8, 7, 6}, []int{3, 2}},
+		{"GatherND of elements", single("GatherND", nil, []int{-1, 3}, tensorWith("at", Int64, []int{2, 2}, message(7, []byte{1, 0, 0, 2}))),
+			[]float64{1, 2, 3, 4, 5, 6}, []int{2, 3}, []float64{4, 3}, []int{2}},
+		{"GatherND of rows", single("GatherND", nil, []int{-1, 3}, tensorWith("at", Int64, []int{2, 1, 1}, message(7, []byte{1, 0}))),
+			[]float64{1, 2, 3, 4, 5, 6}, []int{2, 3}, []float64{4, 5, 6, 1, 2, 3}, []int{2, 1, 3}},
+		{"GatherND in batches", single("GatherND", map[string]any{"batch_dims": 1}, []int{-1, 3}, tensorWith("at", Int64, []int{2, 2, 1}, message(7, []byte{1, 0, 2, 2}))),
+			[]float64{1, 2, 3, 4, 5, 6}, []int{2, 3}, []float64{2, 1, 6, 6}, []int{2, 2}},
 		{"Softmax", single("Softmax", map[string]any{"axis": 1}, []int{-1, 2, 1}), []float64{0, math.Log(3)}, []int{1, 2, 1}, []float64{0.25, 0.75}, []int{1, 2, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -137,6 +149,9 @@ func TestFanIns(t *testing.T) {
 		{"ConvTranspose", map[string]any{"group": 2}, false, []int{4, 7, 3, 3}, 18},
 		{"Conv", nil, false, []int{7, 5, 3, 3}, 0},
 		{"MatMul", nil, false, []int{5}, 0},
+		{"Einsum", map[string]any{"equation": "bij, jk -> bik"}, false, []int{5, 7}, 5},
+		{"Einsum", map[string]any{"equation": "bhij,hkj->bhik"}, false, []int{3, 7, 5}, 5},
+		{"Einsum", map[string]any{"equation": "kj,bj"}, true, []int{7, 5}, 5},
 	} {
 		elements := 1
 		for _, extent := range row.shape {
