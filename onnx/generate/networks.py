@@ -30,7 +30,7 @@ focalnet_tiny_srf maxvit_pico_rw_256 xcit_nano_12_p16_224 cait_xxs24_224 coat_li
 mobilevitv2_050 edgenext_xx_small efficientvit_b0 botnet26t_256 poolformer_s12 mixer_s32_224 resmlp_12_224 gmlp_s16_224 convnext_atto convnextv2_atto
 inception_next_tiny mobilenetv3_small_100 mobilenetv4_conv_small efficientnet_b0 tf_efficientnetv2_b0 tinynet_e lcnet_050 ghostnetv2_100 rexnet_100
 mobileone_s0 repvgg_a0 repvit_m0_9 fastvit_t8 starnet_s1 regnety_002 resnest14d seresnext26d_32x4d cspresnet50 dla34 hrnet_w18_small inception_v3 xception41
-eca_nfnet_l0""".split()
+eca_nfnet_l0 mvitv2_tiny""".split()
 
 
 def write(path, message):
