@@ -74,6 +74,11 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 			j.verdict += fmt.Sprintf(", but not for what needs samples of the posterior, since its chains disagree (split R-hat %.2f)", rHat)
 		}
 	}
+	if low <= largest && run.Manifest().Model != nil {
+		j.remark = fmt.Sprintf("The features of %s do not separate these classes: check that the file has trained weights and that --input and --size are as in "+
+			"its training, see %s, or take another network", run.Manifest().Spec.Network, pretrainedPage)
+		return j, nil
+	}
 	cautious := ece > highest && a.Values["confidence"] < accuracy
 	j.improve(run, accuracy, cautious, rHat)
 	return j, nil

@@ -100,6 +100,28 @@ func TestUnderconfident(t *testing.T) {
 	}
 }
 
+// A head that is no better than guessing has the wrong features.
+func TestUselessFeatures(t *testing.T) {
+	dir := t.TempDir()
+	images, from := filepath.Join(dir, "images"), []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
+	if err := os.Mkdir(images, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"x", "y"} { // two classes that differ in their noise only
+		if err := writeImages(from[i], i+1, 30); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(from[i], "a"), filepath.Join(images, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)
+	out, _ := succeed(t, "fit", "--data", images, "--model", backbone, "--method", "sgd", "--epochs", "2", "--folder", filepath.Join(dir, "run"))
+	if want := "The features of " + backbone + " do not separate these classes"; !strings.Contains(out, want) {
+		t.Errorf("output\n%s\nwant %q", out, want)
+	}
+}
+
 // The advised command keeps the flags of the run's network and classes.
 func TestDataFlags(t *testing.T) {
 	var m bayes.Manifest
