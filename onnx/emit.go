@@ -169,6 +169,8 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 			return e.both("Min", in[0], in[1])
 		}
 		return e.both("Max", in[0], in[1])
+	case op.BatchMatMul:
+		return e.products(o, in[0], in[1])
 	case array.Transpose, array.Slice, array.Unslice, array.Repeat:
 		return e.reordered(a.Op, in[0])
 	}
@@ -198,8 +200,6 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		attributes := poolAttributes(o.Window, o.Stride, o.Padding)
 		attributes["count_include_pad"] = 0
 		return e.same(in[0], "AveragePool", attributes), nil
-	case op.BatchMatMul:
-		return e.products(o, in[0], in[1])
 	case op.FilterResponseNorm:
 		return e.responseNorm(o, in)
 	case op.GroupNorm:

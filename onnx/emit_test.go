@@ -90,6 +90,36 @@ func TestEmitAttention(t *testing.T) {
 		y = b.Apply(op.ViewAs(1, 2, 6), b.Apply(array.TransposeBy(0, 2, 1, 3), b.Apply(op.ViewAs(1, 3, 2, 2), y)))
 		return b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.Power{}, b.Apply(op.Abs{}, y), b.Apply(op.ViewAs(1, 1, 1), b.Table("two", []float64{2}))))
 	}
+	checkBatches(t, network)
+}
+
+// Matrices with the batch as rows or columns, times constants.
+func TestEmitProducts(t *testing.T) {
+	for name, o := range map[string]op.BatchMatMul{"plain": {}, "transposed": {TransposeA: true, TransposeB: true}} {
+		t.Run(name, func(t *testing.T) {
+			checkBatches(t, func(b *graph.Builder, x *graph.Node) *graph.Node {
+				weights := make([]float64, 2*6*3)
+				for i := range weights {
+					weights[i] = float64(i*i%7) - 3
+				}
+				w := b.Table("w", weights)
+				table := func(shape ...int) *graph.Node { return b.Apply(op.ViewAs(shape...), w) }
+				rows, left, columns, right := array.TransposeBy(1, 0, 2), table(2, 6, 3), array.TransposeBy(1, 2, 0), table(2, 3, 6)
+				if o.TransposeA {
+					rows, left, columns, right = columns, table(2, 3, 6), rows, table(2, 6, 3)
+				}
+				y := b.Apply(array.TransposeBy(1, 0, 2), b.Apply(o, b.Apply(rows, x), left))     // [B 2 3]
+				z := b.Apply(array.TransposeBy(2, 0, 1), b.Apply(o, right, b.Apply(columns, x))) // [B 2 3]
+				return b.Apply(op.ViewAs(1, 6), b.Apply(op.Add{}, y, b.Apply(op.Scale{Factor: 0.5}, z)))
+			})
+		})
+	}
+}
+
+// checkBatches writes a network of images [2 6] with outputs [6], and compares what the file
+// computes for three images with what the network computes for each.
+func checkBatches(t *testing.T, network func(b *graph.Builder, x *graph.Node) *graph.Node) {
+	t.Helper()
 	images, want := &ndarray{[]int{3, 2, 6}, Float32, nil}, &ndarray{[]int{3, 6}, Float32, nil}
 	for i := range 3 {
 		b, image, y := graph.New(tensor.Float32), make([]float32, 12), make([]float32, 6)

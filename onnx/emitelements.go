@@ -62,10 +62,35 @@ func (e *Emission) rows(o graph.Op, x emitted) (emitted, error) {
 	}
 }
 
-// products adds a batch of matrix products.
+// products adds a number of matrix products. The batch may be among the pairs of matrices, or among
+// the rows or columns of matrices whose other factors do not contain it.
 func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
-	if e.several(x) || e.several(y) || x.values != nil || y.values != nil {
+	if e.several(x) || e.several(y) {
 		return emitted{}, e.untranslated("products of shapes %v and %v", x.shape, y.shape)
+	}
+	rows, columns := 1, 2
+	if o.TransposeA {
+		rows = 2
+	}
+	if o.TransposeB {
+		columns = 1
+	}
+	batch := 0
+	switch {
+	case x.batch == 0 && y.batch == 0:
+	case x.batch == rows && y.batch < 0:
+		batch = 1
+	case x.batch < 0 && y.batch == columns:
+		batch = 2
+	default:
+		return emitted{}, e.untranslated("products of shapes %v and %v with the batch on axes %d and %d", x.shape, y.shape, x.batch, y.batch)
+	}
+	x, err := e.operand(x)
+	if err != nil {
+		return x, err
+	}
+	if y, err = e.operand(y); err != nil {
+		return y, err
 	}
 	turn := func(v emitted, transposed bool) string {
 		if !transposed {
@@ -74,7 +99,7 @@ func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
 		return e.w.Node("Transpose", Attributes{"perm": []int{0, 2, 1}}, v.name)
 	}
 	name := e.w.Node("MatMul", nil, turn(x, o.TransposeA), turn(y, o.TransposeB))
-	return emitted{name: name, stacked: x.stacked || y.stacked}, nil
+	return emitted{name: name, batch: batch, stacked: x.stacked || y.stacked}, nil
 }
 
 // elementwise adds an op of one input that keeps shapes, if o is one.
