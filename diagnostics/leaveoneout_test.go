@@ -45,7 +45,7 @@ func TestLeaveOneOutAgainstArviZ(t *testing.T) {
 	if list := got.Unreliable(); !slices.Equal(list, []int{5}) {
 		t.Errorf("unreliable are %v, want 5", list)
 	}
-	if s := got.String(); s != "elpd -50 ± 40, 7.1 effective parameters, unreliable: Pareto k is above 0.7 for 1 of 6 observations" {
+	if s := got.String(); s != "elpd -50 ± 40, 7.1 effective parameters, unreliable: Pareto k is above 0.67 for 1 of 6 observations" {
 		t.Error(s)
 	}
 }
@@ -92,6 +92,16 @@ func TestLeaveOneOutOfEqualLikelihoods(t *testing.T) {
 	}
 }
 
+// The limit of Pareto k grows with the number of draws.
+func TestMaxParetoK(t *testing.T) {
+	for draws, want := range map[int]float64{100: 0.5, 1000: 2. / 3, 10000: 0.7} {
+		got, err := diagnostics.EstimateLeaveOneOut(logLikelihoods([]float64{0, 1}, draws/2, 2, 0, 1))
+		if err != nil || math.Abs(got.MaxParetoK-want) > 1e-15 {
+			t.Errorf("%d draws: at most %v (%v), want %v", draws, got.MaxParetoK, err, want)
+		}
+	}
+}
+
 func TestLeaveOneOutErrors(t *testing.T) {
 	good := logLikelihoods([]float64{1}, 20, 2, 0, 1)[0]
 	for want, data := range map[string][][][]float64{
@@ -99,6 +109,7 @@ func TestLeaveOneOutErrors(t *testing.T) {
 		"observation 1: diagnostics: likelihoods: chains":     {good, {good[0], good[1][:19]}},
 		"observation 0: diagnostics: likelihoods: values":     {{good[0], append([]float64{math.Inf(-1)}, good[1][1:]...)}, good},
 		"observation 1: diagnostics: likelihoods: there must": {good, nil},
+		"the same draws, got 20 for observation 1 and 40":     {good, good[:1]},
 	} {
 		if _, err := diagnostics.EstimateLeaveOneOut(data); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
