@@ -1,10 +1,10 @@
 package diagnostics
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/floats"
@@ -137,8 +137,8 @@ func relativeEfficiency(logLikelihoods [][]float64) (float64, error) {
 }
 
 // smoothTail smooths the largest weights, whose logarithms it changes up to a common constant, and
-// returns the shape k of their tail: infinite if it has too few weights, -infinite if all weights
-// are equal.
+// returns the shape k of their tail: infinite if it has too few weights, -infinite if the largest
+// weights are equal.
 func smoothTail(logWeights []float64, efficiency float64) (k float64) {
 	n := float64(len(logWeights))
 	floats.AddConst(-floats.Max(logWeights), logWeights)
@@ -146,17 +146,17 @@ func smoothTail(logWeights []float64, efficiency float64) (k float64) {
 	for i := range order {
 		order[i] = i
 	}
-	sort.SliceStable(order, func(i, j int) bool { return logWeights[order[i]] < logWeights[order[j]] })
-	if logWeights[order[0]] == 0 {
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(logWeights[i], logWeights[j]) })
+	size := int(math.Ceil(min(n/5, 3*math.Sqrt(n/efficiency))))
+	below := max(math.Exp(logWeights[order[len(order)-size-1]]), 0x1p-1022)
+	if below == 1 {
 		return math.Inf(-1)
 	}
-	size := int(math.Ceil(min(n/5, 3*math.Sqrt(n/efficiency))))
-	below := logWeights[order[len(order)-size-1]]
 	var tail []int
 	var excess []float64
 	for _, at := range order[len(order)-size:] {
-		if v := logWeights[at]; v > below {
-			tail, excess = append(tail, at), append(excess, math.Exp(v)-math.Exp(below))
+		if v := math.Exp(logWeights[at]) - below; v > 0 {
+			tail, excess = append(tail, at), append(excess, v)
 		}
 	}
 	if len(tail) < 5 {
@@ -169,7 +169,7 @@ func smoothTail(logWeights []float64, efficiency float64) (k float64) {
 		if k != 0 {
 			quantile = scale * math.Expm1(-k*math.Log1p(-p)) / k
 		}
-		logWeights[at] = min(0, math.Log(quantile+math.Exp(below)))
+		logWeights[at] = min(0, math.Log(quantile+below))
 	}
 	return k
 }

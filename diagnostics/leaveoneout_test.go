@@ -84,11 +84,26 @@ func TestLeaveOneOutOfNormals(t *testing.T) {
 	}
 }
 
-func TestLeaveOneOutOfEqualLikelihoods(t *testing.T) {
-	flat := [][]float64{make([]float64, 20), make([]float64, 20)}
-	got, err := diagnostics.EstimateLeaveOneOut([][][]float64{flat, flat})
-	if err != nil || got.Elpd.Value != 0 || got.Parameters != 0 || len(got.Unreliable()) > 0 {
-		t.Errorf("got %v, %v", got, err)
+// An observation of nearly equal likelihoods is reliable, one with few weights above 0 is not.
+func TestLeaveOneOutOfExtremes(t *testing.T) {
+	for name, c := range map[string]struct {
+		value      func(i int) float64
+		elpd       float64 // of an observation
+		unreliable int
+	}{
+		"equal":                {func(int) float64 { return 0 }, 0, 0},
+		"equal up to rounding": {func(i int) float64 { return -1e-19 * float64(i) }, 0, 0},
+		"few values":           {func(i int) float64 { return -1e-8 * float64(min(1, i%10)) }, -0.9e-8, 0},
+		"a wide range":         {func(i int) float64 { return -1000 * float64(i) }, -199000 + math.Log(200), 2},
+	} {
+		chains := [][]float64{make([]float64, 100), make([]float64, 100)}
+		for i := range 200 {
+			chains[i/100][i%100] = c.value(i)
+		}
+		got, err := diagnostics.EstimateLeaveOneOut([][][]float64{chains, chains})
+		if off := math.Abs(float64(got.Elpd.Value) - 2*c.elpd); err != nil || !(off <= 1e-14*max(1, -c.elpd)) || len(got.Unreliable()) != c.unreliable {
+			t.Errorf("%s: %+v (%v), want elpd %v", name, got, err, 2*c.elpd)
+		}
 	}
 }
 
