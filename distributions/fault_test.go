@@ -31,6 +31,9 @@ func TestFaults(t *testing.T) {
 		"no mean of counts":  {at(Poisson{}), "poisson: Rate must be positive, got 0"},
 		"no shape of rates":  {at(NegativeBinomial{Mean: one}), "negative binomial: Shape must be positive, got 0"},
 		"no concentration":   {at(Dirichlet{}), "dirichlet: Concentration must be positive, got 0"},
+		"other vectors": {func(b *graph.Builder, _ *graph.Node) {
+			Dirichlet{Concentration: Node(b.Parameter("c", nil, 2))}.LogProb(b, b.Parameter("p", nil, 5, 3))
+		}, "dirichlet: add: "},
 		"a scalar as vector": {func(b *graph.Builder, _ *graph.Node) { Simplex(b, b.Parameter("s", nil)) },
 			"simplex: the argument must have shape [K] or [B K], got []"},
 		"no B":            {at(Beta{A: one}), "beta: B must be positive, got 0"},
