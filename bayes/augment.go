@@ -13,10 +13,10 @@ import (
 )
 
 // Augment describes how training images are changed at random, independently for each image at each
-// step of each chain. The zero value leaves them unchanged. An image is rotated about its centre and
-// zoomed, shifted, mirrored, its contrast and brightness changed, and a square of it erased, in this
-// order. The square, and pixels from beyond the edges, get the mean of the training images. See
-// op.Augment. Predictions use unchanged images. Mirroring may change the class of a digit or a
+// step of each chain. The zero value leaves them unchanged. An image is rotated about its centre
+// and zoomed, shifted, mirrored, its contrast and brightness changed, and a square of it erased, in
+// this order. The square, and pixels from beyond the edges, get the mean of the training images.
+// See op.Augment. Predictions use unchanged images. Mirroring may change the class of a digit or a
 // traffic sign.
 //
 // Augmentation changes the meaning of the posterior. Minibatches' gradients are unbiased for the
@@ -136,6 +136,20 @@ func (a *Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return x
 	}
 	return b.Apply(a.op(b.Stream()), x, b.Header())
+}
+
+// renormalised returns images [B C H W] that one mean and standard deviation of each channel
+// normalise, normalised by others. name begins the names of the tables for that.
+func renormalised(b *graph.Builder, name string, x *graph.Node, mean, std, newMean, newStd []float64) *graph.Node {
+	channels := graph.ShapeOf(x)[1]
+	factors, offsets := make([]float64, channels), make([]float64, channels)
+	for c := range channels {
+		factors[c], offsets[c] = std[c]/newStd[c], (mean[c]-newMean[c])/newStd[c]
+	}
+	table := func(of string, values []float64) *graph.Node {
+		return b.Apply(op.ViewAs(1, channels, 1, 1), b.Cast(b.Table(name+" "+of, values)))
+	}
+	return b.Apply(op.Add{}, b.Apply(op.Multiply{}, x, table("factors", factors)), table("offsets", offsets))
 }
 
 // checkFits refuses changes that images of this size do not allow.
