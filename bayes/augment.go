@@ -138,6 +138,20 @@ func (a *Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(a.op(b.Stream()), x, b.Header())
 }
 
+// renormalised returns images [B C H W] that one mean and standard deviation of each channel
+// normalise, normalised by others. name begins the names of the tables for that.
+func renormalised(b *graph.Builder, name string, x *graph.Node, mean, std, newMean, newStd []float64) *graph.Node {
+	channels := graph.ShapeOf(x)[1]
+	factors, offsets := make([]float64, channels), make([]float64, channels)
+	for c := range channels {
+		factors[c], offsets[c] = std[c]/newStd[c], (mean[c]-newMean[c])/newStd[c]
+	}
+	table := func(of string, values []float64) *graph.Node {
+		return b.Apply(op.ViewAs(1, channels, 1, 1), b.Cast(b.Table(name+" "+of, values)))
+	}
+	return b.Apply(op.Add{}, b.Apply(op.Multiply{}, x, table("factors", factors)), table("offsets", offsets))
+}
+
 // checkFits refuses changes that images of this size do not allow.
 func (a *Augment) checkFits(data *datasets.Dataset) error {
 	if a.isNone() {

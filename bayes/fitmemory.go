@@ -179,7 +179,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	}
 	subject := measure.Subject{
 		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
-		Classes: t.data.Classes, Batch: t.spec.Batch, Augment: t.spec.Augment.apply,
+		Classes: t.data.Classes, Batch: t.spec.Batch, Augment: t.augment,
 		ClassWeights: t.classWeights,
 	}
 	if _, ok := t.kind.(minibatchKind); ok && t.spec.Anchor == 0 {

@@ -138,6 +138,10 @@ type job struct {
 	data *datasets.Dataset
 	plan langevin.Plan
 
+	// mean and std are of the training images. Those of data may be what the network of an ONNX
+	// file is normalised with instead.
+	mean, std []float64
+
 	// trained is the network that is trained, and inputs are the training images as it reads them,
 	// whose values are set when the session is loaded. predicted is the same network in the stages
 	// in which it predicts, which differ from trained if images are augmented.

@@ -160,6 +160,7 @@ func (t *training) prepareNetwork() (err error) {
 	if t.spec, err = t.spec.withModel(); err != nil {
 		return err
 	}
+	t.mean, t.std = t.data.Mean, t.data.Std
 	if t.spec.isPretrained() {
 		format, err := parseInput(t.spec.Input)
 		if err != nil {
@@ -199,6 +200,7 @@ func (t *training) newWarmUp() (*warmUp, error) {
 	if err != nil {
 		return nil, err
 	}
+	used.Mean, used.Std = t.mean, t.std
 	u, err := newTraining(t.spec.warmSpec(used.Len()), used, "", t.environment)
 	if err != nil {
 		return nil, errors.WithMessage(err, "warm start")
@@ -270,6 +272,17 @@ func (t *training) remarkClassWeights() {
 	t.remark(fmt.Sprintf("class weights: %s; probabilities are for a mixture of classes weighted so", text))
 }
 
+// augment changes a minibatch's images. Those for the network of an ONNX file are normalised for
+// it, but change in units of the training images.
+func (t *training) augment(b *graph.Builder, x *graph.Node) *graph.Node {
+	a := t.spec.Augment
+	if a.isNone() || !t.spec.isPretrained() {
+		return a.apply(b, x)
+	}
+	x = a.apply(b, renormalised(b, "augment", x, t.data.Mean, t.data.Std, t.mean, t.std))
+	return renormalised(b, "augmented", x, t.mean, t.std, t.data.Mean, t.data.Std)
+}
+
 // graph returns the graph of a step. The network is built within Float32 even if the graph is
 // Float64, see dtype.
 func (t *training) graph() (*graph.Builder, error) {
@@ -287,7 +300,7 @@ func (t *training) graph() (*graph.Builder, error) {
 	}
 	x := t.inputs.Input(b, batch, t.data.Len())
 	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, t.data.Len()), b.Header())
-	in := inputs{network: t.trained, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
+	in := inputs{network: t.trained, x: t.augment(b, x), labels: labels, posterior: t.posterior()}
 	if t.classWeights != nil {
 		in.weights = measure.GatherWeights(b, batch, t.data.Len())
 	}

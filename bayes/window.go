@@ -272,7 +272,7 @@ func (t *training) remarkResonance(curvature float64) {
 func (t *training) subject() measure.Subject {
 	return measure.Subject{
 		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
-		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.spec.Augment.apply,
+		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.augment,
 		ClassWeights: t.classWeights,
 	}
 }

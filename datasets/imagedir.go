@@ -58,8 +58,8 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	return splits, err
 }
 
-// hasLooseImages reports whether images lie next to class directories, in a directory without splits
-// and tables of classes.
+// hasLooseImages reports whether images lie next to class directories, in a directory without
+// splits and tables of classes.
 func (t tree) hasLooseImages() bool {
 	only := t.splits[Train]
 	return t.splits[Validation] == nil && t.splits[Test] == nil && only.tables == nil && len(only.skipped) > 0

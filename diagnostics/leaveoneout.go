@@ -1,18 +1,15 @@
 package diagnostics
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
-
-// ReliableParetoK is the Pareto k above which the estimate for an observation cannot be trusted.
-// With S draws, fewer than 2200, that is 1 - 1/log10(S).
-const ReliableParetoK = 0.7
 
 // LeaveOneOut is an estimate of how well a model predicts observations that it has not seen, from
 // draws of the posterior given all observations. Differences between models of the same
@@ -26,10 +23,12 @@ type LeaveOneOut struct {
 	// observations) exceeds Elpd.
 	Parameters float64
 	Pointwise  []float64 // the terms of Elpd, by observation
-	// ParetoK is the shape of the tail of the importance weights, by observation. Above
-	// ReliableParetoK an observation influences the posterior so much that its term cannot be
-	// estimated from these draws.
+	// ParetoK is the shape of the tail of the importance weights, by observation. Above MaxParetoK
+	// an observation influences the posterior so much that its term cannot be estimated from these
+	// draws.
 	ParetoK []float64
+	// MaxParetoK is 1 - 1/log10(S) for S draws, at most 0.7: heavier tails need more draws.
+	MaxParetoK float64
 }
 
 // EstimateLeaveOneOut estimates leave-one-out cross-validation by Pareto-smoothed importance
@@ -43,29 +42,30 @@ type LeaveOneOut struct {
 // cross-validation and WAIC, 2017, section 2.1; Vehtari, Simpson, Gelman, Yao and Gabry, Pareto
 // smoothed importance sampling, 2024.
 //
-// Fewer than two observations, and traces that are too short, of different lengths or not finite,
-// are errors.
+// Fewer than two observations, traces that are too short, of different lengths or not finite, and
+// observations with different numbers of draws are errors.
 func EstimateLeaveOneOut(logLikelihoods [][][]float64) (LeaveOneOut, error) {
 	n := len(logLikelihoods)
 	if n < 2 {
 		return LeaveOneOut{}, errors.Errorf("diagnostics: leave-one-out: there must be at least 2 observations, got %d", n)
 	}
-	e := LeaveOneOut{Pointwise: make([]float64, n), ParetoK: make([]float64, n)}
+	draws := len(slices.Concat(logLikelihoods[0]...))
+	e := LeaveOneOut{Pointwise: make([]float64, n), ParetoK: make([]float64, n), MaxParetoK: min(1-1/math.Log10(float64(draws)), 0.7)}
 	for i, chains := range logLikelihoods {
 		efficiency, err := relativeEfficiency(chains)
 		if err != nil {
 			return LeaveOneOut{}, errors.Wrapf(err, "diagnostics: leave-one-out: observation %d", i)
 		}
-		var values, logWeights []float64
-		for _, chain := range chains {
-			values = append(values, chain...)
+		values := slices.Concat(chains...)
+		if len(values) != draws {
+			return LeaveOneOut{}, errors.Errorf("diagnostics: leave-one-out: observations must have the same draws, got %d for observation %d and %d for observation 0",
+				len(values), i, draws)
 		}
-		for _, v := range values {
-			logWeights = append(logWeights, -v)
-		}
+		logWeights := make([]float64, draws)
+		floats.SubTo(logWeights, logWeights, values)
 		e.ParetoK[i] = smoothTail(logWeights, efficiency)
 		total := floats.LogSumExp(logWeights)
-		e.Parameters += floats.LogSumExp(values) - math.Log(float64(len(values)))
+		e.Parameters += floats.LogSumExp(values) - math.Log(float64(draws))
 		floats.Add(values, logWeights)
 		e.Pointwise[i] = floats.LogSumExp(values) - total
 	}
@@ -91,7 +91,7 @@ func (e LeaveOneOut) Minus(other LeaveOneOut) (Measured, error) {
 func (e LeaveOneOut) Unreliable() []int {
 	var list []int
 	for i, k := range e.ParetoK {
-		if !(k <= ReliableParetoK) {
+		if !(k <= e.MaxParetoK) {
 			list = append(list, i)
 		}
 	}
@@ -102,7 +102,7 @@ func (e LeaveOneOut) Unreliable() []int {
 func (e LeaveOneOut) String() string {
 	s := fmt.Sprintf("elpd %v, %.1f effective parameters", e.Elpd, e.Parameters)
 	if list := e.Unreliable(); len(list) > 0 {
-		s += fmt.Sprintf(", unreliable: Pareto k is above %v for %d of %d observations", ReliableParetoK, len(list), len(e.ParetoK))
+		s += fmt.Sprintf(", unreliable: Pareto k is above %.2g for %d of %d observations", e.MaxParetoK, len(list), len(e.ParetoK))
 	}
 	return s
 }
@@ -137,8 +137,8 @@ func relativeEfficiency(logLikelihoods [][]float64) (float64, error) {
 }
 
 // smoothTail smooths the largest weights, whose logarithms it changes up to a common constant, and
-// returns the shape k of their tail: infinite if it has too few weights, -infinite if all weights
-// are equal.
+// returns the shape k of their tail: infinite if it has too few weights, -infinite if the largest
+// weights are equal.
 func smoothTail(logWeights []float64, efficiency float64) (k float64) {
 	n := float64(len(logWeights))
 	floats.AddConst(-floats.Max(logWeights), logWeights)
@@ -146,17 +146,17 @@ func smoothTail(logWeights []float64, efficiency float64) (k float64) {
 	for i := range order {
 		order[i] = i
 	}
-	sort.SliceStable(order, func(i, j int) bool { return logWeights[order[i]] < logWeights[order[j]] })
-	if logWeights[order[0]] == 0 {
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(logWeights[i], logWeights[j]) })
+	size := int(math.Ceil(min(n/5, 3*math.Sqrt(n/efficiency))))
+	below := max(math.Exp(logWeights[order[len(order)-size-1]]), 0x1p-1022)
+	if below == 1 {
 		return math.Inf(-1)
 	}
-	size := int(math.Ceil(min(n/5, 3*math.Sqrt(n/efficiency))))
-	below := logWeights[order[len(order)-size-1]]
 	var tail []int
 	var excess []float64
 	for _, at := range order[len(order)-size:] {
-		if v := logWeights[at]; v > below {
-			tail, excess = append(tail, at), append(excess, math.Exp(v)-math.Exp(below))
+		if v := math.Exp(logWeights[at]) - below; v > 0 {
+			tail, excess = append(tail, at), append(excess, v)
 		}
 	}
 	if len(tail) < 5 {
@@ -169,7 +169,7 @@ func smoothTail(logWeights []float64, efficiency float64) (k float64) {
 		if k != 0 {
 			quantile = scale * math.Expm1(-k*math.Log1p(-p)) / k
 		}
-		logWeights[at] = min(0, math.Log(quantile+math.Exp(below)))
+		logWeights[at] = min(0, math.Log(quantile+below))
 	}
 	return k
 }

@@ -45,7 +45,7 @@ func TestLeaveOneOutAgainstArviZ(t *testing.T) {
 	if list := got.Unreliable(); !slices.Equal(list, []int{5}) {
 		t.Errorf("unreliable are %v, want 5", list)
 	}
-	if s := got.String(); s != "elpd -50 ± 40, 7.1 effective parameters, unreliable: Pareto k is above 0.7 for 1 of 6 observations" {
+	if s := got.String(); s != "elpd -50 ± 40, 7.1 effective parameters, unreliable: Pareto k is above 0.67 for 1 of 6 observations" {
 		t.Error(s)
 	}
 }
@@ -84,11 +84,36 @@ func TestLeaveOneOutOfNormals(t *testing.T) {
 	}
 }
 
-func TestLeaveOneOutOfEqualLikelihoods(t *testing.T) {
-	flat := [][]float64{make([]float64, 20), make([]float64, 20)}
-	got, err := diagnostics.EstimateLeaveOneOut([][][]float64{flat, flat})
-	if err != nil || got.Elpd.Value != 0 || got.Parameters != 0 || len(got.Unreliable()) > 0 {
-		t.Errorf("got %v, %v", got, err)
+// An observation of nearly equal likelihoods is reliable, one with few weights above 0 is not.
+func TestLeaveOneOutOfExtremes(t *testing.T) {
+	for name, c := range map[string]struct {
+		value      func(i int) float64
+		elpd       float64 // of an observation
+		unreliable int
+	}{
+		"equal":                {func(int) float64 { return 0 }, 0, 0},
+		"equal up to rounding": {func(i int) float64 { return -1e-19 * float64(i) }, 0, 0},
+		"few values":           {func(i int) float64 { return -1e-8 * float64(min(1, i%10)) }, -0.9e-8, 0},
+		"a wide range":         {func(i int) float64 { return -1000 * float64(i) }, -199000 + math.Log(200), 2},
+	} {
+		chains := [][]float64{make([]float64, 100), make([]float64, 100)}
+		for i := range 200 {
+			chains[i/100][i%100] = c.value(i)
+		}
+		got, err := diagnostics.EstimateLeaveOneOut([][][]float64{chains, chains})
+		if off := math.Abs(float64(got.Elpd.Value) - 2*c.elpd); err != nil || !(off <= 1e-14*max(1, -c.elpd)) || len(got.Unreliable()) != c.unreliable {
+			t.Errorf("%s: %+v (%v), want elpd %v", name, got, err, 2*c.elpd)
+		}
+	}
+}
+
+// The limit of Pareto k grows with the number of draws.
+func TestMaxParetoK(t *testing.T) {
+	for draws, want := range map[int]float64{100: 0.5, 1000: 2. / 3, 10000: 0.7} {
+		got, err := diagnostics.EstimateLeaveOneOut(logLikelihoods([]float64{0, 1}, draws/2, 2, 0, 1))
+		if err != nil || math.Abs(got.MaxParetoK-want) > 1e-15 {
+			t.Errorf("%d draws: at most %v (%v), want %v", draws, got.MaxParetoK, err, want)
+		}
 	}
 }
 
@@ -99,6 +124,7 @@ func TestLeaveOneOutErrors(t *testing.T) {
 		"observation 1: diagnostics: likelihoods: chains":     {good, {good[0], good[1][:19]}},
 		"observation 0: diagnostics: likelihoods: values":     {{good[0], append([]float64{math.Inf(-1)}, good[1][1:]...)}, good},
 		"observation 1: diagnostics: likelihoods: there must": {good, nil},
+		"the same draws, got 20 for observation 1 and 40":     {good, good[:1]},
 	} {
 		if _, err := diagnostics.EstimateLeaveOneOut(data); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

@@ -1,6 +1,8 @@
 package distributions
 
 import (
+	"slices"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
@@ -15,7 +17,7 @@ import (
 // It is the density of the first K - 1 probabilities. x [K] -> a scalar, x [B K] -> [B]. A vector
 // whose sum is off by more than 0.001 gives NaN.
 type Dirichlet struct {
-	Concentration Value // c, above 0: a number for all k, or a node [K] or [B K]
+	Concentration Value // c, above 0: a number, or a node that broadcasts to the shape of x, such as [K]
 }
 
 // LogProb implements Distribution.
@@ -24,6 +26,9 @@ func (d Dirichlet) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	defer leave()
 	c, at := a.positive("Concentration", d.Concentration), a.inSupport(0, 1, x)
 	shape := a.vectors(at.node)
+	if b.Err() == nil && c.isNode && !slices.Equal(graph.ShapeOf(c.node), shape[len(shape)-1:]) {
+		c = Node(a.broadcastOver(c, at)) // to K elements, of which there are sums
+	}
 	if b.Err() != nil {
 		return nil
 	}

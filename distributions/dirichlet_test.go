@@ -31,6 +31,12 @@ func TestDirichlet(t *testing.T) {
 		return Dirichlet{Concentration: Number(2)}.LogProb(b, b.Table("x", x[9:]))
 	})
 	compare(t, "with a number", p.step(), want[3:], always(1e-14), 1e-13)
+	for _, shape := range []tensor.Shape{{}, {1}, {1, 1}, {4, 1}} {
+		p = newProgram(t, tensor.Float64, []tensor.Shape{{4, 3}, shape}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return Dirichlet{Concentration: Node(in[1])}.LogProb(b, in[0])
+		})
+		compare(t, fmt.Sprint("with a node ", shape), p.step(x, filled(shape.Elements(), 2))[3:], want[3:], always(1e-14), 1e-13)
+	}
 	p = sampler(t, tensor.Float64, func(b *graph.Builder) *graph.Node {
 		return Dirichlet{Concentration: Number(1)}.LogProb(b, b.Apply(op.ViewAs(2, 2), b.Table("x", []float64{0.2, 0.7, 1.2, -0.2})))
 	})

@@ -13,4 +13,8 @@
 // built. A number that is out of range is the builder's error, and so is a sample of another shape
 // than requested. An argument outside the support of a density, and a node that is out of range,
 // make the log density NaN, which stops a run.
+//
+// Beta, Dirichlet and NegativeBinomial subtract values of ln Gamma. Rounding errors of their log
+// densities are about 1e-7 of the largest of these in float32, and 1e-16 in float64: 0.1 and 1e-10
+// for a parameter of 100 000.
 package distributions

@@ -26,11 +26,15 @@ func TestFaults(t *testing.T) {
 		"no freedom":         {at(StudentT{Scale: one}), "student-t: DoF must be positive, got 0"},
 		"no rate":            {at(Exponential{}), "exponential: Rate must be positive, got 0"},
 		"no shape":           {at(Gamma{Rate: one}), "gamma: Shape must be positive, got 0"},
-		"no half scale":      {at(HalfStudentT{DoF: one}), "student-t: Scale must be positive, got 0"},
+		"no half deviation":  {at(HalfNormal{}), "distributions: half-normal: Std must be positive, got 0"},
+		"no half scale":      {at(HalfStudentT{DoF: one}), "distributions: half-student-t: Scale must be positive, got 0"},
 		"no width":           {at(Uniform{Low: 1, High: 1}), "uniform: Low and High must be finite, Low below High, got 1 and 1"},
 		"no mean of counts":  {at(Poisson{}), "poisson: Rate must be positive, got 0"},
 		"no shape of rates":  {at(NegativeBinomial{Mean: one}), "negative binomial: Shape must be positive, got 0"},
 		"no concentration":   {at(Dirichlet{}), "dirichlet: Concentration must be positive, got 0"},
+		"other vectors": {func(b *graph.Builder, _ *graph.Node) {
+			Dirichlet{Concentration: Node(b.Parameter("c", nil, 2))}.LogProb(b, b.Parameter("p", nil, 5, 3))
+		}, "dirichlet: add: "},
 		"a scalar as vector": {func(b *graph.Builder, _ *graph.Node) { Simplex(b, b.Parameter("s", nil)) },
 			"simplex: the argument must have shape [K] or [B K], got []"},
 		"no B":            {at(Beta{A: one}), "beta: B must be positive, got 0"},
@@ -94,12 +98,16 @@ func TestFaultSticks(t *testing.T) {
 	err := b.Err()
 	one := Number(1)
 	value, logJacobian := Constrained(b, first, Interval{High: 1})
+	vector, vectorJacobian := Simplex(b, first)
 	for i, n := range []*graph.Node{
-		first, value, logJacobian, Total(b, first, value), Exponential{Rate: Node(value)}.RSample(b, 3),
+		first, value, logJacobian, vector, vectorJacobian, Total(b, first, value), Exponential{Rate: Node(value)}.RSample(b, 3),
 		Mixture{Components: []Distribution{Laplace{Scale: one}, StudentT{DoF: one, Scale: Node(value)}}}.LogProb(b, value),
 		Transformed{Base: Beta{A: one, B: one}, Bijection: Softplus{}}.LogProb(b, value), Bernoulli{Logits: one}.LogProb(b, value),
 		Categorical{Logits: value}.LogProb(b, value), Gamma{Shape: Node(value), Rate: one}.LogProb(b, value),
 		Affine{Scale: one}.LogDeterminant(b, value), Affine{Scale: Node(value)}.Inverse(b, value),
+		Poisson{Rate: one}.LogProb(b, value), NegativeBinomial{Mean: Node(value), Shape: one}.LogProb(b, value),
+		HalfNormal{Std: one}.RSample(b, 3), HalfStudentT{DoF: one, Scale: Node(value)}.LogProb(b, value),
+		Uniform{High: 1}.LogProb(b, value), Uniform{High: 1}.RSample(b, 3), Dirichlet{Concentration: Node(value)}.LogProb(b, value),
 	} {
 		if n != nil {
 			t.Errorf("node %d is %v, want nil", i, n)

@@ -20,7 +20,9 @@ var _ Reparameterised = HalfNormal{}
 
 // LogProb implements Distribution.
 func (d HalfNormal) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
-	return half(b, "half-normal", Normal{Std: d.Std}, x)
+	a, leave := enter(b, "half-normal")
+	defer leave()
+	return a.folded(Normal{Std: a.positive("Std", d.Std)}, x)
 }
 
 // RSample implements Reparameterised: std |z|, with z standard normal.
@@ -42,13 +44,13 @@ type HalfStudentT struct {
 
 // LogProb implements Distribution.
 func (d HalfStudentT) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
-	return half(b, "half-student-t", StudentT{DoF: d.DoF, Scale: d.Scale}, x)
+	a, leave := enter(b, "half-student-t")
+	defer leave()
+	return a.folded(StudentT{DoF: a.positive("DoF", d.DoF), Scale: a.positive("Scale", d.Scale)}, x)
 }
 
-// half returns the log density of |z|, where the distribution of z is symmetric about 0.
-func half(b *graph.Builder, name string, of Distribution, x *graph.Node) *graph.Node {
-	a, leave := enter(b, name)
-	defer leave()
+// folded returns the log density of |z|, where the distribution of z is symmetric about 0.
+func (a algebra) folded(z Distribution, x *graph.Node) *graph.Node {
 	at := a.inSupport(0, math.Inf(1), x)
-	return a.scaled(1, Node(of.LogProb(b, at.node)), math.Ln2).node
+	return a.scaled(1, Node(z.LogProb(a.b, at.node)), math.Ln2).node
 }

@@ -108,10 +108,12 @@ func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hoo
 			return nil, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
 		}
 		traces.Add(name, t.Shape.Elements())
-		if position, err := s.Program().Tensor(name + PositionSuffix); err == nil {
-			t = position
-		}
 		tensors[i] = t
+		position, err := s.Program().Tensor(name + PositionSuffix)
+		isParameter := func(p graph.Tensor) bool { return p.Name == position.Name }
+		if err == nil && !slices.ContainsFunc(s.Program().Parameters(), isParameter) {
+			tensors[i] = position
+		}
 	}
 	err := p.Run(ctx, s, graph.MetricRows, func(w Window) error {
 		for chain := 0; w.Sample && chain < s.Chains(); chain++ {

@@ -20,7 +20,7 @@ func TestCollect(t *testing.T) {
 		narrow := b.Within(tensor.Float32)
 		b.Output("narrow", b.Apply(op.Scale{Factor: 2}, b.State("s", nil, 3)))
 		narrow()
-		loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, w))
+		loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, b.Apply(op.Add{}, w, b.Parameter("w.position", nil, 2)))) // no draws of w
 		if err := langevin.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 10, Prior: langevin.Flat()}, loss, []float64{0.01}, []float64{1}); err != nil {
 			t.Fatal(err)
 		}

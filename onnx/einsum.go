@@ -235,7 +235,10 @@ func (t *translator) multiplied(x, y term, kept []label) (term, error) {
 		return term{}, err
 	}
 	var multiply graph.Op = op.MatMul{TransposeA: transposeA, TransposeB: transposeB}
-	if len(pairs) > 0 {
+	switch {
+	case len(inner) == 0: // one column times one row
+		multiply = op.Multiply{}
+	case len(pairs) > 0:
 		multiply = op.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB}
 	}
 	labels := slices.Concat(pairs, rows, columns)

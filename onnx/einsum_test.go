@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // numbered returns an array of small integers.
@@ -117,6 +121,26 @@ func TestEinsum(t *testing.T) {
 		}
 		if err := near(got, slowEinsum(plain, operands), 0, 0); err != nil {
 			t.Errorf("%s of %v: %v", row.equation, row.shapes, err)
+		}
+	}
+}
+
+// An Einsum that adds up nothing multiplies elements. As a product of matrices of one row and one
+// column it would take ten times as long.
+func TestEinsumOfElements(t *testing.T) {
+	for equation, shape := range map[string][]int{"bi,bi->bi": {2, 3}, "bi,i->bi": {3}, "bi,j->bij": {4}} {
+		m, err := Read(single("Einsum", map[string]any{"equation": equation}, []int{-1, 3}, tensorOf("a", shape, numbered(shape, 1).values...)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := m.Network(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := graph.New(tensor.Float32)
+		n.Apply(b, b.Data("images", tensor.Float32, 2, 3))
+		if all := b.Applications(); b.Err() != nil || !slices.ContainsFunc(all, func(a graph.Application) bool { return a.Op == op.Multiply{} }) {
+			t.Errorf("%s is %v (%v), want a Multiply", equation, all, b.Err())
 		}
 	}
 }
