@@ -14,7 +14,7 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.Unlabelled && !options.selects() && found.hasLooseImages() {
+	if options.Unlabelled && !options.selects() && !found.hasClasses() {
 		return options.unlabelled(root)
 	}
 	for _, remark := range found.remarks {
@@ -58,11 +58,11 @@ func openImageDir(root string, options Options) (*Splits, error) {
 	return splits, err
 }
 
-// hasLooseImages reports whether images lie next to class directories, in a directory without
-// splits and tables of classes.
-func (t tree) hasLooseImages() bool {
+// hasClasses reports whether directories or tables give images classes: there are splits, a table,
+// or several class directories without images next to them.
+func (t tree) hasClasses() bool {
 	only := t.splits[Train]
-	return t.splits[Validation] == nil && t.splits[Test] == nil && only.tables == nil && len(only.skipped) > 0
+	return t.splits[Validation] != nil || t.splits[Test] != nil || only.tables != nil || len(only.skipped) == 0 && len(only.classes()) > 1
 }
 
 // decode decodes all images of a tree.

@@ -114,9 +114,9 @@ type Options struct {
 	Classes, WithoutClasses []string
 
 	// Unlabelled accepts test images without labels, as out-of-distribution data may be: the test
-	// split's Labels and ClassNames are then nil. Without any labels, and if there are images next
-	// to directories of classes, all images are test images. It does not combine with Classes and
-	// WithoutClasses, which need labels.
+	// split's Labels and ClassNames are then nil. Without any labels, with a single directory of
+	// images, and if there are images next to directories of classes, all images are test images.
+	// It does not combine with Classes and WithoutClasses, which need labels.
 	Unlabelled bool
 
 	// Bits is the number of significant bits, 8 to 16, of the values of image files with 16 bits

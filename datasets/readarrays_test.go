@@ -262,16 +262,18 @@ func TestUnlabelledTestDirectory(t *testing.T) {
 	wantError(t, err, filepath.Join(root, "test")+": must have a directory of images for each class")
 }
 
-// Without labels, images next to directories of images are read with them.
-func TestUnlabelledLooseImages(t *testing.T) {
-	root := dots(t, "a/1.png", "b/2.png", "3.png", "4.png")
+// Without labels, images in a single directory are read, and those next to directories with them.
+func TestUnlabelledDirectories(t *testing.T) {
 	options := isolated(t)
 	options.Unlabelled = true
-	d, err := Load(root, Test, options)
-	if err != nil || d.Labels != nil || d.Len() != 4 {
-		t.Errorf("%+v, %v", d, err)
+	for _, names := range [][]string{{"a/1.png", "b/2.png", "3.png", "4.png"}, {"a/1.png", "a/2.png", "a/3.png", "a/more/4.png"}} {
+		root := dots(t, names...)
+		d, err := Load(root, Test, options)
+		if err != nil || d.Labels != nil || d.Len() != 4 {
+			t.Errorf("%v: %+v, %v", names, d, err)
+		}
 	}
-	_, err = Open(root, isolated(t))
+	_, err := Open(dots(t, "a/1.png", "b/2.png", "3.png", "4.png"), isolated(t))
 	wantError(t, err, "4.png: is in no class directory")
 }
 
