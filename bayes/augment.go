@@ -13,10 +13,10 @@ import (
 )
 
 // Augment describes how training images are changed at random, independently for each image at each
-// step of each chain. The zero value leaves them unchanged. In this order, an image is rotated about
-// its centre and zoomed, shifted, mirrored, its contrast and brightness changed, and a square of it
-// erased. The square, and pixels from beyond the edges, get the mean of the training images. See
-// op.Augment. Predictions use unchanged images. Mirroring may change the class of a digit or a
+// step of each chain. The zero value leaves them unchanged. In this order, an image is rotated
+// about its centre and zoomed, shifted, mirrored, its contrast and brightness changed, and a square
+// of it erased. The square, and pixels from beyond the edges, get the mean of the training images.
+// See op.Augment. Predictions use unchanged images. Mirroring may change the class of a digit or a
 // traffic sign.
 //
 // Augmentation changes the meaning of the posterior. Minibatches' gradients are unbiased for the

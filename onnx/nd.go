@@ -125,9 +125,9 @@ func (t *translator) assignment() ([]value, error) {
 	return []value{y}, nil
 }
 
-// slicesOf returns the first index and the number of indices of each axis of a shape, if indices [n0
-// n1 ... k] has all combinations of consecutive indices of the first k axes, in order. It returns
-// nil if it does not.
+// slicesOf returns the first index and the number of indices on each of the first k axes of a
+// shape, if indices [n1 ... nk k] has all combinations of consecutive indices on them, in order. It
+// returns nil if it does not.
 func slicesOf(indices *ndarray, shape []int) (start, count []int) {
 	depth := len(indices.shape) - 1
 	if depth < 1 || indices.shape[depth] != depth || depth > len(shape) || len(indices.values) == 0 {

@@ -70,7 +70,8 @@ var translations = map[string]translation{
 	// shapes
 	"Identity": moved(identity), "Dropout": dropout, "Cast": moved(castTo), "CastLike": moved(identity),
 	"Reshape": moved(rebatching(reshape)), "Flatten": moved(rebatching(flatten)), "Squeeze": moved(squeeze), "Unsqueeze": moved(unsqueeze),
-	"Transpose": moved(transpose), "Slice": moved(slice), "Gather": moved(gather), "GatherND": moved(gatherND), "Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
+	"Transpose": moved(transpose), "Slice": moved(slice), "Gather": moved(gather), "GatherND": moved(gatherND),
+	"Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
 	"Concat": concat, "Split": split, "Shape": shapeOf, "Size": sizeOf, "Constant": constantNode, "ConstantOfShape": constantOfShape,
 	"Range": rangeOf, "Where": where, "Resize": resize, "Upsample": resize,
 }
