@@ -42,11 +42,11 @@ type Augment struct {
 	Shift int
 	// Rotation turns an image by an angle uniform on -Rotation to Rotation degrees, at most 180.
 	Rotation float64
-	// Zoom enlarges or shrinks an image, with equal probability, by a factor uniform on 1 to 1 +
-	// Zoom, which is at most 5.
+	// Zoom enlarges or shrinks an image, with equal probability, by a factor uniform on 1 to
+	// 1 + Zoom. It is at most 4.
 	Zoom float64
 	// Contrast multiplies or divides the distance of each pixel from the mean of the training
-	// images, with equal probability, by a factor uniform on 1 to 1 + Contrast, which is at most 5.
+	// images, with equal probability, by a factor uniform on 1 to 1 + Contrast. It is at most 4.
 	Contrast float64
 	// Brightness adds a number uniform on -Brightness to Brightness to all pixels, in units of the
 	// standard deviation of the training images' pixels. It is at most 4.

@@ -16,8 +16,8 @@ import (
 // observations compare them, see Minus.
 type LeaveOneOut struct {
 	// Elpd is the expected log pointwise predictive density: the sum over the observations i of
-	// ln p(y_i | the other observations), in nats. Its standard error is that of a sum over other
-	// observations like these, not of the draws.
+	// ln p(y_i | the other observations), in nats. Its standard error measures how much Elpd would
+	// vary with other observations like these, not with other draws.
 	Elpd Measured
 	// Parameters is the effective number of parameters: by how much the sum of ln p(y_i | all
 	// observations) exceeds Elpd.
@@ -76,7 +76,7 @@ func EstimateLeaveOneOut(logLikelihoods [][][]float64) (LeaveOneOut, error) {
 }
 
 // Minus returns by how much this model's Elpd exceeds another model's, which must be of the same
-// observations in the same order. The standard error is that of the sum of the differences.
+// observations in the same order. Its standard error follows from the differences by observation.
 func (e LeaveOneOut) Minus(other LeaveOneOut) (Measured, error) {
 	if len(e.Pointwise) != len(other.Pointwise) {
 		return Measured{}, errors.Errorf("diagnostics: leave-one-out: models must be of the same observations, got %d and %d",

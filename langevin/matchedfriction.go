@@ -137,8 +137,8 @@ func checkBatches(b *graph.Builder, sampler Sampler) error {
 	}
 	for _, a := range b.Applications() {
 		if batch, ok := op.BatchOf(a.Op); ok && batch.Order != op.Independent && batch.Size < graph.ShapeOf(a.Inputs[0])[0] {
-			return errors.Errorf("langevin: %s: minibatches must be drawn independently, with the order op.Independent, got %s of order %d",
-				sampler.Name(), a.Op.Name(), batch.Order)
+			return errors.Errorf("langevin: %s: minibatches must be drawn independently, with the order op.Independent, but those of %s are parts of epochs",
+				sampler.Name(), a.Op.Name())
 		}
 	}
 	return nil

@@ -39,9 +39,6 @@ func record(b *graph.Builder, traced []tracedWord, decision *graph.Node) {
 	}
 }
 
-// positionSuffix ends the names of the states that hold parameters' draws.
-const positionSuffix = langevin.PositionSuffix
-
 // Due implements langevin.Hook: there is nothing to do between steps.
 func (*evaluationChains) Due(int) bool { return false }
 
@@ -102,7 +99,7 @@ func (w *evaluationChains) Current(s *graph.Session, chain int) (samples.Sample,
 		return samples.Sample{}, err
 	}
 	for _, p := range sample.Parameters {
-		if err := s.ReadFloats(p.Name+positionSuffix, chain, p.Values); err != nil {
+		if err := s.ReadFloats(p.Name+langevin.PositionSuffix, chain, p.Values); err != nil {
 			return samples.Sample{}, errors.Wrap(err, "mcmc")
 		}
 	}

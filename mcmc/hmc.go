@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -83,7 +84,7 @@ func (h HMC) check(parameters []*graph.Node) error {
 // to which a rejected proposal returns, and the momentum.
 func (h HMC) attach(b *graph.Builder, p proposed) proposalNodes {
 	shape := graph.ShapeOf(p.parameter)
-	position := b.State(p.name+positionSuffix, nil, shape...)
+	position := b.State(p.name+langevin.PositionSuffix, nil, shape...)
 	slope := b.State(p.name+".slope", nil, shape...)
 	momentum := b.State(p.name+".momentum", nil, shape...)
 	t := trajectory{h.cycle(), p.temperature, b.Stream(), false}

@@ -74,7 +74,7 @@ func (MALA) check([]*graph.Node) error { return nil }
 
 func (m MALA) attach(b *graph.Builder, p proposed) proposalNodes {
 	shape := graph.ShapeOf(p.parameter)
-	position := b.State(p.name+positionSuffix, nil, shape...)
+	position := b.State(p.name+langevin.PositionSuffix, nil, shape...)
 	slope := b.State(p.name+".slope", nil, shape...)
 	update := malaMove{m.cycle(), p.temperature, b.Stream()}
 	return proposalNodes{

@@ -134,7 +134,7 @@ func (u Unadjusted) Attach(b *graph.Builder, target Target) (Chains, error) {
 		first := func(seed uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
 			random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Step: mclmcStartStep, Stream: noise})
 		}
-		direction, position := b.State(p.Name()+".direction", first, shape...), b.State(p.Name()+positionSuffix, nil, shape...)
+		direction, position := b.State(p.Name()+".direction", first, shape...), b.State(p.Name()+langevin.PositionSuffix, nil, shape...)
 		inputs = append(inputs, b.Apply(mclmcProducts{noise}, direction, gradient, b.Header()))
 		moves = append(moves, func(decision *graph.Node) {
 			b.Record(langevin.VirialPrefix+p.Name(), b.Apply(mclmcMove{noise}, p, gradient, direction, position, decision, b.Header()))

@@ -3,6 +3,7 @@ package mcmc
 import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -27,7 +28,7 @@ func (RandomWalk) gradients() bool           { return false }
 func (RandomWalk) check([]*graph.Node) error { return nil }
 
 func (RandomWalk) attach(b *graph.Builder, p proposed) proposalNodes {
-	position := b.State(p.name+positionSuffix, nil, graph.ShapeOf(p.parameter)...)
+	position := b.State(p.name+langevin.PositionSuffix, nil, graph.ShapeOf(p.parameter)...)
 	update := randomWalkMove{b.Stream()}
 	return proposalNodes{move: func(decision *graph.Node) *graph.Node {
 		return b.Apply(update, p.parameter, position, decision, b.Header())

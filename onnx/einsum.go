@@ -105,11 +105,14 @@ func (t *translator) labelOf(i, axis int) int {
 }
 
 // summedElements returns the number of elements of operand i, of the given shape, that an element
-// of the output is a sum over.
+// of the output is a sum over. An equation that does not fit is an error later.
 func summedElements(equation string, i int, shape []int) int {
 	left, right, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
 	parts, n := strings.Split(left, ","), 1
-	for axis, l := range parts[min(i, len(parts)-1)] {
+	if i >= len(parts) {
+		return n
+	}
+	for axis, l := range parts[i] {
 		if axis < len(shape) && (explicit && !strings.ContainsRune(right, l) || !explicit && strings.Count(left, string(l)) > 1) {
 			n *= shape[axis]
 		}

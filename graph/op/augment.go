@@ -197,7 +197,7 @@ func sincos4[T float32 | float64](t T) (cosine, sine T) {
 func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.Args, lo, hi int) {
 	channels, height, width := shape[1], shape[2], shape[3]
 	quarter, side, pixels := T(g.quarter()), g.side(height, width), channels*height*width
-	between, values := g.Rotation > 0 || g.Zoom > 0, g.Contrast > 0 || g.Brightness > 0
+	between, values := quarter != 0 || T(g.Zoom) != 0, T(g.Contrast) != 0 || T(g.Brightness) != 0 // as rounded, like the kernel
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
 		address := AddressOf(header, g.Stream)

@@ -76,7 +76,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	}
 	if low <= largest && run.Manifest().Model != nil {
 		j.remark = fmt.Sprintf("The features of %s do not separate these classes: check that the file has trained weights and that --input and --size are as in "+
-			"its training, see %s, or take another network", run.Manifest().Spec.Network, pretrainedPage)
+			"its training, see %s, or try another network", run.Manifest().Spec.Network, pretrainedPage)
 		return j, nil
 	}
 	cautious := ece > highest && a.Values["confidence"] < accuracy
