@@ -180,10 +180,7 @@ func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) 
 		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 		for g := sumexp.Of(a, logits[lo*classes:hi*classes], classes); g.Next(); {
 			for i := range g.Count {
-				row, inverse := p[(lo+g.First+i)*classes:][:classes], 1/g.Sum[i]
-				for k := range row {
-					row[k] = T(g.Exponential(i, k) * inverse)
-				}
+				g.Normalize(i, p[(lo+g.First+i)*classes:][:classes])
 			}
 		}
 	}

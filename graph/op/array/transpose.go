@@ -85,6 +85,10 @@ func stridedCopy[T float32 | float64](w strided.Layout, offset int) func(a *tens
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
 		for lo < hi {
 			at, end := offset+w.At(lo), min(hi, lo+length-lo%length)
+			if stride == 1 {
+				lo += copy(y[lo:end], x[at:])
+				continue
+			}
 			for ; lo < end; lo++ {
 				y[lo] = x[at]
 				at += stride

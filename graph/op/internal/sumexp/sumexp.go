@@ -57,6 +57,20 @@ func Of[T float32 | float64](a *tensor.Args, z []T, width int) Groups[T] {
 // Exponential returns exp(z[k] - Largest) of row i of the group.
 func (g *Groups[T]) Exponential(i, k int) float64 { return g.scratch[i*g.row+k*g.column] }
 
+// Normalize sets p to the softmax of row i of the group.
+func (g *Groups[T]) Normalize(i int, p []T) {
+	inverse := 1 / g.Sum[i]
+	if g.column > 1 {
+		for k := range p {
+			p[k] = T(g.Exponential(i, k) * inverse)
+		}
+		return
+	}
+	for k, v := range g.scratch[i*g.row:][:len(p)] {
+		p[k] = T(v * inverse)
+	}
+}
+
 // Next computes the next group, and reports whether there is one.
 func (g *Groups[T]) Next() bool {
 	g.First += g.Count
