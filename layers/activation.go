@@ -51,6 +51,12 @@ type SiLU struct{}
 // Apply implements Layer.
 func (SiLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "silu", op.SiLU{}, x) }
 
+// GELU is x times the normal distribution function of x, elementwise.
+type GELU struct{}
+
+// Apply implements Layer.
+func (GELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "gelu", op.GELU{}, x) }
+
 // Softsign is x / (1 + |x|), elementwise: it saturates as tanh does, but more slowly.
 type Softsign struct{}
 

@@ -27,6 +27,7 @@ var layerKinds = []kind{
 	{"softplus", Softplus{}},
 	{"softsign", Softsign{}},
 	{"silu", SiLU{}},
+	{"gelu", GELU{}},
 	{"elu", ELU{}},
 	{"frn", FilterResponseNorm{}},
 	{"groupnorm", GroupNorm{}},

@@ -29,7 +29,8 @@
   CURVE(softsign, T, suffix, x / (1 + math::abs(x)), y, (1 - math::abs(y)) * (1 - math::abs(y)))                       \
   WIDE_CURVE(lgamma, T, suffix, T(math::lgamma(x)), T(math::digamma(x)))                                              \
   WIDE_CURVE(student_t_constant, T, suffix, T(math::studentTConstant(x)), T(math::studentTSlope(x)))                  \
-  WIDE_CURVE(erf, T, suffix, T(math::erf(x)), T(math::erfSlope(x)))                                                   \
+  WIDE_CURVE(erf, T, suffix, T(math::erf(double(x))), T(math::erfSlope(x)))                                                   \
+  CURVE(gelu, T, suffix, x * math::normal(x), x, math::normal(x) + x * math::normalDensity(x))                        \
   VALUE(map, negate, T, suffix, -x)                                                                                    \
   VALUE(map, whole, T, suffix, x == math::nearest(x) ? x : math::nan<T>())
 

@@ -79,6 +79,24 @@ func (siluUnary) unary() unary {
 	}
 }
 
+// GELU is the Gaussian error linear unit, y = x Phi(x) with the normal distribution function Phi,
+// elementwise: x [...] -> y [...].
+// Source: Hendrycks and Gimpel, Gaussian error linear units (2016).
+type GELU struct{ elementwise[geluUnary] }
+
+type geluUnary struct{}
+
+func (geluUnary) unary() unary {
+	phi := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+	return unary{
+		name:       "gelu",
+		value:      func(x float64) float64 { return x * phi(x) },
+		derivative: func(x float64) float64 { return phi(x) + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi) },
+		values:     kernel.GELU,
+		gradients:  kernel.GELUGradient,
+	}
+}
+
 // ELU is the exponential linear unit, y = x where x > 0, else Alpha (e^x - 1), elementwise:
 // x [...] -> y [...]. Alpha must be positive.
 // Source: Clevert et al., Fast and accurate deep network learning by exponential linear units

@@ -44,6 +44,12 @@ func (BiasAdd) Lower(l *graph.Lowering) {
 func biasAdd[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, bias := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		for width == 1 && lo < hi { // vectors: the rest of one, at most
+			first := lo % len(bias)
+			n := min(len(bias)-first, hi-lo)
+			kernel.Add(y[lo:lo+n], x[lo:lo+n], bias[first:first+n])
+			lo += n
+		}
 		for row := lo; row < hi; row++ {
 			add := bias[row%len(bias)]
 			from := x[row*width : (row+1)*width]

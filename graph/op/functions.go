@@ -129,19 +129,20 @@ func (s Scale) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node)
 func (s Scale) unary() unary {
 	return unary{
 		name:      s.Name(),
-		value:     func(x float64) float64 { return s.Factor*x + s.Offset },
+		value:     func(x float64) float64 { return float64(s.Factor*x) + s.Offset },
 		values:    s.values(),
 		constants: []float64{s.Factor, s.Offset},
 	}
 }
 
-// values returns a faster function with the results of value, or nil. If the numbers are float32
-// and only one of the two operations rounds, it rounds to float32 as to float64 and then to
-// float32. Only a negative result that underflows is 0 instead of -0.
+// values returns a faster function with the results of value. If the numbers are float32 and only
+// one of the two operations rounds, it rounds to float32 as to float64 and then to float32. Only a
+// negative result that underflows is 0 instead of -0. Otherwise it computes in float64.
 func (s Scale) values() func(y, x []float32) {
 	exact := func(v float64) bool { return float64(float32(v)) == v }
 	if !exact(s.Factor) || !exact(s.Offset) || s.Factor != 1 && s.Offset != 0 {
-		return nil
+		affine := []kernel.Affine{{Scale: s.Factor, Shift: s.Offset}}
+		return func(y, x []float32) { kernel.WideAffinePlanes(y, x, affine) }
 	}
 	factors, offsets := slices.Repeat([]float32{float32(s.Factor)}, cacheBlock), slices.Repeat([]float32{float32(s.Offset)}, cacheBlock)
 	return func(y, x []float32) {

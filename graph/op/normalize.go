@@ -215,6 +215,9 @@ func (n normalization) lower(l *graph.Lowering) {
 		stem = "normalize_threshold_fwd"
 	}
 	run := graph.Pick(l, normalize(n, m, valuesOf(SiLU{}.unary().value, kernel.SiLU)), normalize(n, m, valuesOf[float64](SiLU{}.unary().value, nil)))
+	if n.overRows(m) {
+		run = graph.Pick(l, normalizeRows[float32], normalizeRows[float64])(n, m)
+	}
 	host := tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run)
 	if n.groups > 0 || n.center {
 		l.Emit(stem, m.grid(), host, append(buffers, n.arguments(l, m, l.Shape)...)...)
@@ -307,8 +310,11 @@ func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g normalizeBackward) Lower(l *graph.Lowering) {
 	m := g.normalization.layout(l.Shape)
-	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normalization, m)
-	l.Emit("normalize_bwd_input", m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run),
+	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])
+	if g.normalization.overRows(m) {
+		run = graph.Pick(l, normalizeRowsGradient[float32], normalizeRowsGradient[float64])
+	}
+	l.Emit("normalize_bwd_input", m.grid(), tensor.RowTiles(m.rows, m.groups, m.channels*m.width, run(g.normalization, m)),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normalization.arguments(l, m, l.Shape)...)...)
 }
 
@@ -381,6 +387,9 @@ func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 	host.Workspace = 8 * m.rows * m.channels
 	combine := graph.Pick(l, channelTotals[float32], channelTotals[float64])(m.rows * m.channels)
 	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)
+	if g.normalization.overRows(m) {
+		host = graph.Pick(l, scaleOfRows[float32], scaleOfRows[float64])(g.normalization, m)
+	}
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normalization.arguments(l, m, l.Shapes[1])...)
 	planes, channels := m.rows*m.channels, l.Shape[0]
 	products := tensor.NewWorkspace(tensor.Float64, planes)

@@ -41,7 +41,7 @@ func naiveNormalize(x, gamma, beta []float64, images, groups, width int, epsilon
 func normalizeCases() []Case {
 	const epsilon = 1e-3
 	var cases []Case
-	for _, shape := range []tensor.Shape{{1, 1, 1, 2}, {2, 6, 5, 7}, {3, 4, 1, 33}, {1, 12, 9, 9}, {5, 6, 31, 11}} {
+	for _, shape := range []tensor.Shape{{1, 1, 1, 2}, {2, 6, 5, 7}, {3, 4, 1, 33}, {1, 12, 9, 9}, {5, 6, 31, 11}, {37, 6, 1, 1}, {5, 150, 1, 1}} {
 		inputs := []Input{Float(Normal, shape...), Float(Normal, shape[1]), Float(Normal, shape[1])}
 		width := shape[2] * shape[3]
 		cases = append(cases, Case{
@@ -308,6 +308,7 @@ func functionCases() []Case {
 		{op.Sigmoid{}, Normal, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, ""},
 		{op.Softplus{}, Normal, func(x float64) float64 { return math.Log(1 + math.Exp(x)) }, ""},
 		{op.SiLU{}, Normal, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, ""},
+		{op.GELU{}, Normal, func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }, "1 + erf cancels below 0"},
 		{op.ELU{Alpha: 1.5}, Distinct, func(x float64) float64 {
 			if x > 0 {
 				return x

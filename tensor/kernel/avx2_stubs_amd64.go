@@ -74,6 +74,11 @@ func tanhAVX2(p *byte)
 //go:noescape
 func erfAVX2(p *byte)
 
+// geluAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func geluAVX2(p *byte)
+
 // eluAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
@@ -258,6 +263,11 @@ func wideProductsAVX2(p *byte)
 //
 //go:noescape
 func wideAffineAVX2(p *byte)
+
+// wideAffineRowAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideAffineRowAVX2(p *byte)
 
 // wideCombineAVX2 is the function of that name in package kernel, for the pass at p.
 //

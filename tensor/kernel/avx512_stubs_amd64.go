@@ -74,6 +74,11 @@ func tanhAVX512(p *byte)
 //go:noescape
 func erfAVX512(p *byte)
 
+// geluAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func geluAVX512(p *byte)
+
 // eluAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
@@ -258,6 +263,11 @@ func wideProductsAVX512(p *byte)
 //
 //go:noescape
 func wideAffineAVX512(p *byte)
+
+// wideAffineRowAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideAffineRowAVX512(p *byte)
 
 // wideCombineAVX512 is the function of that name in package kernel, for the pass at p.
 //

@@ -65,10 +65,37 @@ func Erf(y, x []float32) {
 	}
 }
 
-// errorFunction has the coefficients of erf, in the assembly's order: the bounds of x, -1, the
-// numerator from its highest power, and the denominator.
+// GELU computes y = x Phi(x) = x (1 + erf(x/sqrt 2))/2, with an error of at most 2^-21 |x|.
+func GELU(y, x []float32) {
+	for i := accelerate(ruleGELU, nil, errorFunction, nil, y, x); i < len(y); i++ {
+		y[i] = float32(x[i]*errorFunction[2]) * (erf(float32(x[i]*errorFunction[1])) + 1)
+	}
+}
+
+// GELUGradient computes dx = dout (Phi(x) + x phi(x)), where phi is the density of the normal
+// distribution Phi.
+func GELUGradient(dx, dout, x []float32) {
+	const density = math.Sqrt2 / math.SqrtPi / 2 // phi(0)
+	var exponents, powers, errorFunctions, arguments [256]float32
+	for len(dx) > 0 {
+		n := min(len(dx), len(powers))
+		for i, v := range x[:n] {
+			exponents[i], arguments[i] = float32(v*v)*-0.5, v*errorFunction[1]
+		}
+		Expm1(powers[:n], exponents[:n])
+		Erf(errorFunctions[:n], arguments[:n])
+		for i, v := range x[:n] {
+			phi := (powers[i] + 1) * density
+			dx[i] = dout[i] * (float32((errorFunctions[i]+1)*0.5) + float32(v*phi))
+		}
+		dx, dout, x = dx[n:], dout[n:], x[n:]
+	}
+}
+
+// errorFunction has the coefficients of erf, in the assembly's order: the bound of x, sqrt(1/2) and
+// 1/2 for GELU, the numerator from its highest power, and the denominator.
 var errorFunction = coefficients[float32]{
-	4, -4, -1,
+	4, math.Sqrt2 / 2, 0.5,
 	1.9867869411993735e-6, 2.8456392236565775e-4, 3.883281007165671e-3, 5.3101557704237655e-2, 0.19354366821690944, 1.128379139336981,
 	3.742011639863691e-5, 1.1855546480339194e-3, 1.5207128486621715e-2, 0.1153494194442518, 0.5048561662248351, 1,
 }
@@ -77,7 +104,7 @@ var errorFunction = coefficients[float32]{
 // degree 5 and minimise the largest relative error, 2.5e-8, found by weighted least squares.
 func erf(x float32) float32 {
 	c := &errorFunction
-	x = max(min(x, c[0]), c[1])
+	x = max(min(x, c[0]), -c[0])
 	t := float32(x * x)
 	above, below := c[3], c[9]
 	for _, term := range c[4:9] {

@@ -20,6 +20,10 @@ var curves = []struct {
 	{"silu", SiLU, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, 5, false},
 	{"tanh", Tanh, math.Tanh, 6, false},
 	{"erf", Erf, math.Erf, 7, false},
+	{"gelu", GELU, func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }, 16, true},
+	{"gelu gradient", ofGradient(GELUGradient), func(x float64) float64 {
+		return 1.5 * (math.Erfc(-x/math.Sqrt2)/2 + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi))
+	}, 16, true},
 	{"elu", func(y, x []float32) { ELU(y, x, 0.75) }, func(x float64) float64 { return max(x, 0) + 0.75*math.Expm1(min(x, 0)) }, 5, false},
 	{"silu gradient", ofGradient(SiLUGradient), func(x float64) float64 {
 		s := 1 / (1 + math.Exp(-x))

@@ -7553,121 +7553,314 @@ plane:
 	SUB R5<<2, R6, R6
 loop:
 	WORD $0x3dc0004f // ldr q15, [x2, #0]
-	WORD $0x4ea0f5f0 // fmin v16.4s, v15.4s, v0.4s
-	WORD $0x4e21f611 // fmax v17.4s, v16.4s, v1.4s
+	WORD $0x4f046410 // movi v16.4s, #128, lsl #24
+	WORD $0x4ea0f5f1 // fmin v17.4s, v15.4s, v0.4s
+	WORD $0x6e201e12 // eor v18.16b, v16.16b, v0.16b
+	WORD $0x4e32f633 // fmax v19.4s, v17.4s, v18.4s
+	WORD $0x6e33de74 // fmul v20.4s, v19.4s, v19.4s
+	WORD $0x6e34dc75 // fmul v21.4s, v3.4s, v20.4s
+	WORD $0x4e24d6b6 // fadd v22.4s, v21.4s, v4.4s
+	WORD $0x6e34ded7 // fmul v23.4s, v22.4s, v20.4s
+	WORD $0x4e25d6f8 // fadd v24.4s, v23.4s, v5.4s
+	WORD $0x6e34df19 // fmul v25.4s, v24.4s, v20.4s
+	WORD $0x4e26d73a // fadd v26.4s, v25.4s, v6.4s
+	WORD $0x6e34df5b // fmul v27.4s, v26.4s, v20.4s
+	WORD $0x4e27d77c // fadd v28.4s, v27.4s, v7.4s
+	WORD $0x6e34df9d // fmul v29.4s, v28.4s, v20.4s
+	WORD $0x4e28d7be // fadd v30.4s, v29.4s, v8.4s
+	WORD $0x6e34dd3f // fmul v31.4s, v9.4s, v20.4s
+	WORD $0x4e2ad7e1 // fadd v1.4s, v31.4s, v10.4s
+	WORD $0x6e34dc22 // fmul v2.4s, v1.4s, v20.4s
+	WORD $0x4e2bd44f // fadd v15.4s, v2.4s, v11.4s
+	WORD $0x6e34ddf1 // fmul v17.4s, v15.4s, v20.4s
+	WORD $0x4e2cd632 // fadd v18.4s, v17.4s, v12.4s
+	WORD $0x6e34de55 // fmul v21.4s, v18.4s, v20.4s
+	WORD $0x4e2dd6b6 // fadd v22.4s, v21.4s, v13.4s
+	WORD $0x6e34ded7 // fmul v23.4s, v22.4s, v20.4s
+	WORD $0x4e2ed6f8 // fadd v24.4s, v23.4s, v14.4s
+	WORD $0x6e33dfd9 // fmul v25.4s, v30.4s, v19.4s
+	WORD $0x6e38ff3a // fdiv v26.4s, v25.4s, v24.4s
+	WORD $0x4eaef75b // fmin v27.4s, v26.4s, v14.4s
+	WORD $0x6e2e1e1c // eor v28.16b, v16.16b, v14.16b
+	WORD $0x4e3cf77d // fmax v29.4s, v27.4s, v28.4s
+	WORD $0x3d80003d // str q29, [x1, #0]
+	WORD $0x3dc0045f // ldr q31, [x2, #16]
+	WORD $0x4f046401 // movi v1.4s, #128, lsl #24
+	WORD $0x4ea0f7e2 // fmin v2.4s, v31.4s, v0.4s
+	WORD $0x6e201c2f // eor v15.16b, v1.16b, v0.16b
+	WORD $0x4e2ff451 // fmax v17.4s, v2.4s, v15.4s
 	WORD $0x6e31de32 // fmul v18.4s, v17.4s, v17.4s
-	WORD $0x6e32dc73 // fmul v19.4s, v3.4s, v18.4s
-	WORD $0x4e24d674 // fadd v20.4s, v19.4s, v4.4s
-	WORD $0x6e32de95 // fmul v21.4s, v20.4s, v18.4s
-	WORD $0x4e25d6b6 // fadd v22.4s, v21.4s, v5.4s
-	WORD $0x6e32ded7 // fmul v23.4s, v22.4s, v18.4s
-	WORD $0x4e26d6f8 // fadd v24.4s, v23.4s, v6.4s
-	WORD $0x6e32df19 // fmul v25.4s, v24.4s, v18.4s
-	WORD $0x4e27d73a // fadd v26.4s, v25.4s, v7.4s
-	WORD $0x6e32df5b // fmul v27.4s, v26.4s, v18.4s
-	WORD $0x4e28d77c // fadd v28.4s, v27.4s, v8.4s
-	WORD $0x6e32dd3d // fmul v29.4s, v9.4s, v18.4s
-	WORD $0x4e2ad7be // fadd v30.4s, v29.4s, v10.4s
-	WORD $0x6e32dfdf // fmul v31.4s, v30.4s, v18.4s
-	WORD $0x4e2bd7ef // fadd v15.4s, v31.4s, v11.4s
-	WORD $0x6e32ddf0 // fmul v16.4s, v15.4s, v18.4s
-	WORD $0x4e2cd613 // fadd v19.4s, v16.4s, v12.4s
-	WORD $0x6e32de74 // fmul v20.4s, v19.4s, v18.4s
-	WORD $0x4e2dd695 // fadd v21.4s, v20.4s, v13.4s
-	WORD $0x6e32deb6 // fmul v22.4s, v21.4s, v18.4s
+	WORD $0x6e32dc75 // fmul v21.4s, v3.4s, v18.4s
+	WORD $0x4e24d6b4 // fadd v20.4s, v21.4s, v4.4s
+	WORD $0x6e32de96 // fmul v22.4s, v20.4s, v18.4s
+	WORD $0x4e25d6d7 // fadd v23.4s, v22.4s, v5.4s
+	WORD $0x6e32def3 // fmul v19.4s, v23.4s, v18.4s
+	WORD $0x4e26d67e // fadd v30.4s, v19.4s, v6.4s
+	WORD $0x6e32dfd8 // fmul v24.4s, v30.4s, v18.4s
+	WORD $0x4e27d719 // fadd v25.4s, v24.4s, v7.4s
+	WORD $0x6e32df3a // fmul v26.4s, v25.4s, v18.4s
+	WORD $0x4e28d750 // fadd v16.4s, v26.4s, v8.4s
+	WORD $0x6e32dd3b // fmul v27.4s, v9.4s, v18.4s
+	WORD $0x4e2ad77c // fadd v28.4s, v27.4s, v10.4s
+	WORD $0x6e32df9d // fmul v29.4s, v28.4s, v18.4s
+	WORD $0x4e2bd7bf // fadd v31.4s, v29.4s, v11.4s
+	WORD $0x6e32dfe2 // fmul v2.4s, v31.4s, v18.4s
+	WORD $0x4e2cd44f // fadd v15.4s, v2.4s, v12.4s
+	WORD $0x6e32ddf5 // fmul v21.4s, v15.4s, v18.4s
+	WORD $0x4e2dd6b4 // fadd v20.4s, v21.4s, v13.4s
+	WORD $0x6e32de96 // fmul v22.4s, v20.4s, v18.4s
 	WORD $0x4e2ed6d7 // fadd v23.4s, v22.4s, v14.4s
-	WORD $0x6e31df98 // fmul v24.4s, v28.4s, v17.4s
-	WORD $0x6e37ff19 // fdiv v25.4s, v24.4s, v23.4s
-	WORD $0x4eaef73a // fmin v26.4s, v25.4s, v14.4s
-	WORD $0x4e22f75b // fmax v27.4s, v26.4s, v2.4s
-	WORD $0x3d80003b // str q27, [x1, #0]
-	WORD $0x3dc0045d // ldr q29, [x2, #16]
-	WORD $0x4ea0f7be // fmin v30.4s, v29.4s, v0.4s
-	WORD $0x4e21f7df // fmax v31.4s, v30.4s, v1.4s
-	WORD $0x6e3fdfef // fmul v15.4s, v31.4s, v31.4s
-	WORD $0x6e2fdc70 // fmul v16.4s, v3.4s, v15.4s
-	WORD $0x4e24d613 // fadd v19.4s, v16.4s, v4.4s
-	WORD $0x6e2fde74 // fmul v20.4s, v19.4s, v15.4s
-	WORD $0x4e25d692 // fadd v18.4s, v20.4s, v5.4s
-	WORD $0x6e2fde55 // fmul v21.4s, v18.4s, v15.4s
-	WORD $0x4e26d6b6 // fadd v22.4s, v21.4s, v6.4s
+	WORD $0x6e31de13 // fmul v19.4s, v16.4s, v17.4s
+	WORD $0x6e37fe7e // fdiv v30.4s, v19.4s, v23.4s
+	WORD $0x4eaef7d8 // fmin v24.4s, v30.4s, v14.4s
+	WORD $0x6e2e1c39 // eor v25.16b, v1.16b, v14.16b
+	WORD $0x4e39f71a // fmax v26.4s, v24.4s, v25.4s
+	WORD $0x3d80043a // str q26, [x1, #16]
+	WORD $0x3dc0085b // ldr q27, [x2, #32]
+	WORD $0x4f04641c // movi v28.4s, #128, lsl #24
+	WORD $0x4ea0f77d // fmin v29.4s, v27.4s, v0.4s
+	WORD $0x6e201f9f // eor v31.16b, v28.16b, v0.16b
+	WORD $0x4e3ff7a2 // fmax v2.4s, v29.4s, v31.4s
+	WORD $0x6e22dc4f // fmul v15.4s, v2.4s, v2.4s
+	WORD $0x6e2fdc75 // fmul v21.4s, v3.4s, v15.4s
+	WORD $0x4e24d6b2 // fadd v18.4s, v21.4s, v4.4s
+	WORD $0x6e2fde54 // fmul v20.4s, v18.4s, v15.4s
+	WORD $0x4e25d696 // fadd v22.4s, v20.4s, v5.4s
 	WORD $0x6e2fded1 // fmul v17.4s, v22.4s, v15.4s
-	WORD $0x4e27d63c // fadd v28.4s, v17.4s, v7.4s
-	WORD $0x6e2fdf97 // fmul v23.4s, v28.4s, v15.4s
+	WORD $0x4e26d630 // fadd v16.4s, v17.4s, v6.4s
+	WORD $0x6e2fde17 // fmul v23.4s, v16.4s, v15.4s
+	WORD $0x4e27d6f3 // fadd v19.4s, v23.4s, v7.4s
+	WORD $0x6e2fde7e // fmul v30.4s, v19.4s, v15.4s
+	WORD $0x4e28d7c1 // fadd v1.4s, v30.4s, v8.4s
+	WORD $0x6e2fdd38 // fmul v24.4s, v9.4s, v15.4s
+	WORD $0x4e2ad719 // fadd v25.4s, v24.4s, v10.4s
+	WORD $0x6e2fdf3a // fmul v26.4s, v25.4s, v15.4s
+	WORD $0x4e2bd75b // fadd v27.4s, v26.4s, v11.4s
+	WORD $0x6e2fdf7d // fmul v29.4s, v27.4s, v15.4s
+	WORD $0x4e2cd7bf // fadd v31.4s, v29.4s, v12.4s
+	WORD $0x6e2fdff5 // fmul v21.4s, v31.4s, v15.4s
+	WORD $0x4e2dd6b2 // fadd v18.4s, v21.4s, v13.4s
+	WORD $0x6e2fde54 // fmul v20.4s, v18.4s, v15.4s
+	WORD $0x4e2ed696 // fadd v22.4s, v20.4s, v14.4s
+	WORD $0x6e22dc31 // fmul v17.4s, v1.4s, v2.4s
+	WORD $0x6e36fe30 // fdiv v16.4s, v17.4s, v22.4s
+	WORD $0x4eaef617 // fmin v23.4s, v16.4s, v14.4s
+	WORD $0x6e2e1f93 // eor v19.16b, v28.16b, v14.16b
+	WORD $0x4e33f6fe // fmax v30.4s, v23.4s, v19.4s
+	WORD $0x3d80083e // str q30, [x1, #32]
+	WORD $0x3dc00c58 // ldr q24, [x2, #48]
+	WORD $0x4f046419 // movi v25.4s, #128, lsl #24
+	WORD $0x4ea0f71a // fmin v26.4s, v24.4s, v0.4s
+	WORD $0x6e201f3b // eor v27.16b, v25.16b, v0.16b
+	WORD $0x4e3bf75d // fmax v29.4s, v26.4s, v27.4s
+	WORD $0x6e3ddfbf // fmul v31.4s, v29.4s, v29.4s
+	WORD $0x6e3fdc75 // fmul v21.4s, v3.4s, v31.4s
+	WORD $0x4e24d6af // fadd v15.4s, v21.4s, v4.4s
+	WORD $0x6e3fddf2 // fmul v18.4s, v15.4s, v31.4s
+	WORD $0x4e25d654 // fadd v20.4s, v18.4s, v5.4s
+	WORD $0x6e3fde82 // fmul v2.4s, v20.4s, v31.4s
+	WORD $0x4e26d441 // fadd v1.4s, v2.4s, v6.4s
+	WORD $0x6e3fdc36 // fmul v22.4s, v1.4s, v31.4s
+	WORD $0x4e27d6d1 // fadd v17.4s, v22.4s, v7.4s
+	WORD $0x6e3fde30 // fmul v16.4s, v17.4s, v31.4s
+	WORD $0x4e28d61c // fadd v28.4s, v16.4s, v8.4s
+	WORD $0x6e3fdd37 // fmul v23.4s, v9.4s, v31.4s
+	WORD $0x4e2ad6f3 // fadd v19.4s, v23.4s, v10.4s
+	WORD $0x6e3fde7e // fmul v30.4s, v19.4s, v31.4s
+	WORD $0x4e2bd7d8 // fadd v24.4s, v30.4s, v11.4s
+	WORD $0x6e3fdf1a // fmul v26.4s, v24.4s, v31.4s
+	WORD $0x4e2cd75b // fadd v27.4s, v26.4s, v12.4s
+	WORD $0x6e3fdf75 // fmul v21.4s, v27.4s, v31.4s
+	WORD $0x4e2dd6af // fadd v15.4s, v21.4s, v13.4s
+	WORD $0x6e3fddf2 // fmul v18.4s, v15.4s, v31.4s
+	WORD $0x4e2ed654 // fadd v20.4s, v18.4s, v14.4s
+	WORD $0x6e3ddf82 // fmul v2.4s, v28.4s, v29.4s
+	WORD $0x6e34fc41 // fdiv v1.4s, v2.4s, v20.4s
+	WORD $0x4eaef436 // fmin v22.4s, v1.4s, v14.4s
+	WORD $0x6e2e1f31 // eor v17.16b, v25.16b, v14.16b
+	WORD $0x4e31f6d0 // fmax v16.4s, v22.4s, v17.4s
+	WORD $0x3d800c30 // str q16, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R5
+	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
+	RET
+
+// func geluNEON(p *byte)
+TEXT ·geluNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
+loop:
+	WORD $0x3dc0004f // ldr q15, [x2, #0]
+	WORD $0x6e21ddf0 // fmul v16.4s, v15.4s, v1.4s
+	WORD $0x4f046411 // movi v17.4s, #128, lsl #24
+	WORD $0x4ea0f612 // fmin v18.4s, v16.4s, v0.4s
+	WORD $0x6e201e33 // eor v19.16b, v17.16b, v0.16b
+	WORD $0x4e33f654 // fmax v20.4s, v18.4s, v19.4s
+	WORD $0x6e34de95 // fmul v21.4s, v20.4s, v20.4s
+	WORD $0x6e35dc76 // fmul v22.4s, v3.4s, v21.4s
+	WORD $0x4e24d6d7 // fadd v23.4s, v22.4s, v4.4s
+	WORD $0x6e35def8 // fmul v24.4s, v23.4s, v21.4s
+	WORD $0x4e25d719 // fadd v25.4s, v24.4s, v5.4s
+	WORD $0x6e35df3a // fmul v26.4s, v25.4s, v21.4s
+	WORD $0x4e26d75b // fadd v27.4s, v26.4s, v6.4s
+	WORD $0x6e35df7c // fmul v28.4s, v27.4s, v21.4s
+	WORD $0x4e27d79d // fadd v29.4s, v28.4s, v7.4s
+	WORD $0x6e35dfbe // fmul v30.4s, v29.4s, v21.4s
+	WORD $0x4e28d7df // fadd v31.4s, v30.4s, v8.4s
+	WORD $0x6e35dd30 // fmul v16.4s, v9.4s, v21.4s
+	WORD $0x4e2ad612 // fadd v18.4s, v16.4s, v10.4s
+	WORD $0x6e35de53 // fmul v19.4s, v18.4s, v21.4s
+	WORD $0x4e2bd676 // fadd v22.4s, v19.4s, v11.4s
+	WORD $0x6e35ded7 // fmul v23.4s, v22.4s, v21.4s
+	WORD $0x4e2cd6f8 // fadd v24.4s, v23.4s, v12.4s
+	WORD $0x6e35df19 // fmul v25.4s, v24.4s, v21.4s
+	WORD $0x4e2dd73a // fadd v26.4s, v25.4s, v13.4s
+	WORD $0x6e35df5b // fmul v27.4s, v26.4s, v21.4s
+	WORD $0x4e2ed77c // fadd v28.4s, v27.4s, v14.4s
+	WORD $0x6e34dffd // fmul v29.4s, v31.4s, v20.4s
+	WORD $0x6e3cffbe // fdiv v30.4s, v29.4s, v28.4s
+	WORD $0x4eaef7d0 // fmin v16.4s, v30.4s, v14.4s
+	WORD $0x6e2e1e32 // eor v18.16b, v17.16b, v14.16b
+	WORD $0x4e32f613 // fmax v19.4s, v16.4s, v18.4s
+	WORD $0x4e2ed676 // fadd v22.4s, v19.4s, v14.4s
+	WORD $0x6e22ddf7 // fmul v23.4s, v15.4s, v2.4s
+	WORD $0x6e36def8 // fmul v24.4s, v23.4s, v22.4s
+	WORD $0x3d800038 // str q24, [x1, #0]
+	WORD $0x3dc00459 // ldr q25, [x2, #16]
+	WORD $0x6e21df35 // fmul v21.4s, v25.4s, v1.4s
+	WORD $0x4f04641a // movi v26.4s, #128, lsl #24
+	WORD $0x4ea0f6bb // fmin v27.4s, v21.4s, v0.4s
+	WORD $0x6e201f54 // eor v20.16b, v26.16b, v0.16b
+	WORD $0x4e34f77f // fmax v31.4s, v27.4s, v20.4s
+	WORD $0x6e3fdffc // fmul v28.4s, v31.4s, v31.4s
+	WORD $0x6e3cdc7d // fmul v29.4s, v3.4s, v28.4s
+	WORD $0x4e24d7be // fadd v30.4s, v29.4s, v4.4s
+	WORD $0x6e3cdfd1 // fmul v17.4s, v30.4s, v28.4s
+	WORD $0x4e25d630 // fadd v16.4s, v17.4s, v5.4s
+	WORD $0x6e3cde12 // fmul v18.4s, v16.4s, v28.4s
+	WORD $0x4e26d653 // fadd v19.4s, v18.4s, v6.4s
+	WORD $0x6e3cde6f // fmul v15.4s, v19.4s, v28.4s
+	WORD $0x4e27d5f6 // fadd v22.4s, v15.4s, v7.4s
+	WORD $0x6e3cded7 // fmul v23.4s, v22.4s, v28.4s
 	WORD $0x4e28d6f8 // fadd v24.4s, v23.4s, v8.4s
-	WORD $0x6e2fdd39 // fmul v25.4s, v9.4s, v15.4s
-	WORD $0x4e2ad73a // fadd v26.4s, v25.4s, v10.4s
-	WORD $0x6e2fdf5b // fmul v27.4s, v26.4s, v15.4s
-	WORD $0x4e2bd77d // fadd v29.4s, v27.4s, v11.4s
-	WORD $0x6e2fdfbe // fmul v30.4s, v29.4s, v15.4s
-	WORD $0x4e2cd7d0 // fadd v16.4s, v30.4s, v12.4s
-	WORD $0x6e2fde13 // fmul v19.4s, v16.4s, v15.4s
-	WORD $0x4e2dd674 // fadd v20.4s, v19.4s, v13.4s
-	WORD $0x6e2fde92 // fmul v18.4s, v20.4s, v15.4s
-	WORD $0x4e2ed655 // fadd v21.4s, v18.4s, v14.4s
+	WORD $0x6e3cdd35 // fmul v21.4s, v9.4s, v28.4s
+	WORD $0x4e2ad6bb // fadd v27.4s, v21.4s, v10.4s
+	WORD $0x6e3cdf74 // fmul v20.4s, v27.4s, v28.4s
+	WORD $0x4e2bd69d // fadd v29.4s, v20.4s, v11.4s
+	WORD $0x6e3cdfbe // fmul v30.4s, v29.4s, v28.4s
+	WORD $0x4e2cd7d1 // fadd v17.4s, v30.4s, v12.4s
+	WORD $0x6e3cde30 // fmul v16.4s, v17.4s, v28.4s
+	WORD $0x4e2dd612 // fadd v18.4s, v16.4s, v13.4s
+	WORD $0x6e3cde53 // fmul v19.4s, v18.4s, v28.4s
+	WORD $0x4e2ed66f // fadd v15.4s, v19.4s, v14.4s
 	WORD $0x6e3fdf16 // fmul v22.4s, v24.4s, v31.4s
-	WORD $0x6e35fed1 // fdiv v17.4s, v22.4s, v21.4s
-	WORD $0x4eaef63c // fmin v28.4s, v17.4s, v14.4s
-	WORD $0x4e22f797 // fmax v23.4s, v28.4s, v2.4s
-	WORD $0x3d800437 // str q23, [x1, #16]
-	WORD $0x3dc00859 // ldr q25, [x2, #32]
-	WORD $0x4ea0f73a // fmin v26.4s, v25.4s, v0.4s
-	WORD $0x4e21f75b // fmax v27.4s, v26.4s, v1.4s
-	WORD $0x6e3bdf7d // fmul v29.4s, v27.4s, v27.4s
-	WORD $0x6e3ddc7e // fmul v30.4s, v3.4s, v29.4s
-	WORD $0x4e24d7d0 // fadd v16.4s, v30.4s, v4.4s
-	WORD $0x6e3dde13 // fmul v19.4s, v16.4s, v29.4s
-	WORD $0x4e25d66f // fadd v15.4s, v19.4s, v5.4s
-	WORD $0x6e3dddf4 // fmul v20.4s, v15.4s, v29.4s
-	WORD $0x4e26d692 // fadd v18.4s, v20.4s, v6.4s
-	WORD $0x6e3dde5f // fmul v31.4s, v18.4s, v29.4s
-	WORD $0x4e27d7f8 // fadd v24.4s, v31.4s, v7.4s
-	WORD $0x6e3ddf15 // fmul v21.4s, v24.4s, v29.4s
-	WORD $0x4e28d6b6 // fadd v22.4s, v21.4s, v8.4s
-	WORD $0x6e3ddd31 // fmul v17.4s, v9.4s, v29.4s
-	WORD $0x4e2ad63c // fadd v28.4s, v17.4s, v10.4s
-	WORD $0x6e3ddf97 // fmul v23.4s, v28.4s, v29.4s
-	WORD $0x4e2bd6f9 // fadd v25.4s, v23.4s, v11.4s
-	WORD $0x6e3ddf3a // fmul v26.4s, v25.4s, v29.4s
-	WORD $0x4e2cd75e // fadd v30.4s, v26.4s, v12.4s
-	WORD $0x6e3ddfd0 // fmul v16.4s, v30.4s, v29.4s
-	WORD $0x4e2dd613 // fadd v19.4s, v16.4s, v13.4s
-	WORD $0x6e3dde6f // fmul v15.4s, v19.4s, v29.4s
-	WORD $0x4e2ed5f4 // fadd v20.4s, v15.4s, v14.4s
-	WORD $0x6e3bded2 // fmul v18.4s, v22.4s, v27.4s
-	WORD $0x6e34fe5f // fdiv v31.4s, v18.4s, v20.4s
-	WORD $0x4eaef7f8 // fmin v24.4s, v31.4s, v14.4s
-	WORD $0x4e22f715 // fmax v21.4s, v24.4s, v2.4s
-	WORD $0x3d800835 // str q21, [x1, #32]
-	WORD $0x3dc00c51 // ldr q17, [x2, #48]
-	WORD $0x4ea0f63c // fmin v28.4s, v17.4s, v0.4s
-	WORD $0x4e21f797 // fmax v23.4s, v28.4s, v1.4s
-	WORD $0x6e37def9 // fmul v25.4s, v23.4s, v23.4s
-	WORD $0x6e39dc7a // fmul v26.4s, v3.4s, v25.4s
-	WORD $0x4e24d75e // fadd v30.4s, v26.4s, v4.4s
-	WORD $0x6e39dfd0 // fmul v16.4s, v30.4s, v25.4s
-	WORD $0x4e25d61d // fadd v29.4s, v16.4s, v5.4s
-	WORD $0x6e39dfb3 // fmul v19.4s, v29.4s, v25.4s
-	WORD $0x4e26d66f // fadd v15.4s, v19.4s, v6.4s
-	WORD $0x6e39ddfb // fmul v27.4s, v15.4s, v25.4s
-	WORD $0x4e27d776 // fadd v22.4s, v27.4s, v7.4s
-	WORD $0x6e39ded4 // fmul v20.4s, v22.4s, v25.4s
-	WORD $0x4e28d692 // fadd v18.4s, v20.4s, v8.4s
-	WORD $0x6e39dd3f // fmul v31.4s, v9.4s, v25.4s
-	WORD $0x4e2ad7f8 // fadd v24.4s, v31.4s, v10.4s
-	WORD $0x6e39df15 // fmul v21.4s, v24.4s, v25.4s
-	WORD $0x4e2bd6b1 // fadd v17.4s, v21.4s, v11.4s
-	WORD $0x6e39de3c // fmul v28.4s, v17.4s, v25.4s
-	WORD $0x4e2cd79a // fadd v26.4s, v28.4s, v12.4s
-	WORD $0x6e39df5e // fmul v30.4s, v26.4s, v25.4s
-	WORD $0x4e2dd7d0 // fadd v16.4s, v30.4s, v13.4s
-	WORD $0x6e39de1d // fmul v29.4s, v16.4s, v25.4s
-	WORD $0x4e2ed7b3 // fadd v19.4s, v29.4s, v14.4s
-	WORD $0x6e37de4f // fmul v15.4s, v18.4s, v23.4s
-	WORD $0x6e33fdfb // fdiv v27.4s, v15.4s, v19.4s
-	WORD $0x4eaef776 // fmin v22.4s, v27.4s, v14.4s
-	WORD $0x4e22f6d4 // fmax v20.4s, v22.4s, v2.4s
-	WORD $0x3d800c34 // str q20, [x1, #48]
+	WORD $0x6e2ffed7 // fdiv v23.4s, v22.4s, v15.4s
+	WORD $0x4eaef6f5 // fmin v21.4s, v23.4s, v14.4s
+	WORD $0x6e2e1f5b // eor v27.16b, v26.16b, v14.16b
+	WORD $0x4e3bf6b4 // fmax v20.4s, v21.4s, v27.4s
+	WORD $0x4e2ed69d // fadd v29.4s, v20.4s, v14.4s
+	WORD $0x6e22df3e // fmul v30.4s, v25.4s, v2.4s
+	WORD $0x6e3ddfd1 // fmul v17.4s, v30.4s, v29.4s
+	WORD $0x3d800431 // str q17, [x1, #16]
+	WORD $0x3dc00850 // ldr q16, [x2, #32]
+	WORD $0x6e21de1c // fmul v28.4s, v16.4s, v1.4s
+	WORD $0x4f046412 // movi v18.4s, #128, lsl #24
+	WORD $0x4ea0f793 // fmin v19.4s, v28.4s, v0.4s
+	WORD $0x6e201e5f // eor v31.16b, v18.16b, v0.16b
+	WORD $0x4e3ff678 // fmax v24.4s, v19.4s, v31.4s
+	WORD $0x6e38df0f // fmul v15.4s, v24.4s, v24.4s
+	WORD $0x6e2fdc76 // fmul v22.4s, v3.4s, v15.4s
+	WORD $0x4e24d6d7 // fadd v23.4s, v22.4s, v4.4s
+	WORD $0x6e2fdefa // fmul v26.4s, v23.4s, v15.4s
+	WORD $0x4e25d755 // fadd v21.4s, v26.4s, v5.4s
+	WORD $0x6e2fdebb // fmul v27.4s, v21.4s, v15.4s
+	WORD $0x4e26d774 // fadd v20.4s, v27.4s, v6.4s
+	WORD $0x6e2fde99 // fmul v25.4s, v20.4s, v15.4s
+	WORD $0x4e27d73d // fadd v29.4s, v25.4s, v7.4s
+	WORD $0x6e2fdfbe // fmul v30.4s, v29.4s, v15.4s
+	WORD $0x4e28d7d1 // fadd v17.4s, v30.4s, v8.4s
+	WORD $0x6e2fdd3c // fmul v28.4s, v9.4s, v15.4s
+	WORD $0x4e2ad793 // fadd v19.4s, v28.4s, v10.4s
+	WORD $0x6e2fde7f // fmul v31.4s, v19.4s, v15.4s
+	WORD $0x4e2bd7f6 // fadd v22.4s, v31.4s, v11.4s
+	WORD $0x6e2fded7 // fmul v23.4s, v22.4s, v15.4s
+	WORD $0x4e2cd6fa // fadd v26.4s, v23.4s, v12.4s
+	WORD $0x6e2fdf55 // fmul v21.4s, v26.4s, v15.4s
+	WORD $0x4e2dd6bb // fadd v27.4s, v21.4s, v13.4s
+	WORD $0x6e2fdf74 // fmul v20.4s, v27.4s, v15.4s
+	WORD $0x4e2ed699 // fadd v25.4s, v20.4s, v14.4s
+	WORD $0x6e38de3d // fmul v29.4s, v17.4s, v24.4s
+	WORD $0x6e39ffbe // fdiv v30.4s, v29.4s, v25.4s
+	WORD $0x4eaef7dc // fmin v28.4s, v30.4s, v14.4s
+	WORD $0x6e2e1e53 // eor v19.16b, v18.16b, v14.16b
+	WORD $0x4e33f79f // fmax v31.4s, v28.4s, v19.4s
+	WORD $0x4e2ed7f6 // fadd v22.4s, v31.4s, v14.4s
+	WORD $0x6e22de17 // fmul v23.4s, v16.4s, v2.4s
+	WORD $0x6e36defa // fmul v26.4s, v23.4s, v22.4s
+	WORD $0x3d80083a // str q26, [x1, #32]
+	WORD $0x3dc00c55 // ldr q21, [x2, #48]
+	WORD $0x6e21deaf // fmul v15.4s, v21.4s, v1.4s
+	WORD $0x4f04641b // movi v27.4s, #128, lsl #24
+	WORD $0x4ea0f5f4 // fmin v20.4s, v15.4s, v0.4s
+	WORD $0x6e201f78 // eor v24.16b, v27.16b, v0.16b
+	WORD $0x4e38f691 // fmax v17.4s, v20.4s, v24.4s
+	WORD $0x6e31de39 // fmul v25.4s, v17.4s, v17.4s
+	WORD $0x6e39dc7d // fmul v29.4s, v3.4s, v25.4s
+	WORD $0x4e24d7be // fadd v30.4s, v29.4s, v4.4s
+	WORD $0x6e39dfd2 // fmul v18.4s, v30.4s, v25.4s
+	WORD $0x4e25d65c // fadd v28.4s, v18.4s, v5.4s
+	WORD $0x6e39df93 // fmul v19.4s, v28.4s, v25.4s
+	WORD $0x4e26d67f // fadd v31.4s, v19.4s, v6.4s
+	WORD $0x6e39dff0 // fmul v16.4s, v31.4s, v25.4s
+	WORD $0x4e27d616 // fadd v22.4s, v16.4s, v7.4s
+	WORD $0x6e39ded7 // fmul v23.4s, v22.4s, v25.4s
+	WORD $0x4e28d6fa // fadd v26.4s, v23.4s, v8.4s
+	WORD $0x6e39dd2f // fmul v15.4s, v9.4s, v25.4s
+	WORD $0x4e2ad5f4 // fadd v20.4s, v15.4s, v10.4s
+	WORD $0x6e39de98 // fmul v24.4s, v20.4s, v25.4s
+	WORD $0x4e2bd71d // fadd v29.4s, v24.4s, v11.4s
+	WORD $0x6e39dfbe // fmul v30.4s, v29.4s, v25.4s
+	WORD $0x4e2cd7d2 // fadd v18.4s, v30.4s, v12.4s
+	WORD $0x6e39de5c // fmul v28.4s, v18.4s, v25.4s
+	WORD $0x4e2dd793 // fadd v19.4s, v28.4s, v13.4s
+	WORD $0x6e39de7f // fmul v31.4s, v19.4s, v25.4s
+	WORD $0x4e2ed7f0 // fadd v16.4s, v31.4s, v14.4s
+	WORD $0x6e31df56 // fmul v22.4s, v26.4s, v17.4s
+	WORD $0x6e30fed7 // fdiv v23.4s, v22.4s, v16.4s
+	WORD $0x4eaef6ef // fmin v15.4s, v23.4s, v14.4s
+	WORD $0x6e2e1f74 // eor v20.16b, v27.16b, v14.16b
+	WORD $0x4e34f5f8 // fmax v24.4s, v15.4s, v20.4s
+	WORD $0x4e2ed71d // fadd v29.4s, v24.4s, v14.4s
+	WORD $0x6e22debe // fmul v30.4s, v21.4s, v2.4s
+	WORD $0x6e3ddfd2 // fmul v18.4s, v30.4s, v29.4s
+	WORD $0x3d800c32 // str q18, [x1, #48]
 	ADD $64, R1
 	ADD $64, R2
 	SUBS $16, R5
@@ -10329,6 +10522,132 @@ loop:
 	ADD R6, R1
 	ADD R6, R2
 	SUBS $1, R4
+	BNE plane
+	RET
+
+// func wideAffineRowNEON(p *byte)
+TEXT ·wideAffineRowNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 56(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfcca0 // ld1r {v0.2d}, [x5], #8
+	WORD $0x4ddfcca1 // ld1r {v1.2d}, [x5], #8
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
+loop:
+	WORD $0xfd400042 // ldr d2, [x2, #0]
+	WORD $0x0e617842 // fcvtl v2.2d, v2.2s
+	WORD $0x4ee0d443 // fsub v3.2d, v2.2d, v0.2d
+	WORD $0xfd400064 // ldr d4, [x3, #0]
+	WORD $0x0e617884 // fcvtl v4.2d, v4.2s
+	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
+	WORD $0x6e65dc66 // fmul v6.2d, v3.2d, v5.2d
+	WORD $0xfd400087 // ldr d7, [x4, #0]
+	WORD $0x0e6178e7 // fcvtl v7.2d, v7.2s
+	WORD $0x4e67d4c8 // fadd v8.2d, v6.2d, v7.2d
+	WORD $0x0e616909 // fcvtn v9.2s, v8.2d
+	WORD $0xfd000029 // str d9, [x1, #0]
+	WORD $0xfd40044a // ldr d10, [x2, #8]
+	WORD $0x0e61794a // fcvtl v10.2d, v10.2s
+	WORD $0x4ee0d54b // fsub v11.2d, v10.2d, v0.2d
+	WORD $0xfd40046c // ldr d12, [x3, #8]
+	WORD $0x0e61798c // fcvtl v12.2d, v12.2s
+	WORD $0x6e61dd8d // fmul v13.2d, v12.2d, v1.2d
+	WORD $0x6e6ddd6e // fmul v14.2d, v11.2d, v13.2d
+	WORD $0xfd40048f // ldr d15, [x4, #8]
+	WORD $0x0e6179ef // fcvtl v15.2d, v15.2s
+	WORD $0x4e6fd5d0 // fadd v16.2d, v14.2d, v15.2d
+	WORD $0x0e616a11 // fcvtn v17.2s, v16.2d
+	WORD $0xfd000431 // str d17, [x1, #8]
+	WORD $0xfd400852 // ldr d18, [x2, #16]
+	WORD $0x0e617a52 // fcvtl v18.2d, v18.2s
+	WORD $0x4ee0d653 // fsub v19.2d, v18.2d, v0.2d
+	WORD $0xfd400874 // ldr d20, [x3, #16]
+	WORD $0x0e617a94 // fcvtl v20.2d, v20.2s
+	WORD $0x6e61de95 // fmul v21.2d, v20.2d, v1.2d
+	WORD $0x6e75de76 // fmul v22.2d, v19.2d, v21.2d
+	WORD $0xfd400897 // ldr d23, [x4, #16]
+	WORD $0x0e617af7 // fcvtl v23.2d, v23.2s
+	WORD $0x4e77d6d8 // fadd v24.2d, v22.2d, v23.2d
+	WORD $0x0e616b19 // fcvtn v25.2s, v24.2d
+	WORD $0xfd000839 // str d25, [x1, #16]
+	WORD $0xfd400c5a // ldr d26, [x2, #24]
+	WORD $0x0e617b5a // fcvtl v26.2d, v26.2s
+	WORD $0x4ee0d75b // fsub v27.2d, v26.2d, v0.2d
+	WORD $0xfd400c7c // ldr d28, [x3, #24]
+	WORD $0x0e617b9c // fcvtl v28.2d, v28.2s
+	WORD $0x6e61df9d // fmul v29.2d, v28.2d, v1.2d
+	WORD $0x6e7ddf7e // fmul v30.2d, v27.2d, v29.2d
+	WORD $0xfd400c9f // ldr d31, [x4, #24]
+	WORD $0x0e617bff // fcvtl v31.2d, v31.2s
+	WORD $0x4e7fd7c2 // fadd v2.2d, v30.2d, v31.2d
+	WORD $0x0e616844 // fcvtn v4.2s, v2.2d
+	WORD $0xfd000c24 // str d4, [x1, #24]
+	WORD $0xfd401043 // ldr d3, [x2, #32]
+	WORD $0x0e617863 // fcvtl v3.2d, v3.2s
+	WORD $0x4ee0d465 // fsub v5.2d, v3.2d, v0.2d
+	WORD $0xfd401066 // ldr d6, [x3, #32]
+	WORD $0x0e6178c6 // fcvtl v6.2d, v6.2s
+	WORD $0x6e61dcc7 // fmul v7.2d, v6.2d, v1.2d
+	WORD $0x6e67dca8 // fmul v8.2d, v5.2d, v7.2d
+	WORD $0xfd401089 // ldr d9, [x4, #32]
+	WORD $0x0e617929 // fcvtl v9.2d, v9.2s
+	WORD $0x4e69d50a // fadd v10.2d, v8.2d, v9.2d
+	WORD $0x0e61694c // fcvtn v12.2s, v10.2d
+	WORD $0xfd00102c // str d12, [x1, #32]
+	WORD $0xfd40144b // ldr d11, [x2, #40]
+	WORD $0x0e61796b // fcvtl v11.2d, v11.2s
+	WORD $0x4ee0d56d // fsub v13.2d, v11.2d, v0.2d
+	WORD $0xfd40146e // ldr d14, [x3, #40]
+	WORD $0x0e6179ce // fcvtl v14.2d, v14.2s
+	WORD $0x6e61ddcf // fmul v15.2d, v14.2d, v1.2d
+	WORD $0x6e6fddb0 // fmul v16.2d, v13.2d, v15.2d
+	WORD $0xfd401491 // ldr d17, [x4, #40]
+	WORD $0x0e617a31 // fcvtl v17.2d, v17.2s
+	WORD $0x4e71d612 // fadd v18.2d, v16.2d, v17.2d
+	WORD $0x0e616a54 // fcvtn v20.2s, v18.2d
+	WORD $0xfd001434 // str d20, [x1, #40]
+	WORD $0xfd401853 // ldr d19, [x2, #48]
+	WORD $0x0e617a73 // fcvtl v19.2d, v19.2s
+	WORD $0x4ee0d675 // fsub v21.2d, v19.2d, v0.2d
+	WORD $0xfd401876 // ldr d22, [x3, #48]
+	WORD $0x0e617ad6 // fcvtl v22.2d, v22.2s
+	WORD $0x6e61ded7 // fmul v23.2d, v22.2d, v1.2d
+	WORD $0x6e77deb8 // fmul v24.2d, v21.2d, v23.2d
+	WORD $0xfd401899 // ldr d25, [x4, #48]
+	WORD $0x0e617b39 // fcvtl v25.2d, v25.2s
+	WORD $0x4e79d71a // fadd v26.2d, v24.2d, v25.2d
+	WORD $0x0e616b5c // fcvtn v28.2s, v26.2d
+	WORD $0xfd00183c // str d28, [x1, #48]
+	WORD $0xfd401c5b // ldr d27, [x2, #56]
+	WORD $0x0e617b7b // fcvtl v27.2d, v27.2s
+	WORD $0x4ee0d77d // fsub v29.2d, v27.2d, v0.2d
+	WORD $0xfd401c7e // ldr d30, [x3, #56]
+	WORD $0x0e617bde // fcvtl v30.2d, v30.2s
+	WORD $0x6e61dfdf // fmul v31.2d, v30.2d, v1.2d
+	WORD $0x6e7fdfa2 // fmul v2.2d, v29.2d, v31.2d
+	WORD $0xfd401c84 // ldr d4, [x4, #56]
+	WORD $0x0e617884 // fcvtl v4.2d, v4.2s
+	WORD $0x4e64d443 // fadd v3.2d, v2.2d, v4.2d
+	WORD $0x0e616866 // fcvtn v6.2s, v3.2d
+	WORD $0xfd001c26 // str d6, [x1, #56]
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	ADD $64, R4
+	SUBS $16, R7
+	BNE loop
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	ADD R8, R4
+	SUBS $1, R6
 	BNE plane
 	RET
 

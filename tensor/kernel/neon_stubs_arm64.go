@@ -21,6 +21,8 @@ func (p *pass) run(r rule) {
 		tanhNEON(at)
 	case ruleErf:
 		erfNEON(at)
+	case ruleGelu:
+		geluNEON(at)
 	case ruleELU:
 		eluNEON(at)
 	case ruleSigmoidGradient:
@@ -91,6 +93,8 @@ func (p *pass) run(r rule) {
 		wideProductsNEON(at)
 	case ruleWideAffine:
 		wideAffineNEON(at)
+	case ruleWideAffineRow:
+		wideAffineRowNEON(at)
 	case ruleWideCombine:
 		wideCombineNEON(at)
 	}
@@ -180,6 +184,11 @@ func tanhNEON(p *byte)
 //
 //go:noescape
 func erfNEON(p *byte)
+
+// geluNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func geluNEON(p *byte)
 
 // eluNEON is the function of that name in package kernel, for the pass at p.
 //
@@ -355,6 +364,11 @@ func wideProductsNEON(p *byte)
 //
 //go:noescape
 func wideAffineNEON(p *byte)
+
+// wideAffineRowNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideAffineRowNEON(p *byte)
 
 // wideCombineNEON is the function of that name in package kernel, for the pass at p.
 //

@@ -44,6 +44,7 @@ const (
 	ruleSiLUGradient
 	ruleTanh
 	ruleErf
+	ruleGELU
 	ruleTanhGradient
 	ruleELU
 	ruleWideSum
@@ -51,6 +52,7 @@ const (
 	ruleWideSquares
 	ruleWideProducts
 	ruleWideAffine
+	ruleWideAffineRow
 	ruleWideCombine
 )
 

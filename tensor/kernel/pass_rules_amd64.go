@@ -76,6 +76,8 @@ func (p *pass) runAVX2(r rule) {
 		tanhAVX2(at)
 	case ruleErf:
 		erfAVX2(at)
+	case ruleGELU:
+		geluAVX2(at)
 	case ruleTanhGradient:
 		tanhGradientAVX2(at)
 	case ruleELU:
@@ -90,6 +92,8 @@ func (p *pass) runAVX2(r rule) {
 		wideProductsAVX2(at)
 	case ruleWideAffine:
 		wideAffineAVX2(at)
+	case ruleWideAffineRow:
+		wideAffineRowAVX2(at)
 	case ruleWideCombine:
 		wideCombineAVX2(at)
 	}
@@ -167,6 +171,8 @@ func (p *pass) runAVX512(r rule) {
 		tanhAVX512(at)
 	case ruleErf:
 		erfAVX512(at)
+	case ruleGELU:
+		geluAVX512(at)
 	case ruleTanhGradient:
 		tanhGradientAVX512(at)
 	case ruleELU:
@@ -181,6 +187,8 @@ func (p *pass) runAVX512(r rule) {
 		wideProductsAVX512(at)
 	case ruleWideAffine:
 		wideAffineAVX512(at)
+	case ruleWideAffineRow:
+		wideAffineRowAVX512(at)
 	case ruleWideCombine:
 		wideCombineAVX512(at)
 	}

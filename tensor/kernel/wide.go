@@ -102,6 +102,16 @@ func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
 	}
 }
 
+// WideAffineRow computes y = (x - mean) (inverse scale) + shift, the normalization of a row whose
+// elements have a scale and a shift each.
+func WideAffineRow[T Float](y, x, scale, shift []T, mean, inverse float64) {
+	c := [1][2]float64{{mean, inverse}}
+	from := acceleratePlanes[T, float64](ruleWideAffineRow, 1, nil, c[:], y, x, scale, shift)
+	for i := from; i < len(y); i++ {
+		y[i] = T(float64((float64(x[i])-mean)*float64(float64(scale[i])*inverse)) + float64(shift[i]))
+	}
+}
+
 // WideCombinePlanes computes dx = A dy - ((x - Mean) B + C), the gradient of a normalization.
 func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {
 	width := len(dx) / len(planes)

@@ -78,6 +78,19 @@ func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 				results = append(results, float64(got))
 			}
 		}
+		all, to := guarded[T](planes * n)
+		shift := normals[T](r, planes*n)
+		WideAffineRow(to, x, y, shift, means[0], 1.25)
+		if !intact(all) {
+			t.Errorf("%d elements of a row: written out of bounds", planes*n)
+		}
+		for i, got := range to {
+			product, last := (float64(x[i])-means[0])*(float64(y[i])*1.25), float64(shift[i])
+			if want := product + last; !(math.Abs(float64(got)-want) <= rounding*math.Abs(want)+0x1p-50*(math.Abs(product)+math.Abs(last))) {
+				t.Fatalf("element %d of a row of %d: got %g, want %g", i, planes*n, got, want)
+			}
+			results = append(results, float64(got))
+		}
 	}
 	return results
 }

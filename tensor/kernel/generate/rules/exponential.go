@@ -47,7 +47,12 @@ func Exponentials() []Rule {
 			e = p.AndNot(sign, e)
 			p.Store(p.Or(e, p.And(sign, p.Place(1))), 0)
 		}),
-		{Name: "erf", Slices: 2, Coefficients: erfCoefficients, Operate: erf},
+		{Name: "erf", Slices: 2, Coefficients: erfCoefficients, Operate: func(p Pass) { p.Store(erf(p, p.Load(1)), 0) }},
+		{Name: "gelu", Slices: 2, Coefficients: erfCoefficients, Operate: func(p Pass) {
+			x := p.Load(1)
+			y := p.Add(erf(p, p.Multiply(x, p.Coefficient(erfRootHalf))), p.Coefficient(erfOne))
+			p.Store(p.Multiply(p.Multiply(x, p.Coefficient(erfHalf)), y), 0)
+		}},
 		of("elu", 2, func(p Pass) {
 			below := expm1(p, p.Minimum(p.Load(1), p.Zero()))
 			below = p.Multiply(below, p.Coefficient(expAlpha))
@@ -69,8 +74,8 @@ func Exponentials() []Rule {
 // Indices of the coefficients that package kernel's errorFunction returns.
 const (
 	erfHighest = iota
-	erfLowest
-	erfMinusOne
+	erfRootHalf
+	erfHalf
 	erfNumerator5
 	_
 	_
@@ -87,8 +92,9 @@ const (
 )
 
 // erf performs the operations of package kernel's erf.
-func erf(p Pass) {
-	x := p.Maximum(p.Minimum(p.Load(1), p.Held(erfHighest)), p.Held(erfLowest))
+func erf(p Pass, v Value) Value {
+	highest, one, sign := p.Held(erfHighest), p.Held(erfOne), p.Sign()
+	x := p.Maximum(p.Minimum(v, highest), p.Xor(sign, highest))
 	t := p.Multiply(x, x)
 	above, below := p.Held(erfNumerator5), p.Held(erfDenominator5)
 	for term := erfNumerator5 + 1; term <= erfNumerator0; term++ {
@@ -98,7 +104,7 @@ func erf(p Pass) {
 		below = p.Add(p.Multiply(below, t), p.Coefficient(term))
 	}
 	y := p.Divide(p.Multiply(above, x), below)
-	p.Store(p.Maximum(p.Minimum(y, p.Held(erfOne)), p.Held(erfMinusOne)), 0)
+	return p.Maximum(p.Minimum(y, one), p.Xor(sign, one))
 }
 
 func sigmoid(p Pass, v Value) Value {

@@ -17,6 +17,11 @@ func Wide() []Rule {
 			d := p.Subtract(p.Load(1), p.Coefficient(0))
 			p.Store(p.Add(p.Multiply(d, p.Coefficient(1)), p.Coefficient(2)), 0)
 		}},
+		{Name: "wideAffineRow", Slices: 4, Coefficients: 2, Wide: true, Operate: func(p Pass) {
+			d := p.Subtract(p.Load(1), p.Coefficient(0))
+			scale := p.Multiply(p.Load(2), p.Coefficient(1))
+			p.Store(p.Add(p.Multiply(d, scale), p.Load(3)), 0)
+		}},
 		{Name: "wideCombine", Slices: 3, Coefficients: 4, Wide: true, Operate: func(p Pass) {
 			d := p.Multiply(p.Subtract(p.Load(2), p.Coefficient(0)), p.Coefficient(1))
 			p.Store(p.Subtract(p.Multiply(p.Load(1), p.Coefficient(2)), p.Add(d, p.Coefficient(3))), 0)
