@@ -39,6 +39,7 @@ func (b *Builder) Compile() (*Program, error) {
 	if err := m.checkSizes(); err != nil {
 		return nil, err
 	}
+	m.skipViews()
 	m.fuse() // before order, which then sees only the ops that remain
 	if m.combine() {
 		m.fuse() // a value that only combined ops read has one consumer left

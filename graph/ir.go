@@ -181,6 +181,21 @@ func (m *module) consumers() map[*value]int {
 	return count
 }
 
+// skipViews lets ops read the value from which views have led back to the same shape, so that a
+// product of matrices, for example, can be fused with a bias although views are between them.
+func (m *module) skipViews() {
+	for _, v := range m.values {
+		for i, in := range v.inputs {
+			for _, below := range in.throughViews()[1:] {
+				if below.shape.Equal(in.shape) {
+					v.inputs[i] = below
+				}
+			}
+		}
+	}
+	m.dropUnread()
+}
+
 // fuse merges producers with their only consumers, see Fuser. It goes through the values in order,
 // so that fusions chain: convolution + bias, then + ReLU. For example, conv2d, bias and ReLU become
 // one launch, which writes the activations once instead of three times.
