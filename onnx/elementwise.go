@@ -130,7 +130,7 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 	var phi *graph.Node
 	switch approximate := t.text("approximate", "none"); approximate {
 	case "none":
-		phi = t.b.Apply(op.Erf{}, t.scaled(x, float64(float32(math.Sqrt2/2)), 0))
+		return t.b.Apply(op.GELU{}, x)
 	case "tanh":
 		cube := t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Squared{}, x))
 		inner := t.b.Apply(op.Add{}, x, t.scaled(cube, 0.044715, 0))
@@ -140,6 +140,88 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 		return nil
 	}
 	return t.b.Apply(op.Multiply{}, t.scaled(x, 0.5, 0), t.scaled(phi, 1, 1))
+}
+
+// mul translates Mul. Of the five nodes as which most exporters write a GELU, it is the last.
+func mul(t *translator) ([]value, error) {
+	if name, ok := t.spelledGELU(); ok {
+		x, err := t.nodeOf(name)
+		if err != nil {
+			return nil, err
+		}
+		return []value{{node: t.b.Apply(op.GELU{}, x)}}, t.b.Err()
+	}
+	return t.nary(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{}))
+}
+
+// spelledGELU returns the x of which the node computes x (1 + erf(x/sqrt 2))/2, if it does. The
+// three factors may be multiplied in any order.
+func (t *translator) spelledGELU() (x string, ok bool) {
+	if len(t.inputs) != 2 {
+		return "", false
+	}
+	factors := t.inputs
+	for i, name := range t.inputs {
+		if inner := t.maker(name); inner != nil && inner.op == "Mul" && len(inner.inputs) == 2 {
+			factors = append(slices.Clone(inner.inputs), t.inputs[1-i])
+			break
+		}
+	}
+	if len(factors) != 3 {
+		return "", false
+	}
+	rest := slices.DeleteFunc(slices.Clone(factors), func(name string) bool { return t.isNumber(name, 0.5) })
+	for i, name := range rest {
+		shifted := t.madeWith(name, "Add", 1)
+		erf := t.maker(shifted)
+		if len(rest) != 2 || erf == nil || erf.op != "Erf" || len(erf.inputs) != 1 {
+			continue
+		}
+		x = rest[1-i]
+		if t.madeWith(erf.inputs[0], "Div", math.Sqrt2) == x || t.madeWith(erf.inputs[0], "Mul", math.Sqrt2/2) == x {
+			return x, true
+		}
+	}
+	return "", false
+}
+
+// madeWith returns the operand to which a node with the given operator and the given number as its
+// other operand was applied to make a value, or "". A quotient has the number as its second
+// operand.
+func (t *translator) madeWith(name, operator string, number float64) (operand string) {
+	n := t.maker(name)
+	if n == nil || n.op != operator || len(n.inputs) != 2 {
+		return ""
+	}
+	switch {
+	case t.isNumber(n.inputs[1], number):
+		return n.inputs[0]
+	case operator != "Div" && t.isNumber(n.inputs[0], number):
+		return n.inputs[1]
+	}
+	return ""
+}
+
+// isNumber reports whether a value is a constant that is, in float32, the given number.
+func (t *translator) isNumber(name string, number float64) bool {
+	a := t.values[name].array
+	if w := t.model.tensors[name]; a == nil && w != nil && t.constantWeight(w) && product(w.Shape) == 1 {
+		a = w.array()
+	}
+	return a != nil && len(a.values) == 1 && math.Abs(a.values[0]-number) <= 0x1p-24*number
+}
+
+// maker returns the node that makes a value, or nil.
+func (t *translator) maker(name string) *node {
+	if t.makers == nil {
+		t.makers = map[string]*node{}
+		for _, n := range t.nodes {
+			for _, y := range n.outputs {
+				t.makers[y] = n
+			}
+		}
+	}
+	return t.makers[name]
 }
 
 func swish(t *translator, x *graph.Node) *graph.Node {
@@ -183,7 +265,11 @@ func (t *translator) nary(fold func(x, y float64) float64, build func(t *transla
 		}
 		return []value{{array: y}}, nil
 	}
-	y, err := t.x(0)
+	y, err := t.withNumber()
+	if y != nil || err != nil {
+		return []value{{node: y}}, err
+	}
+	y, err = t.x(0)
 	for i := 1; err == nil && i < len(t.inputs); i++ {
 		var next *graph.Node
 		if next, err = t.x(i); err == nil {
@@ -192,6 +278,63 @@ func (t *translator) nary(fold func(x, y float64) float64, build func(t *transla
 		}
 	}
 	return []value{{node: y}}, err
+}
+
+// withNumber returns the result of an arithmetic operator if one of its two operands is a known
+// finite number, with which the other is scaled or shifted; otherwise nil.
+func (t *translator) withNumber() (*graph.Node, error) {
+	if len(t.inputs) != 2 {
+		return nil, nil
+	}
+	for i := range 2 {
+		c, err := t.operand(i)
+		if err != nil {
+			return nil, err
+		}
+		if c.array == nil || len(c.array.values) != 1 {
+			continue
+		}
+		x, err := t.x(1 - i)
+		if err != nil || len(c.array.shape) > len(graph.ShapeOf(x)) {
+			return nil, err
+		}
+		number, first := c.array.values[0], i == 0
+		scale := op.Scale{Factor: 1}
+		switch {
+		case t.op == "Add":
+			scale.Offset = number
+		case t.op == "Sub" && first:
+			scale = op.Scale{Factor: -1, Offset: number}
+		case t.op == "Sub":
+			scale.Offset = -number
+		case t.op == "Mul":
+			scale.Factor = number
+		case t.op == "Div" && !first:
+			scale.Factor = 1 / number
+		default:
+			return nil, nil
+		}
+		if scale.Factor == 0 || scale.Factor-scale.Factor != 0 || scale.Offset-scale.Offset != 0 {
+			return nil, nil
+		}
+		return t.scaled(x, scale.Factor, scale.Offset), t.b.Err()
+	}
+	return nil, nil
+}
+
+// added returns the sum of two nodes. A vector along the last axis, as the bias of a linear layer,
+// is added to rows, so that it is fused into a product of matrices.
+func added(t *translator, a, b *graph.Node) *graph.Node {
+	if len(graph.ShapeOf(a)) == 1 {
+		a, b = b, a
+	}
+	shape, vector := graph.ShapeOf(a), graph.ShapeOf(b)
+	last := len(shape) - 1
+	if len(vector) != 1 || last < 1 || vector[0] != shape[last] {
+		return t.b.Apply(op.Add{}, a, b)
+	}
+	rows := t.view(a, []int{product(shape[:last]), shape[last]})
+	return t.view(t.b.Apply(op.BiasAdd{}, rows, b), shape)
 }
 
 // aligned appends axes of extent 1 to x if the attribute axis of opset 6 is set: it is the axis of

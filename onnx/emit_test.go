@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // A convolution with more padding after the end of its axes than before keeps it in the model: for
@@ -42,7 +43,18 @@ func TestEmitTrailingPadding(t *testing.T) {
 	}
 }
 
-// The elementwise ops with attributes, of which hard sigmoids and GELU are made.
+// geluOf returns the numbers that GELU makes of x.
+func geluOf(x ...float32) []float64 {
+	y := make([]float32, len(x))
+	kernel.GELU(y, x)
+	var all []float64
+	for _, v := range y {
+		all = append(all, float64(v))
+	}
+	return all
+}
+
+// The elementwise ops with attributes, of which hard sigmoids are made, and GELU.
 func TestEmitAttributes(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   graph.Op
@@ -51,6 +63,7 @@ func TestEmitAttributes(t *testing.T) {
 		"factor":            {op.Scale{Factor: 2}, []float64{-4, 0, 2, 6}},
 		"offset":            {op.Scale{Factor: 1, Offset: 0.5}, []float64{-1.5, 0.5, 1.5, 3.5}},
 		"factor and offset": {op.Scale{Factor: -2, Offset: 0.5}, []float64{4.5, 0.5, -1.5, -5.5}},
+		"GELU":              {op.GELU{}, geluOf(-2, 0, 1, 3)},
 		"clip":              {op.Clip{Low: -1, High: 2}, []float64{-1, 0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -107,6 +108,10 @@ func (e *Emission) elementwise(o graph.Op, x emitted) (v emitted, ok bool) {
 	switch o := o.(type) {
 	case op.SiLU:
 		return e.with(x, e.w.Node("Mul", nil, x.name, e.w.Node("Sigmoid", nil, x.name))), true
+	case op.GELU:
+		phi := e.w.Node("Erf", nil, e.w.Node("Mul", nil, x.name, e.w.Float("root", math.Sqrt2/2)))
+		half := e.w.Node("Mul", nil, x.name, e.w.Float("half", 0.5))
+		return e.with(x, e.w.Node("Mul", nil, half, e.w.Node("Add", nil, phi, e.w.Float("one", 1)))), true
 	case op.Squared:
 		return e.with(x, e.w.Node("Mul", nil, x.name, x.name)), true
 	case op.ELU:

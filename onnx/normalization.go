@@ -38,7 +38,8 @@ func groupNormalization(t *translator) ([]value, error) {
 	return []value{{node: t.view(y, shape)}}, t.b.Err()
 }
 
-// layerNormalization also returns the mean and 1/sqrt(variance + epsilon), as the operator does.
+// layerNormalization standardises rows, which are vectors with a single group. It also returns the
+// mean and 1/sqrt(variance + epsilon) if they are read.
 func layerNormalization(t *translator) ([]value, error) {
 	in, err := t.xs(2)
 	if err != nil {
@@ -53,26 +54,47 @@ func layerNormalization(t *translator) ([]value, error) {
 	if err := t.keepsExamplesApart(axis, len(shape)); err != nil {
 		return nil, err
 	}
+	row := product(shape[axis:])
+	var bias *graph.Node
+	if t.has(2) {
+		bias, err = t.x(2)
+	} else {
+		bias, err = t.constant(&ndarray{[]int{row}, Float32, make([]float64, row)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	var y *graph.Node
+	epsilon := t.float("epsilon", 1e-5)
+	if scale, bias = t.ofRow(scale, shape[axis:]), t.ofRow(bias, shape[axis:]); t.b.Err() == nil {
+		vectors := t.view(x, []int{product(shape[:axis]), row, 1, 1})
+		y = t.view(t.b.Apply(op.GroupNorm{Groups: 1, Epsilon: epsilon}, vectors, scale, bias), shape)
+	}
+	if len(t.outputs) == 1 || t.b.Err() != nil {
+		return []value{{node: y}}, t.b.Err()
+	}
 	axes, kept := op.AxesOf(span(axis, 1, len(shape)-axis)...), slices.Clone([]int(shape))
 	for i := axis; i < len(kept); i++ {
 		kept[i] = 1
 	}
 	mean := t.view(t.b.Apply(op.Mean{Axes: axes}, x), kept)
-	centred := t.b.Apply(op.Subtract{}, x, mean)
-	variance := t.view(t.b.Apply(op.Mean{Axes: axes}, t.b.Apply(op.Squared{}, centred)), kept)
-	inverse, err := reciprocal(t, t.b.Apply(op.Sqrt{}, t.scaled(variance, 1, t.float("epsilon", 1e-5))))
-	if err != nil {
-		return nil, err
-	}
-	y := t.b.Apply(op.Multiply{}, t.b.Apply(op.Multiply{}, centred, inverse), scale)
-	if t.has(2) {
-		bias, err := t.x(2)
+	squares := t.b.Apply(op.Squared{}, t.b.Apply(op.Subtract{}, x, mean))
+	variance := t.view(t.b.Apply(op.Mean{Axes: axes}, squares), kept)
+	inverse, err := reciprocal(t, t.b.Apply(op.Sqrt{}, t.scaled(variance, 1, epsilon)))
+	return []value{{node: y}, {node: mean}, {node: inverse}}, err
+}
+
+// ofRow returns v, which broadcasts to the shape of a row, with one number for each element of it.
+func (t *translator) ofRow(v *graph.Node, row []int) *graph.Node {
+	if shape := graph.ShapeOf(v); shape.Elements() != product(row) {
+		wide, err := t.expanded(v, row)
 		if err != nil {
-			return nil, err
+			t.b.Fail(err)
+			return nil
 		}
-		y = t.b.Apply(op.Add{}, y, bias)
+		v = wide
 	}
-	return []value{{node: y}, {node: mean}, {node: inverse}}, t.b.Err()
+	return t.view(v, []int{product(row)})
 }
 
 // lrn divides by (bias + alpha/size sum of x^2 over size neighbouring channels)^beta (Krizhevsky,

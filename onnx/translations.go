@@ -32,10 +32,10 @@ var translations = map[string]translation{
 		return t.b.Apply(op.Multiply{}, x, t.hardSigmoid(x, 1.0/6, 0.5))
 	}),
 	"Swish": curve(swish), "Mish": curve(mish), "Gelu": curve(gelu), "Clip": clip, "PRelu": prelu,
-	"Add": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
+	"Add": twoInputs(func(x, y float64) float64 { return x + y }, added),
 	"Sum": twoInputs(func(x, y float64) float64 { return x + y }, apply2(op.Add{})),
 	"Sub": twoInputs(func(x, y float64) float64 { return x - y }, apply2(op.Subtract{})),
-	"Mul": twoInputs(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{})),
+	"Mul": mul,
 	"Div": div, "Pow": twoInputs(math.Pow, apply2(op.Power{})), "Mean": mean,
 	"Max": twoInputs(math.Max, extremum(false)), "Min": twoInputs(math.Min, extremum(true)),
 	"Equal":          compare(func(x, y float64) bool { return x == y }, apply2(op.Compare{Equal: true})),

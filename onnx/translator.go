@@ -26,7 +26,8 @@ type translator struct {
 	minor      map[string]int
 	shapesOnly bool
 	constants  int // made so far, which are numbered
-	*node          // being translated
+	makers     map[string]*node
+	*node      // being translated
 }
 
 // translation makes the outputs of the node that is being translated.

@@ -1,0 +1,80 @@
+package onnx
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// What transformers repeat in each block takes few launches: a layer normalization and a GELU one
+// each, and a bias none besides the product before it.
+func TestTransformerLaunches(t *testing.T) {
+	node := func(op, y string, inputs ...string) []byte { return nodeOf(op, inputs, []string{y}, nil) }
+	gelu := func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }
+	x := []float64{-3, -1, -0.5, 0, 0.5, 1, 2, 3}
+	var gelus, normalized, doubled, affine []float64
+	for i, v := range x {
+		gelus = append(gelus, gelu(v))
+		affine = append(affine, 1-v/2)
+		row := x[i/2*2:][:2]
+		mean := (row[0] + row[1]) / 2
+		variance := (row[0] - mean) * (row[0] - mean)
+		normalized = append(normalized, (v-mean)/math.Sqrt(variance+1e-5)*float64(2+i%2)+float64(i%2))
+		doubled = append(doubled, 2*v+float64(10+i%2))
+	}
+	erf := [][]byte{node("Div", "z", "x", "root"), node("Erf", "e", "z"), node("Add", "f", "e", "one")}
+	for name, c := range map[string]struct {
+		nodes    [][]byte
+		want     []float64
+		launches []string
+	}{
+		"GELU of PyTorch": {append(slices.Clone(erf), node("Mul", "g", "x", "f"), node("Mul", "y", "g", "half")), gelus, []string{"gelu_fwd_f32"}},
+		"GELU of Keras":   {append(slices.Clone(erf), node("Mul", "g", "half", "x"), node("Mul", "y", "g", "f")), gelus, []string{"gelu_fwd_f32"}},
+		"GELU, its factors in another order": {
+			append(slices.Clone(erf), node("Mul", "g", "f", "half"), node("Mul", "y", "x", "g")), gelus, []string{"gelu_fwd_f32"},
+		},
+		"GELU with a product": {[][]byte{node("Mul", "z", "inverse", "x"), node("Erf", "e", "z"), node("Add", "f", "one", "e"),
+			node("Mul", "g", "x", "f"), node("Mul", "y", "g", "half")}, gelus, []string{"gelu_fwd_f32"}},
+		"layer normalization": {[][]byte{node("LayerNormalization", "y", "x", "gamma", "beta")}, normalized, []string{"normalize_fwd_f32"}},
+		"product and bias":    {[][]byte{node("MatMul", "z", "x", "w"), node("Add", "y", "c", "z")}, doubled, []string{"matmul_bias_fwd_f32"}},
+		"numbers":             {[][]byte{node("Mul", "z", "half", "x"), node("Sub", "y", "one", "z")}, affine, []string{"scale_fwd_f32", "scale_fwd_f32"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := Read(modelOf(18, graphOf{
+				nodes: c.nodes,
+				tensors: [][]byte{
+					tensorOf("root", nil, math.Sqrt2), tensorOf("inverse", nil, math.Sqrt2/2), tensorOf("one", []int{1}, 1), tensorOf("half", nil, 0.5),
+					tensorOf("gamma", []int{2}, 2, 3), tensorOf("beta", []int{2}, 0, 1), tensorOf("w", []int{2, 2}, 2, 0, 0, 2), tensorOf("c", []int{2}, 10, 11),
+				},
+				inputs: [][]byte{valueOf("x", -1, 2, 2)}, outputs: [][]byte{valueOf("y")},
+			}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := m.Network(Options{Output: "y", Frozen: func(string) bool { return true }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := graph.New(tensor.Float32)
+			b.Output("y", n.Apply(b, b.Data("x", tensor.Float32, 2, 2, 2)))
+			p, err := b.Compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if launches := regexp.MustCompile(`\w+_f32`).FindAllString(p.Dump(), -1); !slices.Equal(launches, c.launches) {
+				t.Errorf("launches are %q, want %q", launches, c.launches)
+			}
+			got, err := n.evaluate("y", &storedTensor{Type: Float32, Shape: []int{2, 2, 2}, floats: x})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := near(got, &ndarray{[]int{2, 2, 2}, Float32, c.want}, 1e-6, 1e-6); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
