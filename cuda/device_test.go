@@ -176,6 +176,51 @@ func TestTwoSchedulesShareAGPU(t *testing.T) {
 	}
 }
 
+// A workload can be closed while another goroutine uses it, which then gets an error.
+func TestCloseWhileUsed(t *testing.T) {
+	d := newFakeDriver(t)
+	device := mustOpenFake(t, d, Options{})
+	for range 20 {
+		s := newToy(2)
+		r, err := device.Load(s.Workload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.fill(r, 0); err != nil {
+			t.Fatal(err)
+		}
+		uses := []func() error{
+			func() error { return r.Run(1) },
+			func() error { return r.Write(s.x, 1, 0, make([]byte, 4)) },
+			func() error { return r.Read(s.x, 1, 0, make([]byte, 4)) },
+		}
+		ended := make(chan error, len(uses))
+		for _, use := range uses {
+			go func() {
+				var err error
+				for err == nil {
+					err = use()
+				}
+				ended <- err
+			}()
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		for range uses {
+			if err := <-ended; !strings.Contains(err.Error(), "after Close") {
+				t.Error(err)
+			}
+		}
+	}
+	if err := device.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := d.left(); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
+
 func TestTransfersAreChecked(t *testing.T) {
 	device := mustOpenFake(t, newFakeDriver(t), Options{})
 	s := newToy(2)

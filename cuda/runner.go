@@ -13,15 +13,11 @@ import (
 type runner struct {
 	shards []*shard // in the order of their chains
 	chains int
-	closed bool
 }
 
 // Run implements tensor.Runner. Several GPUs run at the same time, each driven by its own
 // goroutine.
 func (r *runner) Run(steps int) error {
-	if r.closed {
-		return errors.New("cuda: Run after Close")
-	}
 	if steps < 0 {
 		return errors.Errorf("cuda: Run: steps must be at least 0, got %d", steps)
 	}
@@ -114,8 +110,8 @@ func (r *runner) Return() error {
 
 // copyChains copies the Chain arena of every shard to its snapshot or back.
 func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
-	if r.closed || !r.shards[0].snapshots {
-		return errors.Errorf("cuda: Keep and Return need a workload with Keeps that is not closed (closed: %v)", r.closed)
+	if !r.shards[0].snapshots {
+		return errors.New("cuda: Keep and Return need a workload with Keeps")
 	}
 	for _, p := range r.shards {
 		err := p.do(func() error {
@@ -132,9 +128,6 @@ func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
 
 // shardOf returns the shard that has a chain.
 func (r *runner) shardOf(chain int) (*shard, error) {
-	if r.closed {
-		return nil, errors.New("cuda: memory used after Close")
-	}
 	for _, p := range r.shards {
 		if chain >= p.first && chain < p.first+p.chains {
 			return p, nil
@@ -156,17 +149,24 @@ func (r *runner) locate(b *tensor.Buffer, chain, first, bytes int) (*shard, addr
 	return p, address(from), nil
 }
 
+// do runs work as gpu.do does. It returns an error if the shard is closed.
+func (p *shard) do(work func() error) error {
+	return p.gpu.do(func() error {
+		if p.closed {
+			return errors.New("cuda: a workload is used after Close")
+		}
+		return work()
+	})
+}
+
 // address returns a buffer's address in one of the runner's chains.
 func (p *shard) address(b *tensor.Buffer, chain int) address {
 	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
 }
 
-// Close implements tensor.Runner. A second call does nothing.
+// Close implements tensor.Runner. It waits until calls in other goroutines have ended. A second
+// call does nothing.
 func (r *runner) Close() error {
-	if r.closed {
-		return nil
-	}
-	r.closed = true
 	var failed error
 	for _, p := range r.shards {
 		failed = cmp.Or(failed, p.close())
@@ -178,6 +178,10 @@ func (r *runner) Close() error {
 func (p *shard) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
 	p.loaded--
 	wasLost := p.lost != nil
 	var failed error

@@ -33,6 +33,7 @@ type shard struct {
 	memory [arenas]address
 	stride [arenas]uint64
 
+	closed    bool    // guarded by gpu.mu
 	snapshots bool    // whether Keep may be called
 	snapshot  address // the copy of the Chain arena that Keep made
 

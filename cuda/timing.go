@@ -39,9 +39,6 @@ const (
 // GPUs only the first one is measured. If TimeCalls returns an error, it also returns the times
 // measured before it.
 func (r *runner) TimeCalls(repetitions int, m Model) ([]CallTime, error) {
-	if r.closed {
-		return nil, errors.New("cuda: TimeCalls after Close")
-	}
 	if repetitions < 1 {
 		return nil, errors.Errorf("cuda: repetitions must be at least 1, got %d", repetitions)
 	}
