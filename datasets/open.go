@@ -80,8 +80,8 @@ func open(name string, options Options) (*Splits, error) {
 	default:
 		return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(readable(), "\n  "))
 	}
-	if without := (*NoClassesError)(nil); options.Unlabelled && !options.selects() && errors.As(err, &without) {
-		return options.unlabelled(without.Path)
+	if options.Unlabelled && !options.selects() && errors.As(err, new(*NoClassesError)) {
+		return options.unlabelled(path)
 	}
 	if err != nil {
 		return nil, err

@@ -266,7 +266,10 @@ func TestUnlabelledTestDirectory(t *testing.T) {
 func TestUnlabelledDirectories(t *testing.T) {
 	options := isolated(t)
 	options.Unlabelled = true
-	for _, names := range [][]string{{"a/1.png", "b/2.png", "3.png", "4.png"}, {"a/1.png", "a/2.png", "a/3.png", "a/more/4.png"}} {
+	for _, names := range [][]string{
+		{"a/1.png", "b/2.png", "3.png", "4.png"}, {"a/1.png", "a/2.png", "a/3.png", "a/more/4.png"},
+		{"train/1.png", "train/2.png", "val/3.png", "test/4.png"},
+	} {
 		root := dots(t, names...)
 		d, err := Load(root, Test, options)
 		if err != nil || d.Labels != nil || d.Len() != 4 {
