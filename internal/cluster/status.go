@@ -48,7 +48,11 @@ func Status(dirs []string, now time.Time) (*report.Table, string, error) {
 		if p.State != bayes.Finished {
 			state += ", " + now.Sub(p.Updated).Round(time.Second).String() + " ago"
 		}
-		return table.Add(dir, state, where, fmt.Sprintf("%d of %d", p.Made, p.Steps), fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)
+		steps := fmt.Sprintf("%d of %d", p.Made, p.Steps)
+		if p.InWarmStart {
+			steps += ", warm start"
+		}
+		return table.Add(dir, state, where, steps, fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)
 	})
 	if err != nil {
 		return nil, "", err

@@ -1,12 +1,17 @@
 package command
 
 import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin/llc"
 )
 
@@ -69,6 +74,36 @@ func TestWatch(t *testing.T) {
 		}
 	}
 }
+
+// Status waits for runs that do not exist yet.
+func TestWatchBeforeRuns(t *testing.T) {
+	dir := t.TempDir()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c, out, _, _ := testConsole()
+	c.out.To = writerFunc(func(text []byte) (int, error) {
+		switch n, err := out.Write(text); {
+		case strings.Contains(out.String(), "unreadable"):
+			stop()
+			return n, err
+		case strings.Contains(out.String(), "no run in or below "+dir):
+			run := filepath.Join(dir, "run")
+			return n, cmp.Or(err, os.MkdirAll(run, 0o755), os.WriteFile(filepath.Join(run, rundir.ManifestFile), []byte("{}"), 0o644))
+		default:
+			return n, err
+		}
+	})
+	command := statusCommand(c)
+	command.SetArgs([]string{dir, "--watch", "0.01"})
+	if err := command.ExecuteContext(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(out.String(), "1 unreadable") {
+		t.Errorf("error %v after\n%s", err, out)
+	}
+}
+
+// writerFunc is an io.Writer.
+type writerFunc func(text []byte) (int, error)
+
+func (w writerFunc) Write(text []byte) (int, error) { return w(text) }
 
 // A run is not compared with itself, however its path is written.
 func TestAgainstItself(t *testing.T) {

@@ -142,10 +142,12 @@ func statusCommand(c *console) *cobra.Command {
 				fmt.Fprint(c.out.To, "\x1b[H\x1b[2J") // home, and clear
 			}
 			table, summary, err := cluster.Status(dirs, c.now())
-			if table == nil {
+			if table == nil && every == 0 {
 				return err
 			}
-			if err := table.WriteText(c.out); err != nil {
+			if table == nil { // there may be runs later
+				summary = errorText(err)
+			} else if err := table.WriteText(c.out); err != nil {
 				return err
 			}
 			if fmt.Fprintf(c.out, "\n%s\n", summary); every == 0 {

@@ -64,6 +64,14 @@ func TestWarmStart(t *testing.T) {
 			if !errors.As(err, &unfinished) || unfinished.WarmEpochs < 2 {
 				t.Errorf("%+v lacks the epochs of the warm start", unfinished)
 			}
+			stopped, err := bayes.Open(filepath.Join(dir, "stopped"))
+			must(t, err)
+			if p, err := stopped.Progress(); err != nil || !p.InWarmStart || p.Made != 0 {
+				t.Errorf("progress %+v, %v, want one within the warm start", p, err)
+			}
+			if p, err := whole.Progress(); err != nil || p.InWarmStart {
+				t.Errorf("progress %+v, %v, want one after the warm start", p, err)
+			}
 			from, remarks := 0, ""
 			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2), bayes.WithObserver(func(e bayes.Event) {
 				remarks += e.Remark
