@@ -25,7 +25,9 @@ type console struct {
 	now  func() time.Time
 
 	shown  *progress.Line // the work in progress
+	begun  time.Time      // time of its first event
 	looked time.Time      // time of its last event
+	images int            // processed since begun
 	also   bayes.Observer // receives the events of runs, too, unless it is nil
 }
 
@@ -78,14 +80,19 @@ func (c *console) observer(name string) bayes.Observer {
 				title = e.Task
 			}
 			c.shown = c.progress(title, e.Done, e.Total)
-			c.looked = now
+			c.begun, c.looked, c.images = now, now, -e.Images
 		}
 		status := "on " + e.On
 		if e.Task == "fit" || e.Task == "pilot" || e.Task == "warm start" {
 			status = fitStatus(e)
 		}
-		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 && e.Images > 0 {
-			status += fmt.Sprintf("  %.0f images/s", float64(e.Images)/seconds)
+		c.images += e.Images
+		images, since := e.Images, c.looked
+		if e.Done == e.Total { // the last line has the speed of all the work
+			images, since = c.images, c.begun
+		}
+		if seconds := now.Sub(since).Seconds(); seconds > 0 && images > 0 {
+			status += fmt.Sprintf("  %.0f images/s", float64(images)/seconds)
 		}
 		if jump := progress.ClockJump(c.looked, now); jump != 0 {
 			c.remark("the clock jumped by %v: times of files and logs before and after it are not comparable", jump)

@@ -34,6 +34,19 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
+// The last line of a task has the speed of all its work, not that of the last window of steps.
+func TestLastSpeed(t *testing.T) {
+	c, _, remarks, clock := testConsole()
+	observe := c.observer("run")
+	for done, seconds := range []int{0, 10, 10, 1} {
+		*clock = clock.Add(time.Duration(seconds) * time.Second)
+		observe(bayes.Event{Task: "scores", On: "mnist", Done: done, Total: 3, Images: 70})
+	}
+	if !strings.Contains(remarks.String(), "100%  on mnist  10 images/s  in 21s") {
+		t.Errorf("%q, want 10 images/s at the end", remarks)
+	}
+}
+
 // Lost results are a failure, even if a command does not check.
 func TestLostResults(t *testing.T) {
 	for code, to := range map[int]io.Writer{0: io.Discard, exitFailure: lost{}} {
