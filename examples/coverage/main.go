@@ -41,6 +41,10 @@ func main() {
 	seeds := flag.Int("seeds", 20, "random divisions")
 	dir := flag.String("folder", ".", "directory for coverage.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "coverage: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, release := interrupt.Context()
 	defer release()
 	if err := run(ctx, os.Stdout, *dir, *seeds, division{10000, 2000, 4000}); err != nil {

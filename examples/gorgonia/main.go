@@ -31,6 +31,10 @@ import (
 func main() {
 	dir := flag.String("folder", ".", "directory for time.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "gorgonia: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	size := sizes{batch: 100, hidden: 625, filters: [3]int{32, 64, 128}, dropout: [4]float64{0.2, 0.2, 0.2, 0.55}}
 	if err := run(context.Background(), os.Stdout, *dir, size, 4, 2000); err != nil {
 		fmt.Fprintln(os.Stderr, err)

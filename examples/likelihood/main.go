@@ -24,6 +24,10 @@ import (
 func main() {
 	dir := flag.String("folder", ".", "directory for likelihood.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "likelihood: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir, observations(10000, 5000)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -26,6 +26,10 @@ func main() {
 	dir := flag.String("folder", ".", "directory for llc.png")
 	steps := flag.Int("steps", 16000, "steps of each chain")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "llc: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir, *steps); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -31,6 +31,10 @@ var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(std)
 func main() {
 	dir := flag.String("folder", ".", "directory for logistic.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "logistic: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir, 64, 100); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -26,6 +26,10 @@ import (
 func main() {
 	dir := flag.String("folder", ".", "directory for modes.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "modes: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

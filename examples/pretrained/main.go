@@ -41,6 +41,10 @@ func main() {
 	flag.StringVar(&s.input, "input", "imagenet", "how images become its input, as for pollen fit")
 	flag.StringVar(&s.dir, "folder", ".", "directory for the runs and pretrained.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "pretrained: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(context.Background(), os.Stdout, s); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -31,6 +31,10 @@ var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(1)}
 func main() {
 	dir := flag.String("folder", ".", "directory for regression.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "regression: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, *dir, 16, 1000); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

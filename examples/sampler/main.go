@@ -35,6 +35,10 @@ func main() {
 	epochs := flag.Int("epochs", 4, "passes over the digits")
 	dir := flag.String("folder", ".", "directory for variance.png")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "sampler: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := drawVariances(filepath.Join(*dir, "variance.png"))

@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,11 @@ import (
 )
 
 func main() {
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "table: takes flags only, got %q\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, 1000, 100_000); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -256,6 +256,27 @@ func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
 	}
 }
 
+// A program that parses flags looks at the arguments that are left.
+func TestProgramsRefuseOtherArguments(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || !under(s.dir, []string{"benchmarks", "examples", "experiments"}) {
+			continue
+		}
+		used := map[string]bool{}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if selector, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := selector.X.(*ast.Ident); ok && x.Name == "flag" {
+					used[selector.Sel.Name] = true
+				}
+			}
+			return true
+		})
+		if used["Parse"] && !used["NArg"] && !used["Args"] {
+			t.Errorf("%s: arguments that are not flags are ignored: check flag.NArg", s.path)
+		}
+	}
+}
+
 func TestExportedNamesAreDocumented(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || s.generated || s.file.Name.Name == "main" {
