@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"strings"
@@ -38,6 +39,16 @@ func statusOf(err error) int {
 func clientText(err error) string {
 	text := strings.TrimPrefix(err.Error(), "datasets: ")
 	return strings.TrimPrefix(strings.TrimPrefix(text, "measure: "), "decode: ")
+}
+
+// withCurlHint adds a hint to the error of a body that curl may have changed: with -d it removes
+// all ends of lines, which few images lack.
+func withCurlHint(err error, r *http.Request, body []byte) error {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	if statusOf(err) != http.StatusBadRequest || kind != "application/x-www-form-urlencoded" || bytes.ContainsAny(body, "\r\n") {
+		return err
+	}
+	return refuse(http.StatusBadRequest, "%v; curl sends a file unchanged by --data-binary @FILE, not by -d", err)
 }
 
 // contextError returns the error for a request whose context has ended.

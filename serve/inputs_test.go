@@ -63,6 +63,27 @@ func TestEncodedImages(t *testing.T) {
 	}
 }
 
+// An image without ends of lines in a form is probably one that curl -d has changed.
+func TestCurlHint(t *testing.T) {
+	s := newTest(t, Options{})
+	const form = "application/x-www-form-urlencoded"
+	image := pngOf(theTest.Image(0))
+	without := strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(string(image))
+	for body, hint := range map[string]bool{without: true, "rose.jpg": true, "no image\n": false} {
+		code, _, answer := post(s, "/predict", form, strings.NewReader(body))
+		if code != 400 || strings.Contains(answer, "--data-binary @FILE") != hint {
+			t.Errorf("%.20q: %d %s, want 400 and a hint: %v", body, code, answer, hint)
+		}
+	}
+	if code, _, answer := post(s, "/predict", form, bytes.NewReader(image)); code != 200 {
+		t.Errorf("an image in a form: %d %s", code, answer)
+	}
+	code, _, answer := post(s, "/predict", "image/png", strings.NewReader(without))
+	if code != 400 || strings.Contains(answer, "curl") {
+		t.Errorf("another client: %d %s", code, answer)
+	}
+}
+
 // Unknown parameters of a query are refused, not ignored.
 func TestQueryParameters(t *testing.T) {
 	s := newTest(t, Options{})

@@ -28,7 +28,7 @@ func (b *backend) predict(w http.ResponseWriter, r *http.Request) error {
 	defer expectation.end()
 	q, err := b.parse(r, m, body, h)
 	if err != nil {
-		return err
+		return withCurlHint(err, r, body)
 	}
 	if query.probabilities != nil {
 		q.probabilities = *query.probabilities
@@ -46,7 +46,7 @@ func (b *backend) predict(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if good == 0 && len(failed) == 1 {
-		return failed[0]
+		return withCurlHint(failed[0], r, body)
 	}
 	given := result{digest: m.info().Digest}
 	if good > 0 {
