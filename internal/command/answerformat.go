@@ -87,6 +87,17 @@ func (o *outputFlags) resolve() error {
 	return config.CheckParent("out", o.path)
 }
 
+// checkPaths returns an error for a path that is meant as the value of --json or --csv.
+func (o *outputFlags) checkPaths(paths []string) error {
+	for _, path := range paths {
+		short := strings.TrimPrefix(filepath.Ext(path), ".")
+		if (short == "json" && o.json || short == "csv" && o.csv) && !exists(path) {
+			return usage("pollen: %s does not exist, and --%s takes no file: write the answers to one by --out %[1]s", path, short)
+		}
+	}
+	return nil
+}
+
 // write writes the answers to --out or the standard output. idName is the name of the column with
 // the images' identifiers, if they have any.
 func (o *outputFlags) write(answers []bayes.Answer, classes []string, idName string, c *console) error {

@@ -127,6 +127,7 @@ func TestAnswerFormats(t *testing.T) {
 	}{
 		{exitUsage, "--json --csv", "--json and --csv cannot be combined"},
 		{exitUsage, "--json --format csv", "--format csv and --json cannot be combined"},
+		{exitUsage, "--csv answers.csv", "answers.csv does not exist, and --csv takes no file: write the answers to one by --out answers.csv"},
 		{exitUsage, "--format xml", `--format must be table, json, jsonl, csv, npz or submission, got "xml"`},
 		{exitUsage, "--format npz", "--format npz needs --out"},
 		{exitUsage, "--out answers.xls", `must end in .txt, .json, .jsonl, .csv or .npz, or --format must be given, got "answers.xls"`},

@@ -45,9 +45,12 @@ func attackCommand(c *console) *cobra.Command {
 		Example: "  pollen attack runs/main-1/sgd runs/main-1/sgld\n  pollen attack runs/fit-1 --sizes 0.1,0.25 --images 10000",
 		Args:    requireRuns,
 		RunE: func(command *cobra.Command, runs []string) error {
-			for _, size := range sizes {
+			for i, size := range sizes {
 				if !(size >= 0 && size <= 1) {
 					return usage("pollen: --sizes must be fractions of the pixels' range, 0 to 1, got %v", size)
+				}
+				if slices.Contains(sizes[:i], size) {
+					return usage("pollen: --sizes has %v twice", size)
 				}
 				a.columns = append(a.columns, fmt.Sprint(size))
 			}
@@ -85,6 +88,11 @@ func corruptCommand(c *console) *cobra.Command {
 			known := datasets.Corruptions()
 			if len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(known, kind) }) {
 				return usage("pollen: --kinds must be some of %[2]s, got %[1]q", kinds, strings.Join(known, ","))
+			}
+			for i, kind := range kinds {
+				if slices.Contains(kinds[:i], kind) {
+					return usage("pollen: --kinds has %s twice", kind)
+				}
 			}
 			return s.run(command.Context(), runs, fmt.Sprintf("corrupted in %s; columns are severities", counted(len(kinds), "way")), c)
 		},

@@ -105,6 +105,17 @@ type writerFunc func(text []byte) (int, error)
 
 func (w writerFunc) Write(text []byte) (int, error) { return w(text) }
 
+// A size or kind that is given twice would be a column, or a weight, of its own.
+func TestRepeatedPerturbations(t *testing.T) {
+	for _, c := range []struct{ command, flag, words string }{
+		{"attack", "--sizes=0.1,0.2,0.10", "--sizes has 0.1 twice"}, {"corrupt", "--kinds=jpeg,contrast,jpeg", "--kinds has jpeg twice"},
+	} {
+		if code, _, stderr := runInProcess(c.command, "run", c.flag); code != exitUsage || !strings.Contains(stderr, c.words) {
+			t.Errorf("%s: exit code %d, %s, want %q", c.command, code, stderr, c.words)
+		}
+	}
+}
+
 // A run is not compared with itself, however its path is written.
 func TestAgainstItself(t *testing.T) {
 	for _, against := range []string{"run", "run/", "./run"} {

@@ -71,6 +71,9 @@ func predictCommand(c *console) *cobra.Command {
 }
 
 func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *console) error {
+	if err := p.output.checkPaths(append([]string{dir}, paths...)); err != nil {
+		return err
+	}
 	if err := p.output.resolve(); err != nil {
 		return err
 	}
