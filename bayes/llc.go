@@ -22,8 +22,8 @@ import (
 // with the class weights of the run, but without its prior, its augmentation and its dropout.
 // sample is the file name of a sample, such as "chain-0000-step-00004800.safetensors"; "" is the
 // last one of the first chain. Options.Observe, Kept and Keep are not used: progress goes to the
-// run's observer, and the run's directory keeps each complete row, so that another call with the
-// same options continues after it.
+// run's observer, and the run's directory keeps each complete descent and row, so that another call
+// with the same options continues after them.
 //
 // If ctx ends, LearningCoefficient returns what has been estimated so far, nil if that is nothing,
 // with the context's error. Other errors are as for Open, InvalidError for options, data and

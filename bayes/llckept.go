@@ -16,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin/llc"
+	"github.com/pollen-ml/pollen/samples"
 )
 
 // llcRecord is a file in the directory llc of a run: rows of an estimate, and what they depend on,
@@ -102,12 +103,22 @@ func (r *Run) remarkOtherLLC(own llcRecord, dir string) {
 	}
 }
 
-// stepSizes returns the number of rows in words.
+// stepSizes returns what a record has, in words.
 func stepSizes(k llcRecord) string {
-	if len(k.Rows) == 1 {
+	switch len(k.Rows) {
+	case 0:
+		return "the descent"
+	case 1:
 		return "1 step size"
 	}
 	return fmt.Sprintf("%d step sizes", len(k.Rows))
+}
+
+// offsetStore returns the directory, and the file in it, of the end of the descent that belongs to
+// the record at path.
+func offsetStore(path string) (dir, file string) {
+	dir = strings.TrimSuffix(path, ".json")
+	return dir, filepath.Join(dir, samples.FileName(0, 0))
 }
 
 func readLLC(path string) (k llcRecord, err error) {
@@ -118,6 +129,12 @@ func readLLC(path string) (k llcRecord, err error) {
 	if err == nil {
 		err = errors.WithStack(json.Unmarshal(content, &k))
 	}
+	if err == nil && k.Options["descent"] != "0" {
+		var end samples.Sample
+		_, at := offsetStore(path)
+		end, err = samples.ReadSample(at)
+		k.Offset = end.Parameters
+	}
 	return k, errors.WithMessagef(err, "pollen: llc: %s", path)
 }
 
@@ -125,6 +142,12 @@ func writeLLC(path string, k llcRecord) error {
 	content, err := checksum.JSON(k, "")
 	if err == nil {
 		err = file.MakeDir(filepath.Dir(path))
+	}
+	if err == nil && k.Offset != nil {
+		dir, _ := offsetStore(path)
+		if err = file.MakeDir(dir); err == nil {
+			err = samples.NewStore(dir).Add(samples.Sample{Weight: 1, Parameters: k.Offset})
+		}
 	}
 	if err != nil {
 		return err

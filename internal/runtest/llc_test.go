@@ -47,11 +47,12 @@ func TestLearningCoefficientContinues(t *testing.T) {
 		t.Fatalf("interrupted: %v, want a row", e)
 	}
 	got, steps, remarks := estimate(run.Dir(), 1e9, o)
-	if !reflect.DeepEqual(got.Rows, want.Rows) || steps != all-400 || !strings.Contains(remarks, "continuing after 1 step size of an earlier call") {
-		t.Errorf("continued by %d steps: %+v, %s, want %d steps and %+v", steps, got, remarks, all-400, want)
+	if !reflect.DeepEqual(got.Rows, want.Rows) || got.Slack != want.Slack || steps != all-600 ||
+		!strings.Contains(remarks, "continuing after 1 step size of an earlier call") {
+		t.Errorf("continued by %d steps: %+v, %s, want %d steps and %+v", steps, got, remarks, all-600, want)
 	}
-	if got, steps, _ := estimate(run.Dir(), 1e9, o); !reflect.DeepEqual(got.Rows, want.Rows) || got.Reference == nil || steps != 200 {
-		t.Errorf("again, by %d steps: %+v, want 200 steps, of the descent", steps, got)
+	if got, steps, _ := estimate(run.Dir(), 1e9, o); !reflect.DeepEqual(got.Rows, want.Rows) || got.Reference == nil || steps != 0 {
+		t.Errorf("again, by %d steps: %+v, want none", steps, got)
 	}
 	o.Steps, o.Seed, o.Reference = 120, 2, 0
 	_, _, remarks = estimate(run.Dir(), 1e9, o)
@@ -61,6 +62,16 @@ func TestLearningCoefficientContinues(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(run.Dir(), rundir.LLCDir, "*"))
 	if must(t, err); len(files) != 2 {
 		t.Errorf("%d files, want one for each set of options: %v", len(files), files)
+	}
+	descending := o
+	descending.Descent = 100
+	want, all, _ = estimate(whole, 1e9, descending)
+	if e, _, _ := estimate(run.Dir(), 100, descending); e != nil {
+		t.Errorf("interrupted after the descent: %v", e)
+	}
+	got, steps, remarks = estimate(run.Dir(), 1e9, descending)
+	if !reflect.DeepEqual(got, want) || steps != all-100 || !strings.Contains(remarks, "continuing after the descent of an earlier call") {
+		t.Errorf("continued by %d steps: %+v, %s, want %d steps and %+v", steps, got, remarks, all-100, want)
 	}
 	for _, file := range files {
 		must(t, os.WriteFile(file, []byte("{}"), 0o644))

@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/mcmc"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -146,11 +147,11 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 		Sampler: o.Sampler.Name(), Batch: o.Batch, Chains: o.Chains, Steps: o.Steps, BurnIn: o.BurnIn,
 		Loss: mean(e.baseline), Curvature: e.curvature,
 	}
-	_, below, err := e.descend(ctx, descent)
+	below, err := e.keptBelow(ctx, descent)
 	if err != nil {
 		return nil, err
 	}
-	out.Slack = math.Max(0, float64(m.DataSize)*o.InverseTemperature*(out.Loss-mean(below)))
+	out.Slack = math.Max(0, float64(m.DataSize)*o.InverseTemperature*(out.Loss-below))
 	steps := o.StepSizes
 	if steps == nil {
 		steps = grid(m.DataSize, o.Batch, o.InverseTemperature, o.Localization, e.curvature)
@@ -182,6 +183,43 @@ func Estimate(ctx context.Context, device tensor.Device, m Model, o Options) (*E
 		out.Reference = &row
 	}
 	return out, nil
+}
+
+// keptOffset returns where the descent to the centre ends: a kept offset, or a new one, which it
+// keeps.
+func (e *estimation) keptOffset(ctx context.Context) ([]samples.Parameter, error) {
+	kept := &e.options.Kept
+	if kept.Offset != nil {
+		e.done += e.options.Descent
+		return kept.Offset, nil
+	}
+	offset, _, err := e.descend(ctx, e.options.Descent)
+	if err == nil && offset == nil {
+		err = errors.Errorf("llc: gradient descent from the centre diverges in %d steps", e.options.Descent)
+	}
+	if err == nil {
+		kept.Offset = offset
+		e.options.Keep(*kept)
+	}
+	return offset, err
+}
+
+// keptBelow is keptOffset for the mean loss after the given number of steps of descent from the
+// centre.
+func (e *estimation) keptBelow(ctx context.Context, steps int) (float64, error) {
+	kept := &e.options.Kept
+	if kept.Below != nil {
+		e.done += steps
+		return float64(*kept.Below), nil
+	}
+	_, losses, err := e.descend(ctx, steps)
+	if err != nil {
+		return 0, err
+	}
+	below := mean(losses)
+	kept.Below = new(diagnostics.Number(below))
+	e.options.Keep(*kept)
+	return below, nil
 }
 
 // keptRow returns the row of a step size: a kept one, or a new one, which it keeps if complete.
@@ -258,12 +296,9 @@ func (e *estimation) centre(ctx context.Context) (err error) {
 	if e.curvature, err = e.model.curvature(e.device, e.options.Seed); err != nil || e.options.Descent == 0 {
 		return err
 	}
-	offset, _, err := e.descend(ctx, e.options.Descent)
+	offset, err := e.keptOffset(ctx)
 	if err != nil {
 		return err
-	}
-	if offset == nil {
-		return errors.Errorf("llc: gradient descent from the centre diverges in %d steps", e.options.Descent)
 	}
 	e.model = e.model.moved(offset)
 	if e.baseline, err = e.model.lossesAt(e.device, nil); err != nil {

@@ -352,6 +352,7 @@ func TestErrors(t *testing.T) {
 		"Localization must be positive": {nil, llc.Options{}},
 		"Batch must be 1 to 40":         {nil, llc.Options{Localization: 1, Batch: 41}},
 		"Chains must be at least 2":     {nil, llc.Options{Localization: 1, Chains: 1}},
+		"each once":                     {nil, llc.Options{Localization: 1, StepSizes: []float64{0.1, 0.2, 0.1}}},
 		"steps after burn-in":           {nil, llc.Options{Localization: 1, Steps: 50}},
 		"StepSizes must be positive":    {nil, llc.Options{Localization: 1, StepSizes: []float64{1, 0}}},
 		"InverseTemperature must":       {nil, llc.Options{Localization: 1, InverseTemperature: -1}},

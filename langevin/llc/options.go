@@ -9,7 +9,9 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
 )
 
 // Options set how a learning coefficient is estimated. Only Localization has no default.
@@ -51,12 +53,19 @@ type Options struct {
 	// Kept has rows of an earlier estimate, of the same model and options, which are not estimated
 	// again. StepSizes may differ.
 	Kept Kept
-	// Keep, if not nil, is called whenever a row is complete, with all that are.
+	// Keep, if not nil, is called whenever a descent or a row is complete, with all that are.
 	Keep func(Kept)
 }
 
 // Kept is what an estimate has computed so far, to continue it after an interruption.
 type Kept struct {
+	// Offset is where the descent of Options.Descent steps ended, relative to the model's centre;
+	// nil before that.
+	Offset []samples.Parameter `json:"-"`
+	// Below is the mean loss at the end of the descent that measures Estimation.Slack; nil before
+	// that.
+	Below *diagnostics.Number `json:"below,omitempty"`
+
 	Rows []Row `json:"rows"` // complete ones, each of another step size
 	// Reference is a reference of Draws draws for each chain, nil if there is none.
 	Reference *Row `json:"reference,omitempty"`
@@ -144,9 +153,9 @@ func (o Options) validate(dataSize int) error {
 	case o.Descent < 0 || o.Reference < 0 || o.Reference > 0 && o.Reference < MinMeasured:
 		return errors.Errorf("llc: Descent must be at least 0, and Reference 0 or at least %d, got %d and %d", MinMeasured, o.Descent, o.Reference)
 	}
-	for _, step := range o.StepSizes {
-		if !positive(step) {
-			return errors.Errorf("llc: StepSizes must be positive, got %v", step)
+	for i, step := range o.StepSizes {
+		if !positive(step) || slices.Contains(o.StepSizes[:i], step) {
+			return errors.Errorf("llc: StepSizes must be positive, and each once, got %v", step)
 		}
 	}
 	if _, ok := o.Sampler.(langevin.KSGLD); ok {
