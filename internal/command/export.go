@@ -13,7 +13,6 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/export"
 	"github.com/pollen-ml/pollen/internal/config"
 )
@@ -22,9 +21,7 @@ import (
 type exportFlags struct {
 	to, out               string
 	samples, together     int
-	level, rate           float64
-	sets                  string
-	perClass, allowEmpty  bool
+	guarantees            guaranteeFlags
 	float, withoutDamaged bool
 	device                deviceFlags
 	data                  config.Data
@@ -52,7 +49,6 @@ const (
 type exported struct {
 	run    *bayes.Run
 	images *datasets.Dataset // nil if the format uses none, or there are none
-	rule   evaluate.SetRule
 	c      *console
 }
 
@@ -110,19 +106,15 @@ func exportCommand(c *console) *cobra.Command {
 The formats are described in docs/export.md.`,
 		Example: "  pollen export runs/fit-1 --to onnx\n  pollen export runs/fit-1 --to onnx --samples 6 --out flowers.onnx\n" +
 			"  pollen export runs/fit-1 --to card",
-		Args: requireRuns,
+		Args: requireRun,
 	}
 	f := command.Flags()
 	f.StringVar(&x.to, "to", "", "format: "+formatNames())
 	f.StringVar(&x.out, "out", "", "file or directory to write (default: RUN and the ending of the format, such as RUN.onnx)")
 	f.IntVar(&x.samples, "samples", 0, "number of samples in the file, evenly spaced (default: all)")
 	f.IntVar(&x.together, "together", 0, "samples computed by the same nodes: a larger number is faster for one image, and slower for many (default 1)")
-	f.Float64Var(&x.level, "level", 0.9, "probability that a prediction set contains the true class")
-	f.Float64Var(&x.rate, "in-distribution-rate", 0.95, "fraction of in-distribution images that are recognized as such")
-	f.StringVar(&x.sets, "sets", string(evaluate.ThresholdSets),
-		"how prediction sets are formed: threshold, aps or raps:lambda=0.01,kreg=5, see pollen predict --help")
-	f.BoolVar(&x.perClass, "per-class", false, "use a threshold of prediction sets for each class")
-	f.BoolVar(&x.allowEmpty, "allow-empty", false, "keep empty prediction sets, instead of the most probable class")
+	x.guarantees.bindLevels(f)
+	x.guarantees.bindSets(f)
 	f.BoolVar(&x.float, "float", false, "images are float32 in [0, 1] rather than bytes")
 	f.StringVar(&x.data.Name, "data", "", "data set whose test images are predicted (default: the run's own)")
 	config.BindDataDir(f, &x.data.Dir)
@@ -130,10 +122,12 @@ The formats are described in docs/export.md.`,
 	x.device.bind(f)
 	bindWithoutDamaged(f, &x.withoutDamaged)
 	command.RunE = func(command *cobra.Command, runs []string) error {
-		if len(runs) != 1 {
-			return usage("pollen: export needs one run, got %d", len(runs))
+		at := slices.IndexFunc(formats, func(f format) bool { return f.name == x.to })
+		if at < 0 {
+			return usage("pollen: export: --to must be one of %s, got %q", formatNames(), x.to)
 		}
-		if isDir := slices.ContainsFunc(formats, func(f format) bool { return f.name == x.to && f.dir }); isDir && x.out != "" {
+		to := formats[at]
+		if to.dir && x.out != "" {
 			x.out = filepath.Clean(x.out) // it may end in a slash
 		}
 		if err := config.CheckParent("out", x.out); err != nil {
@@ -142,29 +136,28 @@ The formats are described in docs/export.md.`,
 		if x.samples < 1 && command.Flags().Changed("samples") {
 			return usage("pollen: export: --samples must be at least 1, got %d: leave it out for all samples", x.samples)
 		}
-		if unused := x.unused(command.Flags()); len(unused) > 0 {
-			return usage("pollen: export: --to %s does not use %s", x.to, strings.Join(unused, ", "))
+		if unused := x.unused(to, command.Flags()); len(unused) > 0 {
+			return usage("pollen: export: --to %s does not use %s", to.name, strings.Join(unused, ", "))
 		}
-		return x.run(command.Context(), runs[0], c)
+		return x.run(command.Context(), runs[0], to, c)
 	}
 	return command
 }
 
 // unused returns the given flags that the format does not use.
-func (x *exportFlags) unused(given *pflag.FlagSet) (flags []string) {
-	model := x.to == "onnx" || x.to == "card"
-	predicts := x.to != "onnx" && x.to != "torch" && x.to != "tensorboard"
+func (x *exportFlags) unused(to format, given *pflag.FlagSet) (flags []string) {
+	model, predicts := to.name == "onnx" || to.name == "card", to.images != unused
 	given.Visit(func(f *pflag.Flag) {
 		used := true
 		switch f.Name {
 		case "samples", "together", "float":
 			used = model
 		case "level", "in-distribution-rate", "sets", "per-class", "allow-empty":
-			used = model || x.to == "npz"
+			used = model || to.name == "npz"
 		case "data":
 			used = predicts
 		case "max-skipped":
-			used = predicts || x.to == "onnx" && x.samples > 0 // whose sets are calibrated again
+			used = predicts || to.name == "onnx" && x.samples > 0 // whose sets are calibrated again
 		}
 		if !used {
 			flags = append(flags, "--"+f.Name)
@@ -173,24 +166,17 @@ func (x *exportFlags) unused(given *pflag.FlagSet) (flags []string) {
 	return flags
 }
 
-func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
-	at := slices.IndexFunc(formats, func(f format) bool { return f.name == x.to })
-	if at < 0 {
-		return usage("pollen: export: --to must be one of %s, got %q", formatNames(), x.to)
-	}
-	to := formats[at]
-	rule, err := evaluate.ParseSetScore(x.sets)
+func (x *exportFlags) run(ctx context.Context, dir string, to format, c *console) error {
+	options, err := x.guarantees.options()
 	if err != nil {
-		return usage("pollen: --sets: %v", err)
+		return err
 	}
-	rule.PerClass, rule.AllowEmpty = x.perClass, x.allowEmpty
 	device, err := x.device.open(c)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	run, err := openRun(dir, x.withoutDamaged, c, bayes.WithDevice(device), bayes.WithObserver(c.observer("export")),
-		bayes.WithLevel(x.level), bayes.WithInDistributionRate(x.rate), bayes.WithSetRule(rule))
+	run, err := openRun(dir, x.withoutDamaged, c, append(options, bayes.WithDevice(device), bayes.WithObserver(c.observer("export")))...)
 	if err != nil {
 		return err
 	}
@@ -202,7 +188,7 @@ func (x *exportFlags) run(ctx context.Context, dir string, c *console) error {
 	if err := export.CheckTarget(x.out, to.dir); err != nil { // before images are read and predicted
 		return err
 	}
-	e := exported{run: run, rule: rule, c: c}
+	e := exported{run: run, c: c}
 	if to.images != unused {
 		if e.images, err = x.testImages(ctx, dir, run, to, c); err != nil {
 			return err
@@ -260,9 +246,12 @@ func nextTo(dir, ending string) (string, error) {
 // onnx returns the options of an ONNX file. Prediction sets of fewer samples than the run has are
 // calibrated again, for which the run's held-out images are read.
 func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions, error) {
-	o := export.ONNXOptions{Samples: x.samples, Float: x.float, Level: x.level, Rate: x.rate, Together: x.together, Sets: e.rule}
-	if x.samples == 0 {
-		return o, nil
+	rule, err := x.guarantees.rule()
+	o := export.ONNXOptions{
+		Samples: x.samples, Float: x.float, Level: x.guarantees.level, Rate: x.guarantees.inDistributionRate, Together: x.together, Sets: rule,
+	}
+	if err != nil || x.samples == 0 {
+		return o, err
 	}
 	data := config.DataOf(e.run.Manifest()).In(x.data.Dir)
 	data.MaxSkipped = cmp.Or(x.data.MaxSkipped, data.MaxSkipped)

@@ -21,46 +21,64 @@ type guaranteeFlags struct {
 	perClass, allowEmpty      bool
 	risk, riskConfidence      float64
 
-	bound, levels bool // false for commands without these flags, whose runs keep their defaults
+	hasLevels, hasSets, hasRisk bool // of the command; without these flags runs keep their defaults
 }
 
 // bindLevels binds the levels of commands that answer.
 func (g *guaranteeFlags) bindLevels(f *pflag.FlagSet) {
-	g.levels = true
+	g.hasLevels = true
 	f.Float64Var(&g.level, "level", 0.9, "probability that a prediction set contains the true class")
 	f.Float64Var(&g.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
 }
 
-func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
-	g.bound = true
+// bindSets binds the rule of prediction sets.
+func (g *guaranteeFlags) bindSets(f *pflag.FlagSet) {
+	g.hasSets = true
 	f.StringVar(&g.sets, "sets", string(evaluate.ThresholdSets), "how prediction sets are formed: threshold, the classes with a high enough probability;\n"+
 		"aps, adaptive sets, larger for harder images; raps:lambda=0.01,kreg=5, adaptive sets without\nimprobable classes; aps:randomized")
 	f.BoolVar(&g.perClass, "per-class", false, "use a threshold for each class: sets contain the true class with the same probability for the images of each\n"+
 		"class, not only on average")
 	f.BoolVar(&g.allowEmpty, "allow-empty", false, "keep empty prediction sets, instead of the most probable class")
+}
+
+// bind binds the rule of prediction sets and the certified risk.
+func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
+	g.bindSets(f)
+	g.hasRisk = true
 	f.Float64Var(&g.risk, "risk", 0, "maximum error rate among the images that are answered, such as 0.02; the others are to be referred to a\n"+
 		"person (default: no such decision; eval lists 0.01, 0.02 and 0.05)")
 	f.Float64Var(&g.riskConfidence, "risk-confidence", evaluate.RiskConfidence, "probability that the error rate is at most --risk, over the calibration images")
 }
 
-// options returns the flags as options of a run.
-func (g *guaranteeFlags) options() ([]bayes.Option, error) {
-	if !g.bound {
-		return nil, nil
-	}
+// rule returns the rule of prediction sets.
+func (g *guaranteeFlags) rule() (evaluate.SetRule, error) {
 	rule, err := evaluate.ParseSetScore(g.sets)
 	if err != nil {
-		return nil, usage("pollen: --sets: %v", err)
-	}
-	if !(g.riskConfidence > 0 && g.riskConfidence < 1) { // 0 is the default of WithRisk
-		return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
-	}
-	if g.levels && g.risk == 0 && g.riskConfidence != evaluate.RiskConfidence { // eval certifies without --risk, too
-		return nil, usage("pollen: --risk-confidence applies with --risk only")
+		return rule, usage("pollen: --sets: %v", err)
 	}
 	rule.PerClass, rule.AllowEmpty = g.perClass, g.allowEmpty
-	options := []bayes.Option{bayes.WithSetRule(rule), bayes.WithRisk(g.risk, g.riskConfidence)}
-	if g.levels {
+	return rule, nil
+}
+
+// options returns the flags as options of a run.
+func (g *guaranteeFlags) options() (options []bayes.Option, err error) {
+	if g.hasSets {
+		rule, err := g.rule()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, bayes.WithSetRule(rule))
+	}
+	if g.hasRisk {
+		if !(g.riskConfidence > 0 && g.riskConfidence < 1) { // 0 is the default of WithRisk
+			return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
+		}
+		if g.hasLevels && g.risk == 0 && g.riskConfidence != evaluate.RiskConfidence { // eval certifies without --risk, too
+			return nil, usage("pollen: --risk-confidence applies with --risk only")
+		}
+		options = append(options, bayes.WithRisk(g.risk, g.riskConfidence))
+	}
+	if g.hasLevels {
 		options = append(options, bayes.WithLevel(g.level), bayes.WithInDistributionRate(g.inDistributionRate))
 	}
 	return options, nil
@@ -152,11 +170,10 @@ func (g *guaranteeFlags) sentences(run *bayes.Run) (sentences []string, err erro
 		return nil, err
 	}
 	if g.perClass && calibration.Supports(g.level) {
-		rule, err := evaluate.ParseSetScore(g.sets)
+		rule, err := g.rule()
 		if err != nil {
 			return nil, err
 		}
-		rule.PerClass = true
 		sets, err := calibration.Sets(g.level, rule)
 		if err != nil {
 			return nil, err
