@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -63,7 +64,7 @@ func NewFidelity(teacher, student *Assessment) (*Fidelity, error) {
 		}
 	}
 	f.KL = max(0, f.KL)
-	f.InformationRank, err = RankCorrelation(t.MutualInformation, s.MutualInformation)
+	f.InformationRank, err = rankCorrelation(t.MutualInformation, s.MutualInformation)
 	return f, err
 }
 
@@ -91,17 +92,39 @@ func (f *Fidelity) AddOut(inTeacher, inStudent, teacher, student *Predictions) e
 	return nil
 }
 
-// RankCorrelation returns Spearman's rank correlation of two lists of equal length, with the mean
+// String describes the comparison, without scores.
+func (f *Fidelity) String() string {
+	return fmt.Sprintf("on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, rank correlation of mutual information %.3f",
+		f.Images, f.Data, 100*f.Agreement, f.TotalVariation, f.KL, f.InformationRank)
+}
+
+// FidelityRow is a score of both networks, formatted.
+type FidelityRow struct{ Title, Teacher, Student string }
+
+// Rows returns the scores that both have on the held-out data, in the order of Scores.
+func (f *Fidelity) Rows() (rows []FidelityRow) {
+	for _, score := range Scores() {
+		theirs, has := f.Teacher[score.Name]
+		ours, hasOurs := f.Student[score.Name]
+		if has && hasOurs {
+			title := score.TitleFor(Case{In: &Predictions{Name: f.Data}})
+			rows = append(rows, FidelityRow{title, fmt.Sprintf(score.Format, theirs), fmt.Sprintf(score.Format, ours)})
+		}
+	}
+	return rows
+}
+
+// rankCorrelation returns Spearman's rank correlation of two lists of equal length, with the mean
 // rank for ties; 0 if one of them is constant. It returns an error for empty lists, different
 // lengths and values that are NaN.
-func RankCorrelation(a, b []float64) (float64, error) {
+func rankCorrelation(a, b []float64) (float64, error) {
 	if len(a) != len(b) {
-		return 0, errors.Errorf("evaluate: RankCorrelation: lists must have the same length, got %d and %d", len(a), len(b))
+		return 0, errors.Errorf("evaluate: rank correlation: lists must have the same length, got %d and %d", len(a), len(b))
 	}
-	if err := checkScores("RankCorrelation", "first", a); err != nil {
+	if err := checkScores("rank correlation", "first", a); err != nil {
 		return 0, err
 	}
-	if err := checkScores("RankCorrelation", "second", b); err != nil {
+	if err := checkScores("rank correlation", "second", b); err != nil {
 		return 0, err
 	}
 	correlation := stat.Correlation(ranks(a), ranks(b), nil)

@@ -16,13 +16,13 @@ func TestRankCorrelation(t *testing.T) {
 		{[]float64{1, 1, 2}, []float64{1, 2, 3}, 1.5 / math.Sqrt(1.5*2)},
 		{[]float64{1, 1, 1}, []float64{1, 2, 3}, 0},
 	} {
-		if got, err := RankCorrelation(c.a, c.b); err != nil || math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("RankCorrelation(%v, %v) = %v, %v, want %v", c.a, c.b, got, err, c.want)
+		if got, err := rankCorrelation(c.a, c.b); err != nil || math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("rankCorrelation(%v, %v) = %v, %v, want %v", c.a, c.b, got, err, c.want)
 		}
 	}
 	for _, bad := range [][2][]float64{{{1}, {1, 2}}, {{}, {}}, {{math.NaN()}, {1}}} {
-		if _, err := RankCorrelation(bad[0], bad[1]); err == nil {
-			t.Errorf("RankCorrelation(%v, %v) returns no error", bad[0], bad[1])
+		if _, err := rankCorrelation(bad[0], bad[1]); err == nil {
+			t.Errorf("rankCorrelation(%v, %v) returns no error", bad[0], bad[1])
 		}
 	}
 }

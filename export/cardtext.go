@@ -248,16 +248,10 @@ func (c *card) fidelity() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.say("Compared with its teacher on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, "+
-		"rank correlation of mutual information %.3f.\n", f.Images, markdown(f.Data), 100*f.Agreement, f.TotalVariation, f.KL, f.InformationRank)
+	s.say("Compared with its teacher %s.\n", markdown(f.String()))
 	s.say("| score | teacher | distilled |\n|---|---|---|")
-	for _, score := range evaluate.Scores() {
-		theirs, has := f.Teacher[score.Name]
-		ours, hasOurs := f.Student[score.Name]
-		if has && hasOurs {
-			title := score.TitleFor(evaluate.Case{In: &evaluate.Predictions{Name: f.Data}})
-			s.say("| %s | "+score.Format+" | "+score.Format+" |", title, theirs, ours)
-		}
+	for _, row := range f.Rows() {
+		s.say("| %s | %s | %s |", row.Title, row.Teacher, row.Student)
 	}
 	s.say("")
 	return s.String(), nil

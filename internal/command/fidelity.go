@@ -55,22 +55,15 @@ func measureFidelity(ctx context.Context, run *bayes.Run, data *datasets.Splits,
 
 // fidelityText describes how closely a distilled run follows its teacher.
 func fidelityText(teacher string, f *evaluate.Fidelity) string {
-	return fmt.Sprintf("Compared with %s on %d images of %s: the same class for %.2f %%, total variation %.4f, KL divergence %.4f, "+
-		"rank correlation of mutual information %.3f.",
-		teacher, f.Images, f.Data, 100*f.Agreement, f.TotalVariation, f.KL, f.InformationRank)
+	return fmt.Sprintf("Compared with %s %v.", teacher, f)
 }
 
 // fidelityTable returns the scores of a distilled run next to its teacher's.
 func fidelityTable(f *evaluate.Fidelity) (*report.Table, error) {
 	table := report.NewTable("fidelity", report.Column{Title: "teacher", Format: "%s"}, report.Column{Title: "distilled", Format: "%s"})
-	for _, score := range evaluate.Scores() {
-		theirs, has := f.Teacher[score.Name]
-		ours, hasOurs := f.Student[score.Name]
-		if has && hasOurs {
-			title := score.TitleFor(evaluate.Case{In: &evaluate.Predictions{Name: f.Data}})
-			if err := table.Add(title, fmt.Sprintf(score.Format, theirs), fmt.Sprintf(score.Format, ours)); err != nil {
-				return nil, err
-			}
+	for _, row := range f.Rows() {
+		if err := table.Add(row.Title, row.Teacher, row.Student); err != nil {
+			return nil, err
 		}
 	}
 	for _, out := range f.Out {
