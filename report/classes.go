@@ -9,9 +9,20 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Fallbacks names the classes that have no threshold of their own for class-conditional sets, or
+// CoverageRemarks returns sentences, without the full stop, on how the coverage of a subject's
+// prediction sets differs between classes.
+func (s Subject) CoverageRemarks() ([]string, error) {
+	worst, err := s.worstCoverage()
+	if err != nil {
+		return nil, err
+	}
+	fallbacks, err := s.fallbacks()
+	return slices.DeleteFunc([]string{worst, fallbacks}, func(text string) bool { return text == "" }), err
+}
+
+// fallbacks names the classes that have no threshold of their own for class-conditional sets, or
 // returns "".
-func (s Subject) Fallbacks() (string, error) {
+func (s Subject) fallbacks() (string, error) {
 	if s.Assessment == nil || s.Calibration == nil || !s.Calibration.Supports(evaluate.Level) {
 		return "", nil
 	}
@@ -66,10 +77,10 @@ type ClassRow struct {
 // choice of the images for the calibration, must be the reason.
 const muchBelow = 0.05
 
-// WorstCoverage describes the coverage of the class where it is lowest or, if the sets do not hold
+// worstCoverage describes the coverage of the class where it is lowest or, if the sets do not hold
 // on average either, of all. It is "" if no class is covered less often than promised, or if there
 // is no coverage of several classes.
-func (s Subject) WorstCoverage() (string, error) {
+func (s Subject) worstCoverage() (string, error) {
 	rows, err := s.ByClass()
 	if err != nil || len(rows) < 2 {
 		return "", err
@@ -109,33 +120,40 @@ func allClasses(scores []evaluate.ClassScores) evaluate.ClassScores {
 	return all
 }
 
-// classColumns returns the columns of the table of classes: recall and, if all sets are known,
-// coverage of each subject, or in full all scores.
-func classColumns(subjects []Subject, covered, full bool) []Column {
-	columns := []Column{{"images", "%.0f"}}
-	names := make([]string, len(subjects))
-	for i, s := range subjects {
-		names[i] = s.Name
+// classColumn is a column of each subject in the table of classes.
+type classColumn struct {
+	Column
+	inFull, ofSets bool // whether it is only in the full table, and needs the sets of all images
+	of             func(r ClassRow) any
+}
+
+var classColumns = []classColumn{
+	{Column{"precision", "%.3f"}, true, false, func(r ClassRow) any { return r.Precision }},
+	{Column{"recall", "%.3f"}, false, false, func(r ClassRow) any { return r.Recall }},
+	{Column{"F1", "%.3f"}, true, false, func(r ClassRow) any { return r.F1 }},
+	{Column{"coverage", "%.3f"}, false, true, func(r ClassRow) any { return *r.Coverage }},
+	{Column{"set size", "%.2f"}, true, true, func(r ClassRow) any { return *r.SetSize }},
+}
+
+// columnsOfClasses returns the columns of the table of classes, and the columns of each subject
+// among them.
+func columnsOfClasses(subjects []Subject, covered, full bool) (all []Column, ofSubject []classColumn) {
+	for _, c := range classColumns {
+		if (full || !c.inFull) && (covered || !c.ofSets) {
+			ofSubject = append(ofSubject, c)
+		}
 	}
-	for _, prefix := range ShortNames(names) {
+	all = []Column{{"images", "%.0f"}}
+	for _, prefix := range ShortNames(namesOf(subjects)) {
 		prefix += ", "
 		if len(subjects) == 1 {
 			prefix = ""
 		}
-		recall, coverage := Column{prefix + "recall", "%.3f"}, Column{prefix + "coverage", "%.3f"}
-		if full {
-			columns = append(columns, Column{prefix + "precision", "%.3f"}, recall, Column{prefix + "F1", "%.3f"})
-		} else {
-			columns = append(columns, recall)
-		}
-		if covered {
-			columns = append(columns, coverage)
-		}
-		if covered && full {
-			columns = append(columns, Column{prefix + "set size", "%.2f"})
+		for _, c := range ofSubject {
+			all = append(all, Column{prefix + c.Title, c.Format})
 		}
 	}
-	return columns
+	return all, ofSubject
 }
 
 // tooWide reports whether the titles of the columns would not fit into a line of a terminal.
@@ -173,18 +191,12 @@ func ClassSection(subjects []Subject) (*Section, error) {
 			covered = covered && row.Coverage != nil
 			entries[k].rows = append(entries[k].rows, row)
 		}
-		text, err := s.WorstCoverage()
+		remarks, err := s.CoverageRemarks()
 		if err != nil {
 			return nil, err
 		}
-		if text != "" {
-			texts = append(texts, s.Name+": "+text+".")
-		}
-		if text, err = s.Fallbacks(); err != nil {
-			return nil, err
-		}
-		if text != "" {
-			texts = append(texts, s.Name+": "+text+".")
+		for _, remark := range remarks {
+			texts = append(texts, s.Name+": "+remark+".")
 		}
 	}
 	if len(entries) < 2 {
@@ -200,9 +212,10 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		entries[k].worst = value(slices.MinFunc(entries[k].rows, func(a, b ClassRow) int { return cmp.Compare(value(a), value(b)) }))
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.worst, b.worst) })
-	columns, full := classColumns(subjects, covered, true), true
-	if tooWide(columns) || len(subjects) > subjectsInFull {
-		columns, full = classColumns(subjects, covered, false), false
+	columns, ofSubject := columnsOfClasses(subjects, covered, true)
+	full := !tooWide(columns) && len(subjects) <= subjectsInFull
+	if !full {
+		columns, ofSubject = columnsOfClasses(subjects, covered, false)
 	}
 	if n := len(entries); n > classesShown {
 		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))
@@ -218,16 +231,8 @@ func ClassSection(subjects []Subject) (*Section, error) {
 	for _, e := range entries {
 		cells := []any{float64(e.rows[0].Examples)}
 		for _, row := range e.rows {
-			if full {
-				cells = append(cells, row.Precision, row.Recall, row.F1)
-			} else {
-				cells = append(cells, row.Recall)
-			}
-			if covered {
-				cells = append(cells, *row.Coverage)
-			}
-			if covered && full {
-				cells = append(cells, *row.SetSize)
+			for _, c := range ofSubject {
+				cells = append(cells, c.of(row))
 			}
 		}
 		if err := table.Add(e.rows[0].Name, cells...); err != nil {

@@ -53,11 +53,11 @@ func rareSubject(t *testing.T, name string) Subject {
 // classes.
 func TestClasses(t *testing.T) {
 	s := rareSubject(t, "a")
-	got, err := s.WorstCoverage()
+	got, err := s.worstCoverage()
 	want := "of 4 classes, rare has the lowest coverage of 95 % sets, 0.000: 0 of 10 images, fewer than by chance. " +
 		"The sets hold on average over all images, not for each class"
 	if err != nil || got != want {
-		t.Errorf("WorstCoverage() = %q, %v, want %q", got, err, want)
+		t.Errorf("worstCoverage() = %q, %v, want %q", got, err, want)
 	}
 	section, err := ClassSection([]Subject{s})
 	if err != nil {
@@ -125,8 +125,8 @@ func TestNoWorstCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.WorstCoverage(); err != nil || got != "" {
-		t.Errorf("WorstCoverage() = %q, %v, want nothing", got, err)
+	if got, err := s.worstCoverage(); err != nil || got != "" {
+		t.Errorf("worstCoverage() = %q, %v, want nothing", got, err)
 	}
 }
 
@@ -146,8 +146,8 @@ func TestCoverageOfAllClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Assessment = a
-	got, err := s.WorstCoverage()
+	got, err := s.worstCoverage()
 	if want := "of these 240 images, because they are not like those of the calibration"; err != nil || !strings.Contains(got, want) {
-		t.Errorf("WorstCoverage() = %q, %v, want one with %q", got, err, want)
+		t.Errorf("worstCoverage() = %q, %v, want one with %q", got, err, want)
 	}
 }

@@ -93,14 +93,6 @@ func mistakes(subjects []Subject) []int {
 	return numbers
 }
 
-func namesOf(subjects []Subject) []string {
-	names := make([]string, len(subjects))
-	for i, s := range subjects {
-		names[i] = s.Name
-	}
-	return names
-}
-
 // shownIn returns the images of the first subject that has any to draw, or nil.
 func shownIn(subjects []Subject) *Images {
 	for _, s := range subjects {

@@ -40,25 +40,41 @@ func FittingTable(subjects []Subject) (*Table, error) {
 // that applies to any of them. All subjects must be assessed.
 func runTable(subjects []Subject) (*Table, error) {
 	in, out := dataNames(subjects)
-	var shown []evaluate.Score
+	scores := scoresOf(subjects)
 	var columns []Column
-	for _, score := range evaluate.Scores() {
-		if slices.ContainsFunc(subjects, func(s Subject) bool { _, ok := s.Values[score.Name]; return ok }) {
-			shown = append(shown, score)
-			columns = append(columns, Column{namedData(score.Title, in, out), score.Format})
-		}
+	for _, score := range scores {
+		columns = append(columns, Column{namedData(score.Title, in, out), score.Format})
 	}
-	table := NewTable("run", columns...)
-	for _, s := range subjects {
-		var cells []any
-		for _, score := range shown {
-			if value, ok := s.Values[score.Name]; ok {
-				cells = append(cells, value)
-			} else {
-				cells = append(cells, "-")
-			}
+	return tableOf("run", namesOf(subjects), columns, func(subject, score int) any {
+		if value, ok := subjects[subject].Values[scores[score].Name]; ok {
+			return value
 		}
-		if err := table.Add(s.Name, cells...); err != nil {
+		return "-"
+	})
+}
+
+// scoresOf returns the scores that apply to any of the subjects.
+func scoresOf(subjects []Subject) []evaluate.Score {
+	return slices.DeleteFunc(evaluate.Scores(), func(score evaluate.Score) bool {
+		return all(subjects, func(s Subject) bool {
+			if s.Assessment == nil {
+				return true
+			}
+			_, has := s.Values[score.Name]
+			return !has
+		})
+	})
+}
+
+// tableOf returns a table with the given cell in each row and column.
+func tableOf(corner string, rows []string, columns []Column, cell func(row, column int) any) (*Table, error) {
+	table := NewTable(corner, columns...)
+	for i, name := range rows {
+		cells := make([]any, len(columns))
+		for k := range cells {
+			cells[k] = cell(i, k)
+		}
+		if err := table.Add(name, cells...); err != nil {
 			return nil, err
 		}
 	}
@@ -223,59 +239,33 @@ func fewScores(subjects []Subject, scores []evaluate.OODScore) []evaluate.OODSco
 // aurocTable returns the AUROC of each subject by each score: a column for each of up to four
 // subjects, or a row for each of more.
 func aurocTable(subjects []Subject, scores []evaluate.OODScore) (*Table, error) {
-	auroc := func(s Subject, score evaluate.OODScore) any {
-		if d, has := s.Detections[score.Name]; has {
+	auroc := func(subject, score int) any {
+		if d, has := subjects[subject].Detections[scores[score].Name]; has {
 			return d.AUROC
 		}
 		return "-"
 	}
-	var columns []Column
-	if len(subjects) > maxColumns {
-		for _, score := range scores {
-			columns = append(columns, Column{score.Title, "%.4f"})
-		}
-		table := NewTable("run, AUROC by", columns...)
-		for _, s := range subjects {
-			var cells []any
-			for _, score := range scores {
-				cells = append(cells, auroc(s, score))
-			}
-			if err := table.Add(s.Name, cells...); err != nil {
-				return nil, err
-			}
-		}
-		return table, nil
-	}
-	for _, s := range subjects {
-		columns = append(columns, Column{s.Name, "%.4f"})
-	}
-	table := NewTable("AUROC by", columns...)
+	var titles []string
+	var byScore, bySubject []Column
 	for _, score := range scores {
-		var cells []any
-		for _, s := range subjects {
-			cells = append(cells, auroc(s, score))
-		}
-		if err := table.Add(score.Title, cells...); err != nil {
-			return nil, err
-		}
+		titles, byScore = append(titles, score.Title), append(byScore, Column{score.Title, "%.4f"})
 	}
-	return table, nil
+	names := namesOf(subjects)
+	if len(subjects) > maxColumns {
+		return tableOf("run, AUROC by", names, byScore, auroc)
+	}
+	for _, name := range names {
+		bySubject = append(bySubject, Column{name, "%.4f"})
+	}
+	return tableOf("AUROC by", titles, bySubject, func(score, subject int) any { return auroc(subject, score) })
 }
 
 // meaningsOf returns an explanation of each score that applies to any of the subjects.
 func meaningsOf(subjects []Subject) []string {
 	in, out := dataNames(subjects)
 	var meanings []string
-	for _, score := range evaluate.Scores() {
-		if !all(subjects, func(s Subject) bool {
-			if s.Assessment == nil {
-				return true
-			}
-			_, has := s.Values[score.Name]
-			return !has
-		}) {
-			meanings = append(meanings, namedData(score.Title+": "+score.Meaning, in, out))
-		}
+	for _, score := range scoresOf(subjects) {
+		meanings = append(meanings, namedData(score.Title+": "+score.Meaning, in, out))
 	}
 	return meanings
 }
@@ -286,35 +276,28 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 	if err != nil || scores == nil {
 		return nil, err
 	}
-	detections, err := DetectionTable(subjects, true)
-	if err != nil {
-		return nil, err
-	}
 	sections := []Section{{Title: "Scores", Table: scores, Notes: meaningsOf(subjects)}}
-	classes, err := ClassSection(subjects)
-	if err != nil {
+	for _, make := range []func([]Subject) (*Section, error){ClassSection, riskSection, detectionSection, selfTestSection} {
+		section, err := make(subjects)
+		if err != nil {
+			return nil, err
+		}
+		if section != nil {
+			sections = append(sections, *section)
+		}
+	}
+	return sections, nil
+}
+
+// detectionSection returns the section with the DetectionTable of all scores, or nil.
+func detectionSection(subjects []Subject) (*Section, error) {
+	table, err := DetectionTable(subjects, true)
+	if table == nil {
 		return nil, err
 	}
-	if classes != nil {
-		sections = append(sections, *classes)
-	}
-	risks, err := riskSection(subjects)
-	if err != nil {
-		return nil, err
-	}
-	if risks != nil {
-		sections = append(sections, *risks)
-	}
-	if detections != nil {
-		_, out := dataNames(subjects)
-		sections = append(sections, Section{
-			Title: "Out-of-distribution detection", Table: detections,
-			Text: []string{"How well each score detects " + out + " as out of distribution (the positive class)."},
-		})
-	}
-	test, err := selfTestSection(subjects)
-	if err == nil && test != nil {
-		sections = append(sections, *test)
-	}
-	return sections, err
+	_, out := dataNames(subjects)
+	return &Section{
+		Title: "Out-of-distribution detection", Table: table,
+		Text: []string{"How well each score detects " + out + " as out of distribution (the positive class)."},
+	}, nil
 }

@@ -20,19 +20,17 @@ func selfTestSection(subjects []Subject) (*Section, error) {
 	if tests == nil {
 		return nil, nil
 	}
-	section.Table = NewTable("fraction accepted as in distribution", columns...)
-	for i, k := range tests[0].Kinds {
-		var cells []any
-		for _, test := range tests {
-			if i < len(test.Kinds) && test.Kinds[i].Kind == k.Kind {
-				cells = append(cells, float64(test.Kinds[i].Accepted)/float64(test.Kinds[i].Images))
-			} else {
-				cells = append(cells, "-") // tested by another version
-			}
-		}
-		if err := section.Table.Add(k.Kind, cells...); err != nil {
-			return nil, err
-		}
+	var kinds []string
+	for _, k := range tests[0].Kinds {
+		kinds = append(kinds, k.Kind)
 	}
-	return section, nil
+	var err error
+	section.Table, err = tableOf("fraction accepted as in distribution", kinds, columns, func(row, column int) any {
+		test := tests[column]
+		if row >= len(test.Kinds) || test.Kinds[row].Kind != kinds[row] {
+			return "-" // tested by another version
+		}
+		return float64(test.Kinds[row].Accepted) / float64(test.Kinds[row].Images)
+	})
+	return section, err
 }

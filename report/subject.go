@@ -41,9 +41,7 @@ type Subject struct {
 
 // checkSubjects returns an error unless there are subjects with distinct names and valid images.
 func checkSubjects(what string, subjects []Subject) error {
-	names := make([]string, len(subjects))
-	for i, s := range subjects {
-		names[i] = s.Name
+	for _, s := range subjects {
 		for _, of := range []struct {
 			kind        string
 			images      *Images
@@ -61,7 +59,7 @@ func checkSubjects(what string, subjects []Subject) error {
 			}
 		}
 	}
-	return checkMethods(what, names)
+	return checkMethods(what, namesOf(subjects))
 }
 
 // in returns the in-distribution predictions, or nil.
@@ -115,6 +113,15 @@ func sameOut(subjects []Subject) bool {
 		return (out == nil) == (first == nil) &&
 			(out == nil || out.Name == first.Name && out.Len() == first.Len())
 	})
+}
+
+// namesOf returns the names of the subjects.
+func namesOf(subjects []Subject) []string {
+	names := make([]string, len(subjects))
+	for i, s := range subjects {
+		names[i] = s.Name
+	}
+	return names
 }
 
 // dataNames returns the names of the in-distribution and out-of-distribution data.

@@ -51,19 +51,12 @@ func printScores(runs []scoredRun, subjects []report.Subject, against string, ev
 		return err
 	}
 	for i, r := range runs {
-		worst, err := subjects[i].WorstCoverage()
+		remarks, err := subjects[i].CoverageRemarks()
 		if err != nil {
 			return err
 		}
-		if worst != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", r.name, worst)
-		}
-		fallbacks, err := subjects[i].Fallbacks()
-		if err != nil {
-			return err
-		}
-		if fallbacks != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", r.name, fallbacks)
+		for _, remark := range remarks {
+			fmt.Fprintf(c.out, "%s: %s\n", r.name, remark)
 		}
 		if left := r.run.LeftOut(); len(left) > 0 {
 			fmt.Fprintf(c.out, "%s: skipped %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
