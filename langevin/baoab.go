@@ -37,8 +37,8 @@ type BAOAB struct {
 func (BAOAB) Name() string { return "baoab" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r BAOAB) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return exactFrictionStepSize(r.Friction, n, h), nil
+func (s BAOAB) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(s.Friction, n, h), nil
 }
 
 // Validate implements Sampler.

@@ -33,8 +33,8 @@ type FisherSGLD struct {
 func (FisherSGLD) Name() string { return "fsgld" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r FisherSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	return preconditionedStepSize(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Damping + v) })
+func (f FisherSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return preconditionedStepSize(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (f.Damping + v) })
 }
 
 // Validate implements Sampler.

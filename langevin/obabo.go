@@ -34,8 +34,8 @@ type OBABO struct {
 func (OBABO) Name() string { return "obabo" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r OBABO) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return exactFrictionStepSize(r.Friction, n, h), nil
+func (s OBABO) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(s.Friction, n, h), nil
 }
 
 // Validate implements Sampler.

@@ -73,8 +73,8 @@ type PSGLD struct {
 func (PSGLD) Name() string { return "psgld" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r PSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	return preconditionedStepSize(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Lambda + math.Sqrt(v)) })
+func (p PSGLD) EffectiveStepSize(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return preconditionedStepSize(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (p.Lambda + math.Sqrt(v)) })
 }
 
 // Validate implements Sampler.

@@ -40,8 +40,8 @@ type SGHMC struct {
 func (SGHMC) Name() string { return "sghmc" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r SGHMC) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return slices.Repeat([]float64{h / r.Friction}, n), nil
+func (s SGHMC) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return slices.Repeat([]float64{h / s.Friction}, n), nil
 }
 
 // Validate implements Sampler.

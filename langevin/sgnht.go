@@ -69,8 +69,8 @@ type SGNHT struct {
 func (SGNHT) Name() string { return "sgnht" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r SGNHT) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return slices.Repeat([]float64{h / r.Friction}, n), nil
+func (s SGNHT) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return slices.Repeat([]float64{h / s.Friction}, n), nil
 }
 
 // Validate implements Sampler.

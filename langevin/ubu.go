@@ -37,8 +37,8 @@ type UBU struct {
 func (UBU) Name() string { return "ubu" }
 
 // EffectiveStepSize implements EffectiveStepSizer.
-func (r UBU) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
-	return exactFrictionStepSize(r.Friction, n, h), nil
+func (s UBU) EffectiveStepSize(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return exactFrictionStepSize(s.Friction, n, h), nil
 }
 
 // Validate implements Sampler.
