@@ -100,6 +100,19 @@ func (a Answer) String() string {
 	return text
 }
 
+// SetMembers returns whether PredictionSet contains each of the classes.
+func (a Answer) SetMembers(classes []string) []bool {
+	inSet := map[string]bool{}
+	for _, class := range a.PredictionSet {
+		inSet[class] = true
+	}
+	members := make([]bool, len(classes))
+	for i, class := range classes {
+		members[i] = inSet[class]
+	}
+	return members
+}
+
 // WriteCSV writes answers as CSV, a row for each, with a column for the probability of each class.
 //
 // If any answer has an ID, a column id follows the file's.

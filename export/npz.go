@@ -71,7 +71,11 @@ func (p *predicted) arrays(answers []bayes.Answer, classes []string) []npz.Array
 		}
 	}
 	if answers[0].PredictionSet != nil {
-		arrays = append(arrays, npz.Array{Name: "prediction_set", Shape: []int{n, k}, Values: setMembers(answers, classes)})
+		var members []bool
+		for _, answer := range answers {
+			members = append(members, answer.SetMembers(classes)...)
+		}
+		arrays = append(arrays, npz.Array{Name: "prediction_set", Shape: []int{n, k}, Values: members})
 	}
 	if answers[0].InDistribution != nil {
 		inside := make([]bool, n)
@@ -91,19 +95,4 @@ func (p *predicted) arrays(answers []bayes.Answer, classes []string) []npz.Array
 		arrays = append(arrays, npz.Array{Name: "labels", Shape: []int{n}, Values: labels})
 	}
 	return arrays
-}
-
-// setMembers returns, for each answer and class, whether the prediction set contains the class.
-func setMembers(answers []bayes.Answer, classes []string) []bool {
-	places := map[string]int{}
-	for i, name := range classes {
-		places[name] = i
-	}
-	members := make([]bool, len(answers)*len(classes))
-	for i, answer := range answers {
-		for _, name := range answer.PredictionSet {
-			members[i*len(classes)+places[name]] = true
-		}
-	}
-	return members
 }

@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"github.com/pollen-ml/pollen/bayes"
 )
@@ -35,13 +34,7 @@ var outputs = []output{
 	{"confidence", typeFP32, false, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.Confidence) })},
 	{"entropy", typeFP32, false, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.Entropy) })},
 	{"mutual_information", typeFP32, false, always, each(func(a *bayes.Answer, _ []string) []float32 { return narrowed(a.MutualInformation) })},
-	{"prediction_set", typeBool, true, withoutLevel, each(func(a *bayes.Answer, classNames []string) []bool {
-		members := make([]bool, len(classNames))
-		for class, name := range classNames {
-			members[class] = slices.Contains(a.PredictionSet, name)
-		}
-		return members
-	})},
+	{"prediction_set", typeBool, true, withoutLevel, each(func(a *bayes.Answer, classNames []string) []bool { return a.SetMembers(classNames) })},
 	{"in_distribution", typeBool, false, withoutDetector, each(func(a *bayes.Answer, _ []string) []bool {
 		return []bool{a.InDistribution != nil && *a.InDistribution}
 	})},

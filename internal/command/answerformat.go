@@ -156,9 +156,7 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 		probabilities, confidence = append(probabilities, a.Probabilities...), append(confidence, a.Confidence)
 		entropy, information = append(entropy, a.Entropy), append(information, a.MutualInformation)
 		if a.PredictionSet != nil {
-			for _, class := range classes {
-				sets = append(sets, slices.Contains(a.PredictionSet, class))
-			}
+			sets = append(sets, a.SetMembers(classes)...)
 		}
 		if a.InDistribution != nil {
 			inside, pValues = append(inside, *a.InDistribution), append(pValues, *a.PValue)
