@@ -16,9 +16,6 @@ const (
 	// larger image is an error, detected in its header before any allocation. Decoding an
 	// image of this size takes several hundred megabytes; Measure returns an upper bound.
 	MaxPixels = decode.MaxPixels
-	// MaxScans is the largest number of scans of a JPEG image, 100. Encoders write some 10 for a
-	// progressive image; each takes time for all pixels, however few bytes it has.
-	MaxScans = decode.MaxScans
 	// MaxSide is the largest height and width of images in a Dataset.
 	MaxSide = 512
 )
@@ -31,9 +28,9 @@ func extensions() string { return strings.Join(decode.Extensions(), " ") }
 
 // Decode decodes an image into bytes [Channels Height Width], with these options and their Crop and
 // Bits, as Open does with each file of an image directory; see the package documentation. It is
-// safe for untrusted content: an image of more than MaxPixels or MaxScans is an error before it is
-// decoded, and so are a file that is too short for its pixels and a TIFF image whose blocks are
-// much larger than its pixels or its file; a panic of a decoder is an error, too.
+// safe for untrusted content: an image of more than MaxPixels, or of more than 100 scans, is an
+// error before it is decoded, and so are a file that is too short for its pixels and a TIFF image
+// whose blocks are much larger than its pixels or its file; a panic of a decoder is an error, too.
 //
 // Decoding stops with the context's error soon after the context ends. Some decoders read all bytes
 // before they compute pixels, and do not stop in the seconds that a large image takes after that.

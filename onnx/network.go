@@ -55,16 +55,6 @@ func (n *Network) checkOperators() error {
 		strings.Join(parts, "; "))
 }
 
-// Operators returns the names of the operators that have a translation, sorted.
-func Operators() []string {
-	var names []string
-	for name := range translations {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // Apply implements layers.Layer.
 func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if b.Err() != nil || x == nil {

@@ -79,18 +79,18 @@ type Scores struct {
 	Combined []float64
 }
 
-// MaxBank is the maximum number of training images that images are compared with. The scales are
-// computed from the scores of up to MaxReference others.
+// maxBank is the maximum number of training images that images are compared with. The scales are
+// computed from the scores of up to maxReference others.
 const (
-	MaxBank      = 1000
-	MaxReference = 500
+	maxBank      = 1000
+	maxReference = 500
 )
 
-// Split returns how a Fitter divides n training images: into a bank of up to MaxBank images and
-// up to MaxReference images for the scales. If there are few, two thirds are the bank.
+// Split returns how a Fitter divides n training images: into a bank of up to maxBank images and
+// up to maxReference images for the scales. If there are few, two thirds are the bank.
 func Split(n int) (bank, reference int) {
-	bank = min(MaxBank, n-max(1, n/3))
-	return bank, min(MaxReference, n-bank)
+	bank = min(maxBank, n-max(1, n/3))
+	return bank, min(maxReference, n-bank)
 }
 
 // Fitter fits a Detector.

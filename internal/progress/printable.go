@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// Printable returns a text with control characters, other than line breaks and tabs, replaced by
+// printable returns a text with control characters, other than line breaks and tabs, replaced by
 // their escapes, as \u001b: names of classes, files and runs may come from anywhere, and must not
 // move the cursor of a terminal, clear it, set its title, or reorder the text on it. The escapes
 // are also those of JSON, so that a JSON text keeps its meaning.
-func Printable(text string) string {
+func printable(text string) string {
 	if strings.IndexFunc(text, controls) < 0 {
 		return text
 	}
@@ -35,7 +35,7 @@ func controls(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// Remark writes a line of text, which it makes Printable. Errors of writing are ignored.
+// Remark writes a line of text, which it makes printable. Errors of writing are ignored.
 func Remark(to io.Writer, format string, values ...any) {
-	_, _ = io.WriteString(to, Printable(fmt.Sprintf(format, values...))+"\n")
+	_, _ = io.WriteString(to, printable(fmt.Sprintf(format, values...))+"\n")
 }

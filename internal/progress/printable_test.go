@@ -17,8 +17,8 @@ func TestPrintable(t *testing.T) {
 		"\x1bnot UTF-8: \xff, 日本\xe6": "\\u001bnot UTF-8: \xff, 日本\xe6",
 		"\x1b\ufffd":                  "\\u001b\ufffd",
 	} {
-		if got := Printable(text); got != want {
-			t.Errorf("Printable(%q) = %q, want %q", text, got, want)
+		if got := printable(text); got != want {
+			t.Errorf("printable(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func TestResultsArePrintable(t *testing.T) {
 	if err := json.Unmarshal(to.Bytes(), &got); err != nil || len(got) != 2 || got[0] != names[0] || got[1] != names[1] {
 		t.Errorf("%q is %q (%v), want %q", to.String(), got, err, names)
 	}
-	if text := to.String(); Printable(text) != text {
+	if text := to.String(); printable(text) != text {
 		t.Errorf("%q has control characters", text)
 	}
 }

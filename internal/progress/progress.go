@@ -45,7 +45,7 @@ type mark struct {
 
 // Begin starts a line for work of which done of total is already done. The caller must call End.
 func Begin(o Options, name string, done, total int) *Line {
-	name = Printable(name)
+	name = printable(name)
 	p := &Line{Options: o, name: name, total: total, done: done, start: o.Now()}
 	p.last = p.start
 	p.since = mark{p.start, done}
@@ -72,7 +72,7 @@ func (p *Line) Done() int { return p.done }
 
 // Update shows the amount of work done and a status.
 func (p *Line) Update(done int, status string) {
-	now, status := p.Now(), Printable(status)
+	now, status := p.Now(), printable(status)
 	p.done = done
 	if now.Sub(p.next.at) >= speedInterval {
 		p.since, p.next = p.next, mark{now, done}

@@ -10,7 +10,7 @@ import (
 // Limits of images, see package datasets.
 const (
 	MaxPixels = 100_000_000 // before scaling; half of it with 16 bits per channel
-	MaxScans  = 100         // of a JPEG image
+	maxScans  = 100         // of a JPEG image
 )
 
 // imageFormat is a row of the table of image formats.

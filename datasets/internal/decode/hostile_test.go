@@ -65,10 +65,10 @@ func progressiveJPEG(width, height, scans int) []byte {
 // A JPEG image of a few bytes cannot take the time of thousands of scans.
 func TestScansAreBounded(t *testing.T) {
 	const bound = "JPEG: must have at most 100 scans, got more"
-	if got, err := Decode(t.Context(), progressiveJPEG(100, 90, MaxScans), 1, 1, 1, false); err != nil || got[0] != 128 {
-		t.Errorf("%d scans: % d, %v", MaxScans, got, err)
+	if got, err := Decode(t.Context(), progressiveJPEG(100, 90, maxScans), 1, 1, 1, false); err != nil || got[0] != 128 {
+		t.Errorf("%d scans: % d, %v", maxScans, got, err)
 	}
-	more := progressiveJPEG(100, 90, MaxScans+1)
+	more := progressiveJPEG(100, 90, maxScans+1)
 	_, err := Decode(t.Context(), more, 1, 1, 1, false)
 	wantStart(t, err, bound)
 	_, err = Inspect(progressiveJPEG(5000, 5000, 2000))

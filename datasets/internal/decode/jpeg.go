@@ -117,12 +117,12 @@ func decodeJPEG(source *stoppable) (image.Image, error) {
 // inspectJPEG bounds the number of scans of a JPEG image and estimates the memory for decoding it.
 // A scan of a progressive image can have a few bytes and visit every block, so the time to decode
 // grows with scans times pixels, not with the size of the file: 2000 scans of 25 million pixels fit
-// into 133 KB and take half a minute. It returns an error for more than MaxScans, and for an image
+// into 133 KB and take half a minute. It returns an error for more than maxScans, and for an image
 // that has too few bytes for its pixels: each block of 8x8 takes a bit at least.
 func inspectJPEG(content []byte, info *Info) error {
 	outline := outlineJPEG(content)
-	if outline.scans > MaxScans {
-		return errors.Errorf("must have at most %d scans, got more", MaxScans)
+	if outline.scans > maxScans {
+		return errors.Errorf("must have at most %d scans, got more", maxScans)
 	}
 	if blocks := (info.Height + 7) / 8 * ((info.Width + 7) / 8); blocks/8 > len(content) {
 		return errors.Errorf("must have enough data for %dx%d pixels, got %d bytes", info.Height, info.Width, len(content))
