@@ -45,13 +45,11 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	if err != nil {
 		return nil, err
 	}
-	passes := kind.passes(&r.manifest.Spec)
 	found, err := r.detectorIfAny(len(files))
 	if err != nil {
 		return nil, err
 	}
-	var average *evaluate.Predictive
-	var strange *strangeness
+	a := averaging{passes: kind.passes(&r.manifest.Spec), images: data.Len(), visit: visit}
 	err = r.on(func(device tensor.Device) error {
 		if err := r.checkPredictions(device, data.Len(), p, len(files), found != nil); err != nil {
 			return err
@@ -60,61 +58,77 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		if err != nil {
 			return err
 		}
-		predictors, err := newPredictors(device, inputs, p.network, found, len(files), passes, kind.traits().dirichlet)
-		if err != nil {
+		dirichlet := kind.traits().dirichlet
+		if a.predictors, err = newPredictors(device, inputs, p.network, found, len(files), a.passes, dirichlet); err != nil {
 			return err
 		}
-		defer predictors.close()
-		if average, err = evaluate.NewPredictive(data.Len(), predictors.classes); err != nil {
+		defer a.predictors.close()
+		if a.average, err = evaluate.NewPredictive(data.Len(), a.predictors.classes); err != nil {
 			return err
 		}
 		if found != nil {
-			strange = newStrangeness(found, images.Pixels, r.detectorShape())
+			a.strange = newStrangeness(found, images.Pixels, r.detectorShape())
 		}
-		probabilities, logits := make([]float32, data.Len()*predictors.classes), []float32(nil)
-		if kind.traits().dirichlet {
-			logits = make([]float32, len(probabilities))
+		a.probabilities = make([]float32, data.Len()*a.predictors.classes)
+		if dirichlet {
+			a.logits = make([]float32, len(a.probabilities))
 		}
-		if err := means.begin(cmp.Or(predictors.plain, predictors.featured), data.Len()); err != nil {
+		if err := means.begin(cmp.Or(a.predictors.plain, a.predictors.featured), data.Len()); err != nil {
 			return err
 		}
 		defer means.end(data)
 		return r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error {
-			// The average counts passes, several of which may be of one sample.
 			means.add(chain, sample)
-			position, pass := average.Samples()/passes, average.Samples()%passes
-			predictor, featured := predictors.of(position)
-			if err := predictor.Predict(sample, probabilities); err != nil {
-				return err
-			}
-			if visit != nil {
-				if err := visit(probabilities, sample.Weight); err != nil {
-					return err
-				}
-			}
-			if featured {
-				if err := strange.add(predictor, data.Len(), position, pass, sample.Weight); err != nil {
-					return err
-				}
-			}
-			if !kind.traits().dirichlet {
-				return average.Add(probabilities, sample.Weight)
-			}
-			if err := predictor.Logits(logits); err != nil {
-				return err
-			}
-			return average.AddDirichlet(probabilities, logits, sample.Weight)
+			return a.add(sample)
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
 	// Scores are comparable with the calibration's only if they are of the same samples.
-	predictions := average.Predictions(data.Name, data.Labels)
-	if strange != nil && average.Samples() == len(files)*passes { // none was left out
-		predictions.Strangeness, err = strange.scores()
+	predictions := a.average.Predictions(data.Name, data.Labels)
+	if a.strange != nil && a.average.Samples() == len(files)*a.passes { // none was left out
+		predictions.Strangeness, err = a.strange.scores()
 	}
 	return predictions, err
+}
+
+// averaging averages the predictions of samples for images, and the scores of a detector.
+type averaging struct {
+	predictors            *predictors
+	passes                int // of each sample
+	images                int
+	average               *evaluate.Predictive
+	strange               *strangeness // nil without a detector
+	visit                 func(probabilities []float32, weight float64) error
+	probabilities, logits []float32 // of one sample; logits is nil except for Dirichlet distributions
+}
+
+// add adds a pass of a sample.
+func (a *averaging) add(sample samples.Sample) error {
+	// The average counts passes, several of which may be of one sample.
+	position, pass := a.average.Samples()/a.passes, a.average.Samples()%a.passes
+	predictor, featured := a.predictors.of(position)
+	if err := predictor.Predict(sample, a.probabilities); err != nil {
+		return err
+	}
+	if a.visit != nil {
+		if err := a.visit(a.probabilities, sample.Weight); err != nil {
+			return err
+		}
+	}
+	if featured {
+		if err := a.strange.add(predictor, a.images, position, pass, sample.Weight); err != nil {
+			return err
+		}
+	}
+	if a.logits == nil {
+		return a.average.Add(a.probabilities, sample.Weight)
+	}
+	if err := predictor.Logits(a.logits); err != nil {
+		return err
+	}
+	return a.average.AddDirichlet(a.probabilities, a.logits, sample.Weight)
 }
 
 // Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's
