@@ -110,25 +110,11 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 		}
 		return openModels(dirs, options)
 	}
-	models, err := open()
-	if err != nil {
-		return err
-	}
-	for _, m := range models {
-		if err := remarkUnfinished(m.Run, c); err != nil {
-			return err
-		}
-	}
-	server, err := serve.New(models, s.options)
+	server, err := s.newServer(open, c)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	for _, m := range models {
-		if err := s.guarantees.remark(m.Run, c); err != nil {
-			return err
-		}
-	}
 	memory.CollectLess(ctx)
 	listener, err := net.Listen(networkOf(s.address), s.address)
 	if err != nil {
@@ -136,26 +122,6 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 	}
 	s.remarkExposed(listener.Addr(), c)
 	c.remark("serving %s at %s://%s; stop with Ctrl-C", strings.Join(arguments, ", "), s.scheme(), reachable(listener.Addr()))
-	reload := func() error {
-		if err := log.reopen(); err != nil {
-			return err
-		}
-		models, err := open()
-		if err != nil {
-			return err
-		}
-		before := server.Models()
-		if err := server.Reload(models); err != nil {
-			return err
-		}
-		for _, m := range models {
-			if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
-				c.remark("%s", named(err))
-			}
-		}
-		c.remark("pollen: reloaded%s", changes(before, server.Models()))
-		return nil
-	}
 	ended := make(chan error, 1)
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -168,11 +134,58 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 			}
 			return err
 		case <-hangups:
-			if err := reload(); err != nil {
+			if err := s.reload(server, open, log, c); err != nil {
 				c.remark("pollen: reload: %s; serving as before", strings.TrimPrefix(err.Error(), "pollen: "))
 			}
 		}
 	}
+}
+
+// newServer returns a server of the models that open opens, and remarks on their samples and
+// guarantees.
+func (s *serveFlags) newServer(open func() ([]serve.Model, error), c *console) (*serve.Server, error) {
+	models, err := open()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range models {
+		if err := remarkUnfinished(m.Run, c); err != nil {
+			return nil, err
+		}
+	}
+	server, err := serve.New(models, s.options)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range models {
+		if err := s.guarantees.remark(m.Run, c); err != nil {
+			server.Close()
+			return nil, err
+		}
+	}
+	return server, nil
+}
+
+// reload opens the access log and the models again.
+func (s *serveFlags) reload(server *serve.Server, open func() ([]serve.Model, error), log *accessLog, c *console) error {
+	if err := log.reopen(); err != nil {
+		return err
+	}
+	models, err := open()
+	if err != nil {
+		return err
+	}
+	before := server.Models()
+	if err := server.Reload(models); err != nil {
+		return err
+	}
+	for _, m := range models {
+		if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
+			c.remark("%s", named(err))
+		}
+	}
+	c.remark("pollen: reloaded%s", changes(before, server.Models()))
+	return nil
 }
 
 // networkOf returns the network to listen on. An IPv4 address that stands for all interfaces means
