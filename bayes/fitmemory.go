@@ -316,13 +316,13 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 		if t.kind.traits().exact && setting.name == "batch" {
 			continue
 		}
-		// The first half, quarter, ... of the setting that fits.
-		for n := setting.value / 2; n >= 1; n /= 2 {
+		n := halved(setting.value, func(n int) bool {
 			s := t.spec
-			if setting.set(&s, n); fits(s) {
-				advice = append(advice, fmt.Sprintf("%s %d", setting.name, n))
-				break
-			}
+			setting.set(&s, n)
+			return fits(s)
+		})
+		if n > 0 {
+			advice = append(advice, fmt.Sprintf("%s %d", setting.name, n))
 		}
 	}
 	if len(advice) == 0 {

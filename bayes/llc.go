@@ -112,12 +112,7 @@ func (r *Run) checkLearningModel(device tensor.Device, m llc.Model, o llc.Option
 	if err != nil {
 		return &InvalidError{err}
 	}
-	memory := &Memory{}
-	memory.add("chains", "", size, 0)
-	if err := memory.sum(device); err != nil {
-		return err
-	}
-	return memory.check("pollen: llc: "+r.dir, func(int64, int64) []string { return []string{"fewer chains", "smaller batches"} })
+	return checkSession(device, "pollen: llc: "+r.dir, size, "fewer chains", "smaller batches")
 }
 
 // sampleNamed returns the sample with a file name; "" is the last sample of the first chain.

@@ -108,6 +108,23 @@ func (m *Memory) check(task string, advice func(host, device int64) []string) er
 	return errors.WithStack(&MemoryError{Task: task, Need: m.Device, Limit: free, Advice: advice(m.Available, m.DeviceAvailable)})
 }
 
+// checkSession returns a MemoryError if the only session of a task needs more than is available.
+func checkSession(device tensor.Device, task string, session tensor.Footprint, advice ...string) error {
+	m := &Memory{}
+	m.add("", "", session, 0)
+	if err := m.sum(device); err != nil {
+		return err
+	}
+	return m.check(task, func(int64, int64) []string { return advice })
+}
+
+// halved returns the first of n/2, n/4, ..., 1 that fits, or 0.
+func halved(n int, fits func(n int) bool) int {
+	for n /= 2; n >= 1 && !fits(n); n /= 2 {
+	}
+	return n
+}
+
 // String returns a table of the parts and the peak.
 func (m *Memory) String() string {
 	var text strings.Builder

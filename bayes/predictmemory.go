@@ -92,12 +92,14 @@ func (r *Run) checkPredictions(device tensor.Device, images int, p parts, files 
 		return err
 	}
 	return m.check(fmt.Sprintf("pollen: predict: %s: predicting %d images", r.dir, images), func(onHost, onDevice int64) []string {
-		for n := images / 2; n >= 1; n /= 2 {
-			if m, err := size(n); err == nil && m.Host <= onHost && m.Device <= onDevice {
-				return []string{fmt.Sprintf("at most %d images at a time", n)}
-			}
+		n := halved(images, func(n int) bool {
+			m, err := size(n)
+			return err == nil && m.Host <= onHost && m.Device <= onDevice
+		})
+		if n == 0 {
+			return nil
 		}
-		return nil
+		return []string{fmt.Sprintf("at most %d images at a time", n)}
 	})
 }
 
@@ -108,14 +110,7 @@ func (r *Run) checkGradient(device tensor.Device, images int, network layers.Seq
 	if err != nil {
 		return err
 	}
-	m := &Memory{}
-	m.add("gradients", "", size.Footprint, 0)
-	if err := m.sum(device); err != nil {
-		return err
-	}
-	return m.check(fmt.Sprintf("pollen: gradient: %s: differentiating by %d images", r.dir, images), func(int64, int64) []string {
-		return []string{"fewer images"}
-	})
+	return checkSession(device, fmt.Sprintf("pollen: gradient: %s: differentiating by %d images", r.dir, images), size.Footprint, "fewer images")
 }
 
 // PredictorMemory estimates the memory of a Predictor with the samples that the run has so far.
@@ -164,16 +159,11 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 			m, err := r.predictorMemory(device, batch, members, p)
 			return err == nil && m.Host <= onHost && m.Device <= onDevice
 		}
-		for n := batch / 2; n >= 1; n /= 2 {
-			if fits(n, members) {
-				advice = append(advice, fmt.Sprintf("batch %d", n))
-				break
-			}
+		if n := halved(batch, func(n int) bool { return fits(n, members) }); n > 0 {
+			advice = append(advice, fmt.Sprintf("batch %d", n))
 		}
-		for n := members / 2; n >= 1; n /= 2 {
-			if fits(batch, n) {
-				return append(advice, fmt.Sprintf("a run that keeps %d samples", n))
-			}
+		if n := halved(members, func(n int) bool { return fits(batch, n) }); n > 0 {
+			advice = append(advice, fmt.Sprintf("a run that keeps %d samples", n))
 		}
 		return advice
 	})
