@@ -52,8 +52,8 @@ func isSquare(n int) bool {
 	return n > 0 && side*side == n
 }
 
-// planar turns images [N H W C] into [N C H W].
-func planar(images []byte, channels, height, width int) []byte {
+// ChannelsFirst turns images [N H W C] into [N C H W]. With one channel it returns images itself.
+func ChannelsFirst(images []byte, channels, height, width int) []byte {
 	if channels == 1 {
 		return images
 	}

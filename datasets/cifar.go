@@ -2,8 +2,6 @@ package datasets
 
 import (
 	"archive/tar"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"path"
@@ -165,8 +163,7 @@ func readCIFAR(name string, contents map[string][]byte) (arraySet, error) {
 			if contents[file] == nil {
 				return arraySet{}, errors.Errorf("datasets: %s: must have the file %s next to %s", name, file, form.train[0])
 			}
-			sum := sha256.Sum256(contents[file])
-			set.hashes[file] = hex.EncodeToString(sum[:])
+			set.hashes[file] = sha256Hex(contents[file])
 		}
 		var err error
 		set.classNames, err = form.classNames(contents[form.names])

@@ -187,6 +187,6 @@ func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColum
 	if len(part.images) == 0 {
 		return nil, r.csvColumns, r.fail("must have at least one image, got the end")
 	}
-	part.images = planar(part.images, part.channels, part.height, part.width)
+	part.images = ChannelsFirst(part.images, part.channels, part.height, part.width)
 	return part, r.csvColumns, nil
 }

@@ -143,22 +143,27 @@ func remarkLabels(path string, with, without []int, options Options) {
 
 // unusedLabels returns a remark if there are labels below the number of classes that no image has.
 func unusedLabels(name string, labels []int32, classes int) []string {
+	without := absent(labels, classes)
+	if without == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: no image has %s", name, labelsText(without))}
+}
+
+// absent returns the numbers below classes that are not among labels, of which some may be negative.
+func absent(labels []int32, classes int) (without []int) {
 	present := make([]bool, classes)
 	for _, label := range labels {
 		if label >= 0 {
 			present[label] = true
 		}
 	}
-	var without []int
 	for label, is := range present {
 		if !is {
 			without = append(without, label)
 		}
 	}
-	if len(without) == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: no image has %s", name, labelsText(without))}
+	return without
 }
 
 // labelsText lists labels, as in "the labels 0, 3 to 9".
@@ -171,15 +176,9 @@ func labelsText(labels []int) string {
 
 // remarkClasses remarks on named classes that no training image has.
 func remarkClasses(path string, train *arrayPart, names []string, options Options) {
-	present := make([]bool, len(names))
-	for _, label := range train.labels {
-		present[label] = true
-	}
 	var without []string
-	for class, is := range present {
-		if !is {
-			without = append(without, names[class])
-		}
+	for _, class := range absent(train.labels, len(names)) {
+		without = append(without, names[class])
 	}
 	if len(without) > 0 {
 		options.remark("%s: no training image has the class %s", nameOf(path), abbreviated(without))

@@ -75,7 +75,7 @@ func imagesOf(name string, images npyArray, count int, options Options) (*arrayP
 			options.remark("%s: dimensions %v are read as [N H W C], %d channels", filepath.Base(name), shape, shape[3])
 		}
 		part.channels = shape[3]
-		part.images = planar(images.bytes, part.channels, part.height, part.width)
+		part.images = ChannelsFirst(images.bytes, part.channels, part.height, part.width)
 	case shape[1] <= most:
 		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
 	default:

@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
 )
 
 // imageInput is the name of the input of all models.
@@ -61,7 +63,7 @@ func (b *backend) tensor(ctx context.Context, m *model, q *inferRequest, tail []
 		return 0, nil, refuse(http.StatusBadRequest, "input %s: %v", in.Name, err)
 	}
 	if layout == channelsLast {
-		values = channelsFirst(values, m.data.Channels, m.data.Height*m.data.Width)
+		values = datasets.ChannelsFirst(values, m.data.Channels, m.data.Height, m.data.Width)
 	}
 	return images, values, nil
 }
@@ -146,22 +148,6 @@ func readValues(in *inferInput, tail []byte, count int) ([]byte, error) {
 		}
 	}
 	return pixels, nil
-}
-
-// channelsFirst turns images [N H W C] into [N C H W].
-func channelsFirst(images []byte, channels, plane int) []byte {
-	if channels == 1 {
-		return images
-	}
-	turned := make([]byte, len(images))
-	for image := 0; image < len(images); image += plane * channels {
-		for i := range plane {
-			for c := range channels {
-				turned[image+c*plane+i] = images[image+i*channels+c]
-			}
-		}
-	}
-	return turned
 }
 
 // imageFiles decodes the image files of an input of BYTES, by the rules of POST /predict, except
