@@ -414,7 +414,7 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 	}
 	return slices.ContainsFunc(runs, func(r *Run) bool {
 		s, each, theirs := r.manifest.Spec, t.spec.replicasOfEach(), r.manifest.Spec.replicasOfEach()
-		return s.Seed == t.spec.Seed && s.temperature() > 0 && t.spec.temperature() > 0 &&
+		return s.Seed == t.spec.Seed && s.NoiseTemperature() > 0 && t.spec.NoiseTemperature() > 0 &&
 			s.FirstChain*theirs < (t.spec.FirstChain+t.spec.Chains)*each && t.spec.FirstChain*each < (s.FirstChain+s.Chains)*theirs
 	}), err
 }

@@ -174,11 +174,11 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) e
 // addDiagnostics adds the memory of the measurements at the end.
 func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	traits := t.kind.traits()
-	if !traits.tempered || t.spec.temperature() == 0 {
+	if !traits.tempered || t.spec.NoiseTemperature() == 0 {
 		return nil
 	}
 	subject := measure.Subject{
-		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
+		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.NoiseTemperature(), Images: t.inputs, Labels: t.data.Labels,
 		Classes: t.data.Classes, Batch: t.spec.Batch, Augment: t.augment,
 		ClassWeights: t.classWeights,
 	}

@@ -213,8 +213,8 @@ func (s Spec) cycleEpochs() int {
 	return s.Epochs
 }
 
-// temperature returns the temperature of the noise, 0 for optimizers and approximations.
-func (s Spec) temperature() float64 {
+// NoiseTemperature returns Temperature, or 0 for optimizers and approximations, which have none.
+func (s Spec) NoiseTemperature() float64 {
 	if s.Temperature == nil {
 		return 0
 	}

@@ -50,7 +50,7 @@ func (t *training) observeWindow(p langevin.Window) error {
 	// The held-out predictions are observed at some states, samples or not, in the sampling phase
 	// only and, with cycles, only where the temperature is the requested one.
 	var states []samples.Sample
-	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.temperature()
+	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.NoiseTemperature()
 	kept, scored := p.Sample && t.writer.Keeps(p.To), t.measured.Validation.Due(p.To) || t.measured.Validation != nil && p.To == t.plan.Steps
 	if kept && !t.kind.traits().drawn || due || scored {
 		if states, err = t.kind.states(&t.job, p.To); err != nil {
@@ -127,7 +127,7 @@ func (t *training) endsEpoch(p langevin.Window) bool {
 // measure records the temperatures of a window of steps, and returns their mean.
 func (t *training) measure(p langevin.Window, chains []int) float64 {
 	for step := max(p.From, t.plan.BurnIn); step < p.To; step++ {
-		if t.temperatures[step] != t.spec.temperature() {
+		if t.temperatures[step] != t.spec.NoiseTemperature() {
 			continue
 		}
 		t.measured.AddTemperatures(t.session, chains, step, t.walk != nil)
@@ -153,7 +153,7 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 			}
 			loss, accuracy = loss+values[0], accuracy+values[1]
 			losses[i] += values[0] / float64(p.To-from)
-			sampling := step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature())
+			sampling := step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.NoiseTemperature())
 			t.measured.AddStep(i, values[0], values[2], sampling)
 		}
 	}
@@ -271,7 +271,7 @@ func (t *training) remarkResonance(curvature float64) {
 // subject describes the training for package measure.
 func (t *training) subject() measure.Subject {
 	return measure.Subject{
-		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.temperature(), Images: t.inputs, Labels: t.data.Labels,
+		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.NoiseTemperature(), Images: t.inputs, Labels: t.data.Labels,
 		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.augment,
 		ClassWeights: t.classWeights,
 	}
@@ -283,14 +283,14 @@ func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, err
 	if err != nil {
 		return nil, err
 	}
-	return measure.Temperatures(t.measured.Thermometer, t.session.Program().Parameters(), t.spec.temperature(), noise), nil
+	return measure.Temperatures(t.measured.Thermometer, t.session.Program().Parameters(), t.spec.NoiseTemperature(), noise), nil
 }
 
 // gradientNoise returns the noise of minibatches' gradients by parameter, see
 // measure.GradientNoise; nil for methods that do not step along the gradients of minibatches only.
 func (t *training) gradientNoise(device tensor.Device) (map[string]float64, error) {
 	s, ok := t.kind.(minibatchKind)
-	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
+	if !ok || t.spec.Anchor > 0 || t.spec.NoiseTemperature() == 0 || t.session.Steps() == 0 {
 		return nil, nil
 	}
 	cold, err := t.replicas.Cold(t.session)
@@ -310,7 +310,8 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 // of the parameters, and with ClassWeights, where likelihoods are not probabilities.
 func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
 	traits := t.kind.traits()
-	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || !t.spec.Augment.isNone() || t.classWeights != nil {
+	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.NoiseTemperature() == 0 ||
+		!t.spec.Augment.isNone() || t.classWeights != nil {
 		return nil, nil
 	}
 	files, err := t.writer.SampleFiles()
@@ -342,7 +343,7 @@ const (
 // is wrong, which warn reports. In runs with cycles, only the steps at the requested temperature
 // count, and the temperature is not watched: it alternates with 0.
 func (t *training) watch(p langevin.Window, losses []float64) {
-	requested := t.spec.temperature()
+	requested := t.spec.NoiseTemperature()
 	if !t.kind.traits().tempered || p.From < t.plan.BurnIn || requested == 0 || t.temperatures[p.From] != requested {
 		return
 	}

@@ -150,7 +150,8 @@ func unusedLabels(name string, labels []int32, classes int) []string {
 	return []string{fmt.Sprintf("%s: no image has %s", name, labelsText(without))}
 }
 
-// absent returns the numbers below classes that are not among labels, of which some may be negative.
+// absent returns the numbers below classes that are not among labels, some of which may be
+// negative.
 func absent(labels []int32, classes int) (without []int) {
 	present := make([]bool, classes)
 	for _, label := range labels {

@@ -50,13 +50,6 @@ func familyOf(s bayes.Spec) family {
 	return sampler
 }
 
-func temperatureOf(s bayes.Spec) float64 {
-	if s.Temperature == nil {
-		return 0
-	}
-	return *s.Temperature
-}
-
 // description says in a paragraph what kind of network the run is.
 func (c *card) description(d *bayes.Diagnostics) string {
 	method, n := markdown(bayes.MethodName(c.m.Spec.Method)), c.test.draws.Len()
@@ -111,7 +104,7 @@ func (c *card) distilled() string {
 // sampled describes a run of a sampler by the verdict on its chains.
 func (c *card) sampled(d *bayes.Diagnostics) string {
 	method, n, chains := markdown(bayes.MethodName(c.m.Spec.Method)), c.test.draws.Len(), len(perChain(c.test.draws))
-	t, inChains := temperatureOf(c.m.Spec), counted(chains, "chain")
+	t, inChains := c.m.Spec.NoiseTemperature(), counted(chains, "chain")
 	average := fmt.Sprintf("the average of %d states of %s of %s, drawn by Pollen", n, inChains, method)
 	posterior := "the posterior of " + c.weights()
 	if t != 1 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/report"
 )
 
 // text returns the text of the model card.
@@ -167,7 +167,7 @@ func (c *card) convergence(d *bayes.Diagnostics) string {
 		s.say("The run has no diagnostics of its chains.\n")
 		return s.String()
 	}
-	requested := temperatureOf(c.m.Spec)
+	requested := c.m.Spec.NoiseTemperature()
 	if verdict := d.Verdict(requested).Text; verdict != "" {
 		s.say("The chains are %s.\n", markdown(verdict))
 	} else {
@@ -175,8 +175,8 @@ func (c *card) convergence(d *bayes.Diagnostics) string {
 	}
 	s.say("| measured | value |\n|---|---|")
 	if p := d.Predicted; p != nil {
-		s.say("| split R-hat of predictions, 95th percentile over %d held-out images | %s |", p.Images, number("%.3f", p.RHat))
-		s.say("| effective sample size of predictions, median over the images | %s |", number("%.0f", p.BulkESS))
+		s.say("| split R-hat of predictions, 95th percentile over %d held-out images | %s |", p.Images, report.OrDash("%.3f", p.RHat))
+		s.say("| effective sample size of predictions, median over the images | %s |", report.OrDash("%.0f", p.BulkESS))
 	} else {
 		s.say("| split R-hat of predictions | not measured |")
 	}
@@ -195,14 +195,6 @@ func (c *card) convergence(d *bayes.Diagnostics) string {
 	}
 	s.say("")
 	return s.String()
-}
-
-// number formats a number, or a dash if it was not measured.
-func number(format string, v bayes.Number) string {
-	if math.IsNaN(float64(v)) {
-		return "-"
-	}
-	return fmt.Sprintf(format, float64(v))
 }
 
 // scores returns the section of scores on the test images and, for a distilled run, of its

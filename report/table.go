@@ -57,11 +57,11 @@ func (t *Table) Add(name string, cells ...any) error {
 }
 
 // OrDash formats a number for a cell. NaN, for a value that was not measured, becomes "-".
-func OrDash(format string, v float64) string {
-	if math.IsNaN(v) {
+func OrDash[T ~float64](format string, v T) string {
+	if math.IsNaN(float64(v)) {
 		return "-"
 	}
-	return fmt.Sprintf(format, v)
+	return fmt.Sprintf(format, float64(v))
 }
 
 // WriteText writes the table as plain text in aligned columns. It returns an error for a table

@@ -179,9 +179,9 @@ func temperatures(r *Record) (string, error) {
 			{run.Name, func(t bayes.Temperature) string {
 				return fmt.Sprintf("%.3f ± %.3f", float64(t.Configurational), float64(t.StandardError))
 			}},
-			{"  kinetic", func(t bayes.Temperature) string { return orDash("%.3f", t.Kinetic) }},
-			{"  drift", func(t bayes.Temperature) string { return orDash("%+.2f", t.Drift) }},
-			{"  noise", func(t bayes.Temperature) string { return orDash("%+.2f", t.GradientNoise) }},
+			{"  kinetic", func(t bayes.Temperature) string { return report.OrDash("%.3f", t.Kinetic) }},
+			{"  drift", func(t bayes.Temperature) string { return report.OrDash("%+.2f", t.Drift) }},
+			{"  noise", func(t bayes.Temperature) string { return report.OrDash("%+.2f", t.GradientNoise) }},
 		} {
 			var cells []any
 			for _, t := range list {
@@ -199,13 +199,6 @@ func temperatures(r *Record) (string, error) {
 		return "", errors.New("no run has temperatures")
 	}
 	return text(table)
-}
-
-func orDash(format string, v bayes.Number) string {
-	if math.IsNaN(float64(v)) {
-		return "-"
-	}
-	return fmt.Sprintf(format, float64(v))
 }
 
 // verdicts returns a line with the verdict on equilibrium of each run that sampled.

@@ -107,7 +107,7 @@ func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, sp
 	}
 	if mixing != nil {
 		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective sample size %s, in the tails %s", mixing.Images,
-			report.OrDash("%.3f", float64(mixing.RHat)), report.OrDash("%.0f", float64(mixing.BulkESS)), report.OrDash("%.0f", float64(mixing.TailESS)))
+			report.OrDash("%.3f", mixing.RHat), report.OrDash("%.0f", mixing.BulkESS), report.OrDash("%.0f", mixing.TailESS))
 	}
 	switch {
 	case splits.Validation == nil:

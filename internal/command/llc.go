@@ -183,11 +183,11 @@ func addLLCRow(table *report.Table, name string, r llc.Row, verdict string) erro
 	if r.Diverged {
 		return table.Add(name, "-", "-", "-", "-", "-", "-", "-", "-", verdict)
 	}
-	number := func(v diagnostics.Number) string { return report.OrDash("%.4g", float64(v)) }
+	number := func(v diagnostics.Number) string { return report.OrDash("%.4g", v) }
 	low, high := r.Lambda.Interval()
 	return table.Add(name, number(r.Lambda.Value), fmt.Sprintf("%.4g to %.4g", low, high), number(r.Raw.Value),
-		report.OrDash("%.3f", r.LossTemperature()), report.OrDash("%.3f", float64(r.Temperature.Value)),
-		report.OrDash("%.3f", float64(r.RHat)), report.OrDash("%+.2g", float64(r.Trend.Value)),
+		report.OrDash("%.3f", r.LossTemperature()), report.OrDash("%.3f", r.Temperature.Value),
+		report.OrDash("%.3f", r.RHat), report.OrDash("%+.2g", r.Trend.Value),
 		clearly(r.Localization), verdict)
 }
 
@@ -196,7 +196,7 @@ func clearly(m diagnostics.Measured) string {
 	if low, high := m.Interval(); low <= 0 && high >= 0 {
 		return "unclear"
 	}
-	return report.OrDash("%+.2g", float64(m.Value))
+	return report.OrDash("%+.2g", m.Value)
 }
 
 // next returns the command, without the program, that makes a change; "" if there is none.

@@ -97,7 +97,8 @@ func chainsTable(all []observed) *report.Table {
 func (o observed) addChains(table *report.Table, temperatures bool) error {
 	m := o.mixing()
 	cells := []any{
-		float64(o.Samples), float64(o.Made), orDash("%.3f", m.RHat), orDash("%.3f", o.WeightRHat), orDash("%.0f", m.BulkESS), orDash("%.0f", m.TailESS),
+		float64(o.Samples), float64(o.Made), report.OrDash("%.3f", m.RHat), report.OrDash("%.3f", o.WeightRHat),
+		report.OrDash("%.0f", m.BulkESS), report.OrDash("%.0f", m.TailESS),
 	}
 	if temperatures {
 		cells = append(cells, textOrDash(o.Determination), textOrDash(o.Predictions))
@@ -123,14 +124,6 @@ type observed struct {
 	spec bayes.Spec
 }
 
-// requested returns the requested temperature of the posterior.
-func (o observed) requested() float64 {
-	if o.spec.Temperature == nil {
-		return 0
-	}
-	return *o.spec.Temperature
-}
-
 // mixing returns the convergence diagnostics of predictions, with NaN for those not measured.
 func (o observed) mixing() bayes.Mixing {
 	if o.Predicted != nil {
@@ -150,7 +143,7 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%v): temperatures are not those of the posterior given the images, see bayes.Augment.",
 			o.name, augment))
 	}
-	if verdict := o.Verdict(o.requested()).Text; verdict != "" {
+	if verdict := o.Verdict(o.spec.NoiseTemperature()).Text; verdict != "" {
 		notes = append(notes, o.name+": "+verdict+".")
 	}
 	if !isNaN(o.Acceptance) {
@@ -170,7 +163,7 @@ func (o observed) verdict() []string {
 // mixed, show that it is not in equilibrium. R-hat of weights does not count: weights that permute
 // never mix.
 func (o observed) notInEquilibrium() bool {
-	t := o.requested()
+	t := o.spec.NoiseTemperature()
 	verdict := o.Verdict(t)
 	return t > 0 && (o.mixing().RHat >= bayes.MixedRHat || verdict.Text != "" && !verdict.InEquilibrium)
 }
@@ -179,7 +172,7 @@ func (o observed) notInEquilibrium() bool {
 // smaller rate where minibatches heat, several chains where there is only one, and a longer run
 // otherwise. A run in equilibrium is ready to predict.
 func (o observed) next(dir string) string {
-	verdict := o.Verdict(o.requested())
+	verdict := o.Verdict(o.spec.NoiseTemperature())
 	again := "fit --config " + config.Quoted(filepath.Join(dir, config.ManifestFile))
 	dir = config.Quoted(dir)
 	constant, _ := strings.CutPrefix(o.spec.Texts()["schedule"], "constant:")
@@ -199,5 +192,3 @@ func (o observed) next(dir string) string {
 }
 
 func isNaN(n bayes.Number) bool { return math.IsNaN(float64(n)) }
-
-func orDash(format string, v bayes.Number) string { return report.OrDash(format, float64(v)) }

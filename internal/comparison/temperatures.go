@@ -46,7 +46,7 @@ var measures = []measure{
 // weights.
 func numbers(title, format string, weights int, of func(t bayes.Temperature) bayes.Number) measure {
 	return measure{
-		title, func(t bayes.Temperature) string { return orDash(format, of(t)) },
+		title, func(t bayes.Temperature) string { return report.OrDash(format, of(t)) },
 		func(all bayes.Temperature) bool { return all.Weights >= weights && !isNaN(of(all)) },
 	}
 }
@@ -93,7 +93,7 @@ func (o observed) addTo(table *report.Table) error {
 		}
 		name, cells := "  "+m.title, []any{""}
 		if m.title == "" {
-			name, cells[0] = o.name, fmt.Sprintf("%.3g", o.requested())
+			name, cells[0] = o.name, fmt.Sprintf("%.3g", o.spec.NoiseTemperature())
 		}
 		for _, t := range o.Temperatures {
 			cells = append(cells, m.text(t))
@@ -114,7 +114,7 @@ func (o observed) byLayer() (*report.Table, error) {
 			continue
 		}
 		if m.title == "" {
-			m.title = fmt.Sprintf("temperature, of %.3g", o.requested())
+			m.title = fmt.Sprintf("temperature, of %.3g", o.spec.NoiseTemperature())
 		}
 		shown, columns = append(shown, m), append(columns, report.Column{Title: m.title})
 	}
@@ -134,7 +134,7 @@ func (o observed) byLayer() (*report.Table, error) {
 // withError formats the configurational temperature with its standard error.
 func withError(t bayes.Temperature) string {
 	if isNaN(t.Configurational) || isNaN(t.StandardError) {
-		return orDash("%.3g", t.Configurational)
+		return report.OrDash("%.3g", t.Configurational)
 	}
 	return bayes.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
 }
@@ -149,10 +149,10 @@ func (o observed) temperatureRange() string {
 		return ""
 	}
 	if len(layers) == 1 {
-		return fmt.Sprintf("%s: temperature %s of %.3g.", o.name, withError(o.Temperatures[0]), o.requested())
+		return fmt.Sprintf("%s: temperature %s of %.3g.", o.name, withError(o.Temperatures[0]), o.spec.NoiseTemperature())
 	}
 	compare := func(a, b bayes.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
 	least, most := slices.MinFunc(layers, compare), slices.MaxFunc(layers, compare)
-	return fmt.Sprintf("%s: temperature %s of %.3g, by layer %.3g (%s) to %.3g (%s): see the page.", o.name, withError(o.Temperatures[0]), o.requested(),
-		float64(least.Configurational), least.Layer, float64(most.Configurational), most.Layer)
+	return fmt.Sprintf("%s: temperature %s of %.3g, by layer %.3g (%s) to %.3g (%s): see the page.", o.name, withError(o.Temperatures[0]),
+		o.spec.NoiseTemperature(), float64(least.Configurational), least.Layer, float64(most.Configurational), most.Layer)
 }
