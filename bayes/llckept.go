@@ -130,9 +130,11 @@ func readLLC(path string) (k llcRecord, err error) {
 		err = errors.WithStack(json.Unmarshal(content, &k))
 	}
 	if err == nil && k.Options["descent"] != "0" {
-		var end samples.Sample
 		_, at := offsetStore(path)
-		end, err = samples.ReadSample(at)
+		end, reading := samples.ReadSample(at)
+		if reading != nil { // a missing file is damage, and not a missing record
+			err = errors.Errorf("the end of the descent: %v", reading)
+		}
 		k.Offset = end.Parameters
 	}
 	return k, errors.WithMessagef(err, "pollen: llc: %s", path)

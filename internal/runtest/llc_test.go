@@ -73,6 +73,14 @@ func TestLearningCoefficientContinues(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || steps != all-100 || !strings.Contains(remarks, "continuing after the descent of an earlier call") {
 		t.Errorf("continued by %d steps: %+v, %s, want %d steps and %+v", steps, got, remarks, all-100, want)
 	}
+	ends, err := filepath.Glob(filepath.Join(run.Dir(), rundir.LLCDir, "*", "*.safetensors"))
+	if must(t, err); len(ends) != 1 {
+		t.Fatalf("%q, want the end of one descent", ends)
+	}
+	must(t, os.Remove(ends[0]))
+	if e, _, remarks := estimate(run.Dir(), 1e9, descending); !reflect.DeepEqual(e, want) || !strings.Contains(remarks, "all step sizes are estimated again") {
+		t.Errorf("without the end of the descent: %s", remarks)
+	}
 	for _, file := range files {
 		must(t, os.WriteFile(file, []byte("{}"), 0o644))
 	}
