@@ -47,7 +47,7 @@ func (k llcRecord) differences(other llcRecord) (texts []string) {
 // same options kept in the run's directory, and keep its own. centre is the sample at w*.
 func (r *Run) keepLLC(o *llc.Options, centre rundir.File, images int) error {
 	if centre.Sum == "" {
-		r.remark("llc: step sizes are not kept for another call: the run's index is damaged")
+		r.remark("step sizes are not kept for another call: the run's index is damaged")
 		return nil
 	}
 	own := llcRecord{Options: o.Settings(images)}
@@ -61,7 +61,7 @@ func (r *Run) keepLLC(o *llc.Options, centre rundir.File, images int) error {
 	kept, err := readLLC(path)
 	switch {
 	case err == nil:
-		r.remark(fmt.Sprintf("llc: continuing after %s of an earlier call; remove %s to estimate again", stepSizes(kept), path))
+		r.remark(fmt.Sprintf("continuing after %s of an earlier call; remove %s to estimate again", stepSizes(kept), path))
 		o.Kept = kept.Kept
 	case os.IsNotExist(errors.Cause(err)):
 		r.remarkOtherLLC(own, dir)
@@ -73,7 +73,7 @@ func (r *Run) keepLLC(o *llc.Options, centre rundir.File, images int) error {
 		own.Kept = k
 		if err := writeLLC(path, own); err != nil && !failed {
 			failed = true
-			r.remark(fmt.Sprintf("llc: step sizes are not kept, and another call estimates them again: %v", err))
+			r.remark(fmt.Sprintf("step sizes are not kept, and another call estimates them again: %v", err))
 		}
 	}
 	return nil
@@ -99,7 +99,7 @@ func (r *Run) remarkOtherLLC(own llcRecord, dir string) {
 		}
 	}
 	if closest != "" {
-		r.remark(fmt.Sprintf("llc: %s is another estimate's, and not used: %s", closest, strings.Join(differ, "; ")))
+		r.remark(fmt.Sprintf("%s is another estimate's, and not used: %s", closest, strings.Join(differ, "; ")))
 	}
 }
 
