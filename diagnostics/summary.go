@@ -2,6 +2,7 @@ package diagnostics
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/stat"
 )
@@ -12,22 +13,26 @@ type Summary struct {
 	StandardError     float64 // of Mean, see MeanStandardError
 	Low, Median, High float64 // the quantiles 5 %, 50 % and 95 %
 	RHat              float64 // see SplitRHat
-	Bulk, Tail        float64 // effective sample sizes, see EffectiveSampleSize
+	Bulk, Tail        float64 // effective sample sizes, see EffectiveSampleSize; NaN when all values are equal
 }
 
 // Summarize summarizes the traces of a quantity, one for each chain. Its errors are those of
-// SplitRHat and EffectiveSampleSize.
+// SplitRHat and EffectiveSampleSize, except that values may all be equal, as those of a count of
+// divergences should be.
 func Summarize(chains [][]float64) (s Summary, err error) {
 	if s.RHat, err = SplitRHat(chains); err != nil {
-		return s, err
-	}
-	if s.Bulk, s.Tail, err = EffectiveSampleSize(chains); err != nil {
 		return s, err
 	}
 	if s.StandardError, err = MeanStandardError(chains); err != nil {
 		return s, err
 	}
 	sorted := sortedValues(chains)
+	s.Bulk, s.Tail = math.NaN(), math.NaN()
+	if sorted[0] < sorted[len(sorted)-1] {
+		if s.Bulk, s.Tail, err = EffectiveSampleSize(chains); err != nil {
+			return s, err
+		}
+	}
 	s.Mean, s.Std = stat.MeanStdDev(sorted, nil)
 	s.Low, s.Median, s.High = quantileOf(sorted, 5), quantileOf(sorted, 50), quantileOf(sorted, 95)
 	return s, nil

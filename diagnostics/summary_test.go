@@ -2,6 +2,7 @@ package diagnostics
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -34,12 +35,28 @@ func TestSummarize(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string][][]float64{
-		"no chains": nil, "short": {{1, 2, 3}}, "lengths": {make([]float64, 20), make([]float64, 21)}, "equal": {make([]float64, 20)},
+		"no chains": nil, "short": {{1, 2, 3}}, "lengths": {make([]float64, 20), make([]float64, 21)}, "equal and short": {make([]float64, 11)},
 		"not finite": {append(make([]float64, 20), math.NaN())},
 	} {
 		if _, err := Summarize(bad); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// Values that are all equal have a summary without effective sample sizes.
+func TestSummaryOfEqualValues(t *testing.T) {
+	sevens := slices.Repeat([]float64{7}, 20)
+	s, err := Summarize([][]float64{sevens, sevens})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !math.IsNaN(s.Bulk) || !math.IsNaN(s.Tail) {
+		t.Errorf("effective sizes %v and %v, want NaN", s.Bulk, s.Tail)
+	}
+	s.Bulk, s.Tail = 0, 0
+	if want := (Summary{Mean: 7, Low: 7, Median: 7, High: 7, RHat: 1}); s != want {
+		t.Errorf("%+v, want %+v", s, want)
 	}
 }
 
