@@ -373,12 +373,12 @@ func finite(dtype tensor.DType, raw []byte) bool {
 	return !slices.ContainsFunc(view[float32](raw), func(v float32) bool { return v-v != 0 })
 }
 
-// Metric returns the value of a chain's metric at a step of the last Run, or NaN if no metric is
-// called name. Steps are numbered from 0 in the run. Earlier steps may have been overwritten in
-// the ring.
+// Metric returns the value of a chain's metric at a step of the last Run. Steps are numbered from
+// 0 in the run. Earlier steps may have been overwritten in the ring. Metric returns NaN if there is
+// no such metric, no such chain, or if the step has not been made.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
-	if !ok {
+	if !ok || chain < 0 || chain >= s.chains || step >= s.step+s.shifts[chain] {
 		return math.NaN()
 	}
 	return s.rings[chain][int(step%MetricRows)*len(s.program.metrics)+column]

@@ -176,6 +176,22 @@ func TestMetricsRingWraps(t *testing.T) {
 	}
 }
 
+// A metric that does not exist is NaN: of an unknown name, chain or step.
+func TestMissingMetric(t *testing.T) {
+	s := load(t, counter(), newHost(t, 1), graph.LoadOptions{Chains: 2})
+	must(t, s.Run(3))
+	if got := s.Metric(1, "n", 2); got != 2 {
+		t.Errorf("n is %v in step 2, want 2", got)
+	}
+	for _, got := range []float64{
+		s.Metric(1, "m", 2), s.Metric(2, "n", 2), s.Metric(-1, "n", 2), s.Metric(1, "n", 3), s.Metric(1, "n", graph.MetricRows+2),
+	} {
+		if !math.IsNaN(got) {
+			t.Errorf("a metric that does not exist is %v, want NaN", got)
+		}
+	}
+}
+
 // An evaluation computes outputs, and nothing else of a step: metrics may be infinite, no step is
 // counted, and the next step's metrics are its own.
 func TestEvaluate(t *testing.T) {

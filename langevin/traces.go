@@ -24,22 +24,39 @@ type trace struct {
 	chains [][]float64
 }
 
-// NewTraces returns traces of a number of chains, without quantities.
-func NewTraces(chains int) *Traces { return &Traces{chains: chains, values: map[string]*trace{}} }
+// NewTraces returns traces of a number of chains, without quantities. It panics if the number is
+// negative.
+func NewTraces(chains int) *Traces {
+	if chains < 0 {
+		panic(errors.Errorf("langevin: traces: the number of chains must be at least 0, got %d", chains))
+	}
+	return &Traces{chains: chains, values: map[string]*trace{}}
+}
 
-// Add adds a quantity with a number of elements, without draws. One that is there already stays.
+// Add adds a quantity with a number of elements, without draws. It panics if the number is less
+// than 1, or if there is a quantity of the name with another number.
 func (t *Traces) Add(name string, elements int) {
-	if t.values[name] != nil {
+	if elements < 1 {
+		panic(errors.Errorf("langevin: traces: %q must have at least 1 element, got %d", name, elements))
+	}
+	if trace := t.values[name]; trace != nil {
+		if trace.size != elements {
+			panic(errors.Errorf("langevin: traces: %q has %d elements already, got %d", name, trace.size, elements))
+		}
 		return
 	}
 	t.names = append(t.names, name)
 	t.values[name] = &trace{elements, make([][]float64, t.chains)}
 }
 
-// Extend appends a draw to a chain's values of a quantity that was added, and returns its elements,
-// which the caller sets. They are valid until the next call.
+// Extend appends a draw to a chain's values of a quantity, and returns its elements, which the
+// caller sets. They are valid until the next call. Extend panics if the quantity was not added, and
+// if there is no such chain.
 func (t *Traces) Extend(name string, chain int) []float64 {
 	trace := t.values[name]
+	if trace == nil || chain < 0 || chain >= t.chains {
+		panic(errors.Errorf("langevin: traces: no chain %d of %q; there are %d chains of %q", chain, name, t.chains, t.names))
+	}
 	n := len(trace.chains[chain])
 	trace.chains[chain] = append(trace.chains[chain], make([]float64, trace.size)...)
 	return trace.chains[chain][n:]

@@ -1,6 +1,7 @@
 package langevin_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,5 +99,32 @@ func TestCollect(t *testing.T) {
 	}
 	if _, err := plan.Collect(t.Context(), build(), []string{"w"}, nil); err == nil || !strings.Contains(err.Error(), "hook 0 must not be nil") {
 		t.Errorf("a nil hook: error %v", err)
+	}
+}
+
+// Traces panic with a message where their use is wrong.
+func TestTracesMisused(t *testing.T) {
+	traces := langevin.NewTraces(2)
+	traces.Add("w", 3)
+	traces.Add("w", 3)
+	for want, use := range map[string]func(){
+		"at least 0, got -1":         func() { langevin.NewTraces(-1) },
+		"at least 1 element, got 0":  func() { traces.Add("v", 0) },
+		`"w" has 3 elements already`: func() { traces.Add("w", 2) },
+		`no chain 0 of "v"`:          func() { traces.Extend("v", 0) },
+		`no chain 2 of "w"`:          func() { traces.Extend("w", 2) },
+		`no chain -1 of "w"`:         func() { traces.Extend("w", -1) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, want) {
+					t.Errorf("panic %q, want one with %q", got, want)
+				}
+			}()
+			use()
+		}()
+	}
+	if len(traces.Names()) != 1 || len(traces.Extend("w", 1)) != 3 {
+		t.Errorf("the traces have %q", traces.Names())
 	}
 }
