@@ -29,6 +29,7 @@ type input struct {
 	dtype      tensor.DType
 	shape      tensor.Shape
 	parameter  bool        // trainable: Builder.Parameters lists it, and samples keep it
+	late       bool        // made after Gradients or an update
 	stream     uint16      // stream of random numbers for initialize
 	initialize Initializer // nil: zeros
 	values     []float64   // values of a table, otherwise nil
@@ -198,7 +199,8 @@ func (b *Builder) TableValues(n *Node) []float64 {
 }
 
 // Parameter makes a trainable input of which every chain has its own values. It starts as zeros if
-// initialize is nil.
+// initialize is nil. Parameters must be made before Gradients and before the first update, which
+// leave later ones out: Compile refuses a program that uses one of these.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
 	if hook := b.Hooks.Parameter; hook != nil && b.err == nil {
 		defer b.withoutHooks()()
@@ -372,6 +374,7 @@ func (b *Builder) input(in *input) *Node {
 	if b.err != nil {
 		return nil
 	}
+	in.late = b.differentiated || len(b.updates) > 0
 	unlock := b.lock()
 	defer unlock()
 	options := []gorgonia.NodeConsOpt{gorgonia.WithName(in.name), gorgonia.WithShape(in.shape...)}

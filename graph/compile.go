@@ -36,8 +36,10 @@ func (b *Builder) Compile() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkSizes(); err != nil {
-		return nil, err
+	for _, check := range []func() error{m.checkParameters, m.checkSizes} {
+		if err := check(); err != nil {
+			return nil, err
+		}
 	}
 	m.skipViews()
 	m.fuse() // before order, which then sees only the ops that remain
@@ -71,6 +73,17 @@ func (b *Builder) Compile() (*Program, error) {
 	// Launches have pointers to buffers, so that offsets may be set last.
 	p.bytes = plan.offsets()
 	return p, nil
+}
+
+// checkParameters returns an error if a parameter was made too late to be trained: it would keep
+// its initial values.
+func (m *module) checkParameters() error {
+	for _, v := range m.values {
+		if v.source != nil && v.source.parameter && v.source.late {
+			return errors.Errorf("graph: parameter %q must be made before Gradients and the first update, which leave it out", v.label)
+		}
+	}
+	return nil
 }
 
 // maxProgramBytes limits the memory of a program, so that sums of sizes do not overflow: 256 TiB,

@@ -42,6 +42,22 @@ func TestDeadCodeIsRemoved(t *testing.T) {
 	}
 }
 
+// A parameter that neither Gradients nor the updates include is an error, not one that never moves.
+func TestLateParameter(t *testing.T) {
+	for name, before := range map[string]func(b *graph.Builder, w *graph.Node){
+		"gradients": func(b *graph.Builder, w *graph.Node) {
+			b.Output("gradient", b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Tanh{}, w)), w)[0])
+		},
+		"updates": func(b *graph.Builder, w *graph.Node) { b.Apply(descend{1}, w, b.State("slope", nil, 2)) },
+	} {
+		b := graph.New(tensor.Float64)
+		before(b, b.Parameter("w", nil, 2))
+		b.Output("y", b.Apply(op.Tanh{}, b.Parameter("v", nil, 2)))
+		_, err := b.Compile()
+		wantError(t, name, err, `parameter "v" must be made before Gradients and the first update`)
+	}
+}
+
 func TestFusion(t *testing.T) {
 	type parts struct{ conv, bias, relu *graph.Node }
 	build := func(b *graph.Builder) parts {
