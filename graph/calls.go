@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -37,6 +38,9 @@ func checkCalls(l *tensor.Launch) error {
 		return errors.Errorf("graph: launch %s (%s) must have at least one call for a GPU, got none", l.Kernel, l.Label)
 	}
 	access, written := map[*tensor.Buffer]tensor.Access{}, map[*tensor.Buffer]bool{}
+	if err := checkIntegers(l.Arguments); err != nil {
+		return errors.Wrapf(err, "graph: %s", l.Label)
+	}
 	for _, a := range l.Arguments {
 		if a.Buffer != nil {
 			access[a.Buffer] |= a.Access
@@ -46,6 +50,9 @@ func checkCalls(l *tensor.Launch) error {
 		if c.Grid == nil {
 			return errors.Errorf("graph: launch %s (%s): call %s has no grid", l.Kernel, l.Label, c.Kernel)
 		}
+		if err := checkIntegers(c.Arguments); err != nil {
+			return errors.Wrapf(err, "graph: %s", l.Label)
+		}
 		if err := checkAccess(c, access, written); err != nil {
 			return errors.Wrapf(err, "graph: launch %s (%s): call %s", l.Kernel, l.Label, c.Kernel)
 		}
@@ -53,6 +60,17 @@ func checkCalls(l *tensor.Launch) error {
 	for b, a := range access {
 		if a&tensor.Write != 0 && !written[b] {
 			return errors.Errorf("graph: launch %s (%s): no call writes %v", l.Kernel, l.Label, b)
+		}
+	}
+	return nil
+}
+
+// checkIntegers returns an error if an integer does not fit into the 32 bits of a kernel's argument.
+// Usually it is a number of elements.
+func checkIntegers(arguments []tensor.Argument) error {
+	for _, a := range arguments {
+		if a.Kind == tensor.OverflowKind {
+			return errors.Errorf("sizes must be at most %d, got %d", math.MaxInt32, int64(a.Bits))
 		}
 	}
 	return nil

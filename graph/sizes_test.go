@@ -35,6 +35,28 @@ func TestCompileRefusesSizes(t *testing.T) {
 	}
 }
 
+// TestIntegersBeyond32Bits: kernels count in 32 bits, and more elements are an error.
+func TestIntegersBeyond32Bits(t *testing.T) {
+	for _, n := range []int{1<<31 - 1, 1 << 31} {
+		for name, build := range map[string]func(b *graph.Builder, x *graph.Node) *graph.Node{
+			"relu": func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.ReLU{}, x) },
+			"sum":  func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.Sum{}, x) },
+			"add":  func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.Add{}, x, x) },
+		} {
+			b := graph.New(tensor.Float32)
+			end := b.Scope("large")
+			b.Output("y", build(b, b.Data("x", tensor.Float32, n)))
+			end()
+			_, err := b.Compile()
+			if n < 1<<31 {
+				must(t, err)
+				continue
+			}
+			wantError(t, name, err, "large: "+name, "at most 2147483647, got 2147483648")
+		}
+	}
+}
+
 // TestNoiseBeyondStream: a stream of random numbers has 2^34 of them.
 func TestNoiseBeyondStream(t *testing.T) {
 	for _, n := range []int{1 << 34, 1<<34 + 1} {

@@ -25,6 +25,9 @@ const (
 	Uint32Kind
 	Float32Kind
 	Float64Kind
+	// OverflowKind is an integer of more than 32 bits, which no kernel accepts. Its Bits are the
+	// integer.
+	OverflowKind
 )
 
 // Argument is one argument of a kernel: a buffer with its access, or the bits of a scalar.
@@ -44,8 +47,13 @@ func Out(b *Buffer) Argument { return Argument{Buffer: b, Access: Write} }
 // InOut returns the argument for a buffer that the kernel reads and updates.
 func InOut(b *Buffer) Argument { return Argument{Buffer: b, Access: ReadWrite} }
 
-// Int returns a 32-bit integer argument.
-func Int(v int) Argument { return Argument{Kind: Int32Kind, Bits: uint64(uint32(int32(v)))} }
+// Int returns a 32-bit integer argument, or an argument of OverflowKind if v does not fit.
+func Int(v int) Argument {
+	if v < math.MinInt32 || v > math.MaxInt32 {
+		return Argument{Kind: OverflowKind, Bits: uint64(v)}
+	}
+	return Argument{Kind: Int32Kind, Bits: uint64(uint32(int32(v)))}
+}
 
 // Bool returns the argument Int(1) or Int(0).
 func Bool(on bool) Argument {
