@@ -124,6 +124,7 @@ func (v BayesByBackprop) Loss(b *graph.Builder, q *MeanField, negativeLogLikelih
 	if negativeLogLikelihood == nil || len(graph.ShapeOf(negativeLogLikelihood)) != 0 {
 		b.Fail(errors.Errorf("approximate: bayes by backprop: the loss must be a scalar, got shape %v", graph.ShapeOf(negativeLogLikelihood)))
 	}
+	b.Fail(v.Posterior.CheckDataSize(b, negativeLogLikelihood))
 	if b.Err() != nil {
 		return nil, nil
 	}

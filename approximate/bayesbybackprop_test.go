@@ -335,3 +335,18 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 		t.Errorf("error %v, want one about the loss's shape", b.Err())
 	}
 }
+
+// TestLossDataSize: the weight of the divergence is that of the data set from which the minibatches
+// come.
+func TestLossDataSize(t *testing.T) {
+	for dataSize, right := range map[int]bool{8: true, 7: false, 4: false} {
+		v := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(1)}, InitialStd: 0.1}
+		b := graph.New(tensor.Float32)
+		x := b.Apply(op.GatherRows{Batch: op.Batch{Size: 4}}, b.Data("x", tensor.Float32, 8, 3), b.Header())
+		y, q := v.Apply(b, layers.Linear{Name: "linear", Outputs: 2}.Apply, x)
+		v.Loss(b, q, b.Apply(op.Mean{}, y))
+		if right != (b.Err() == nil) || !right && !strings.Contains(b.Err().Error(), "DataSize must be the number of examples, which is 8") {
+			t.Errorf("%d examples: error %v", dataSize, b.Err())
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -338,5 +339,26 @@ func TestControlVariatesRefuse(t *testing.T) {
 	}
 	if trial.Load(t, b, graph.LoadOptions{}, 1).Run(1) == nil {
 		t.Error("a run without the anchor: no error")
+	}
+}
+
+// TestControlVariatesBatches: minibatches that would not cover all data in an epoch are errors.
+func TestControlVariatesBatches(t *testing.T) {
+	for batch, right := range map[op.Batch]bool{
+		{Size: 2}: true, {Size: 2, Order: op.Shuffled}: true, {Size: 2, Order: op.Symmetric}: true,
+		{Size: 3}: false, {Size: 6}: false, {Size: 2, Order: op.Independent}: false,
+	} {
+		for rows, right := range map[int]bool{6: right, 3: false} {
+			if batch.Size > rows {
+				continue
+			}
+			b := graph.New(tensor.Float64)
+			x := b.Apply(op.GatherRows{Batch: batch}, b.Table("x", []float64{1, 2, 3, 4, 5, 6}[:rows]), b.Header())
+			loss := b.Apply(op.Mean{}, b.Apply(op.Squared{}, b.Apply(op.Subtract{}, x, b.Parameter("mean", nil))))
+			_, err := langevin.ControlVariates{BatchSize: 2}.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 6}, loss, []float64{1e-3}, []float64{1})
+			if right != (err == nil) || !right && !strings.Contains(err.Error(), "control variates: gather rows must gather minibatches of BatchSize = 2") {
+				t.Errorf("%+v of %d: error %v", batch, rows, err)
+			}
+		}
 	}
 }

@@ -130,20 +130,6 @@ type IndependentBatches interface {
 	InBatches(n int) Sampler
 }
 
-// checkBatches reports minibatches that are not drawn independently although the sampler needs it.
-func checkBatches(b *graph.Builder, sampler Sampler) error {
-	if _, ok := sampler.(IndependentBatches); !ok {
-		return nil
-	}
-	for _, a := range b.Applications() {
-		if batch, ok := op.BatchOf(a.Op); ok && batch.Order != op.Independent && batch.Size < graph.ShapeOf(a.Inputs[0])[0] {
-			return errors.Errorf("langevin: %s: minibatches must be drawn independently, with the order op.Independent, but those of %s are parts of epochs",
-				sampler.Name(), a.Op.Name())
-		}
-	}
-	return nil
-}
-
 // InBatches implements IndependentBatches. It sets BatchSize if that is 0.
 func (s MatchedFriction) InBatches(n int) Sampler {
 	s.BatchSize = cmp.Or(s.BatchSize, n)

@@ -319,4 +319,11 @@ func TestMatchedFrictionBatches(t *testing.T) {
 			t.Errorf("%+v: error %v", batch, err)
 		}
 	}
+	b := graph.New(tensor.Float64)
+	loss := b.Apply(op.Squared{}, b.Parameter("mean", nil))
+	b.Output("monitor", b.Apply(op.GatherRows{Batch: op.Batch{Size: 2}}, b.Table("x", []float64{1, 2, 3, 4}), b.Header())) // the loss does not depend on it
+	sampler := langevin.MatchedFriction{Friction: 0.1, Masses: langevin.MassesEqual}
+	if err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: 6}, loss, []float64{1e-3}, []float64{1}); err != nil {
+		t.Errorf("minibatches of an epoch that the loss does not depend on: %v", err)
+	}
 }

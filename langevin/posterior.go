@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // Posterior is p(theta | D) with the potential U(theta) = N loss(theta) - log p(theta). The loss is
 // the mean negative log-likelihood of N training examples.
 type Posterior struct {
-	DataSize int              // N, the size of the whole data set, not of a batch
+	DataSize int              // N, the examples of the whole data set, not of a batch
 	Prior    Prior            // of all parameters; flat if it is left out
 	Layers   map[string]Prior // of single layers ("conv1") or parameters ("conv1.bias"), by name; they override Prior
 
@@ -141,7 +142,7 @@ func AttachScaled(
 	b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures, factors []float64, state *graph.Node,
 ) error {
 	parameters := b.Parameters()
-	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, temperatures))
+	b.Fail(checkAttach(b, sampler, posterior, loss, stepSizes, temperatures))
 	for _, factor := range factors {
 		if !positive(factor) {
 			b.Fail(errors.Errorf("langevin: attach: factors must be positive, got %v", factors))
@@ -179,9 +180,6 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 // gradients, in the order of the parameters, and inputs has what all updates have in common.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, inputs UpdateInputs) error {
 	priors, err := posterior.priorsOf(b.Parameters())
-	if err == nil {
-		err = checkBatches(b, sampler)
-	}
 	if err != nil {
 		b.Fail(err)
 		return b.Err()
@@ -213,10 +211,11 @@ func attachJointly(b *graph.Builder, sampler jointSampler, common UpdateInputs, 
 }
 
 // checkAttach checks the arguments that all ways of attaching a sampler have in common.
-func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node, stepSizes, temperatures []float64) error {
+func checkAttach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	if sampler == nil {
 		return errors.New("langevin: attach: the sampler must not be nil")
 	}
+	parameters := b.Parameters()
 	for _, err := range []error{
 		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
 		checkByLayer(sampler, parameters),
@@ -225,7 +224,7 @@ func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node,
 			return err
 		}
 	}
-	return nil
+	return cmp.Or(posterior.CheckDataSize(b, loss), checkIndependent(b, sampler, loss))
 }
 
 // checkTables reports tables of different lengths, and entries that are negative or not finite.

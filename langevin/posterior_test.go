@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
@@ -165,6 +166,28 @@ func TestSamplersValidate(t *testing.T) {
 		}
 		if name := row.sampler.Name(); name == "" || name != strings.ToLower(name) {
 			t.Errorf("%s is called %q, want a name in lower case", row.name, name)
+		}
+	}
+}
+
+// TestDataSizeOfGatheredRows: N is the number of rows that the loss's minibatches come from, or a
+// multiple. Other data sets of the graph do not matter.
+func TestDataSizeOfGatheredRows(t *testing.T) {
+	for dataSize, right := range map[int]bool{6: true, 18: true, 5: false, 3: false, 1: false, 60000: true, 60001: false} {
+		b := graph.New(tensor.Float64)
+		x := b.Apply(op.GatherRows{Batch: op.Batch{Size: 2, Order: op.Shuffled}}, b.Table("x", []float64{1, 2, 3, 4, 5, 6}), b.Header())
+		loss := b.Apply(op.Mean{}, b.Apply(op.Squared{}, b.Apply(op.Subtract{}, x, b.Parameter("mean", nil))))
+		b.Output("other", b.Apply(op.GatherRows{Batch: op.Batch{Size: 2}}, b.Table("y", []float64{1, 2, 3, 4, 5}), b.Header()))
+		err := langevin.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: dataSize}, loss, []float64{1e-3}, []float64{1})
+		if right != (err == nil) || !right && !strings.Contains(err.Error(), "DataSize must be the number of examples, which is 6 for gather rows") {
+			t.Errorf("%d examples: error %v", dataSize, err)
+		}
+		b = graph.New(tensor.Float64)
+		x = b.Apply(op.GatherRows{Batch: op.Batch{Size: 6}}, b.Table("x", []float64{1, 2, 3, 4, 5, 6}), b.Header())
+		loss = b.Apply(op.Mean{}, b.Apply(op.Squared{}, b.Apply(op.Subtract{}, x, b.Parameter("mean", nil))))
+		langevin.Posterior{DataSize: dataSize}.Potential(b, loss)
+		if right != (b.Err() == nil) {
+			t.Errorf("%d examples: error of the potential %v", dataSize, b.Err())
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // b.Fail.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
-	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss)} {
+	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss), p.CheckDataSize(b, loss)} {
 		b.Fail(err)
 	}
 	if b.Err() != nil {

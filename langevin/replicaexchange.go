@@ -90,10 +90,13 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	}
 	parameters := b.Parameters()
 	b.Fail(r.Validate())
-	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, stepSizes))
+	b.Fail(checkAttach(b, sampler, posterior, loss, stepSizes, stepSizes))
 	if b.Err() == nil && r.BatchSize > 0 && !fitEpoch(r.Minibatches, r.BatchSize, posterior.DataSize) {
 		b.Fail(errors.Errorf("langevin: replica exchange: an epoch of %d examples must have %d whole minibatches of %d wherever it begins",
 			posterior.DataSize, r.Minibatches, r.BatchSize))
+	}
+	if r.BatchSize > 0 {
+		b.Fail(errors.Wrap(posterior.checkEpochs(b, loss, r.BatchSize), "langevin: replica exchange"))
 	}
 	if HasMomentum(sampler) {
 		b.Fail(errors.Errorf("langevin: replica exchange: the sampler must have no velocities, which belong to a temperature, got %s", sampler.Name()))

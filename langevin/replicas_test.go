@@ -280,6 +280,15 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 			t.Errorf("%s: no error", sampler.Name())
 		}
 	}
+	for batchSize, right := range map[int]bool{2: true, 1: false, 3: false} {
+		b := graph.New(tensor.Float64)
+		x := b.Apply(op.GatherRows{Batch: op.Batch{Size: 2, Order: op.Shuffled}}, b.Table("x", make([]float64, 12)), b.Header())
+		loss := b.Apply(op.Mean{}, b.Apply(op.Squared{}, b.Apply(op.Subtract{}, x, b.Parameter("mean", nil))))
+		e := langevin.ReplicaExchange{Temperatures: []float64{1, 2}, Every: 1, Minibatches: 2, Correction: 1, BatchSize: batchSize}
+		if _, err := e.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 12}, loss, []float64{1e-3}); right != (err == nil) {
+			t.Errorf("BatchSize %d for minibatches of 2: error %v", batchSize, err)
+		}
+	}
 	for _, chains := range []int{1, 3} {
 		e := experiment{sampler: langevin.SGLD{}, field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: chains}
 		session, replicas := e.exchange(t, good, []float64{0.1})
