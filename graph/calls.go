@@ -65,8 +65,8 @@ func checkCalls(l *tensor.Launch) error {
 	return nil
 }
 
-// checkIntegers returns an error if an integer does not fit into the 32 bits of a kernel's argument.
-// Usually it is a number of elements.
+// checkIntegers returns an error if an integer, usually a number of elements, does not fit into the
+// 32 bits of a kernel's argument.
 func checkIntegers(arguments []tensor.Argument) error {
 	for _, a := range arguments {
 		if a.Kind == tensor.OverflowKind {

@@ -33,8 +33,8 @@ func examplesOf(b *graph.Builder, n *graph.Node) (all []examples) {
 	return all
 }
 
-// CheckDataSize returns an error if a loss depends on minibatches, see op.Batch, and DataSize is not
-// the number of rows of their data set. It may be a multiple, if each row has several examples.
+// CheckDataSize returns an error if a loss depends on minibatches, see op.Batch, and DataSize is
+// not the number of rows of their data set. It may be a multiple, if each row has several examples.
 // Attach calls CheckDataSize.
 func (p Posterior) CheckDataSize(b *graph.Builder, loss *graph.Node) error {
 	all := examplesOf(b, loss)
