@@ -25,7 +25,9 @@ import (
 // It is for small models. A step of the session is a draw. Before it, the trees of all chains grow
 // on the host side by side, and the graph computes U and its gradient at their leaves; chains wait
 // for the one with the longest trajectory. The step then evaluates the draws once more for their
-// metrics. Everything that a chain adapts is kept in the session's states.
+// metrics. Everything that a chain adapts is kept in the session's states. Steps that are made
+// without the Chains, as by Plan.Run or Collect without them among its hooks, have no draws and
+// fail.
 type NUTS struct {
 	StepSize         float64 // of a leapfrog step; with a warm-up, the start of the search for it, 0 for 1
 	Warmup           int     // in draws
@@ -88,7 +90,6 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Chains, error) {
 	gradients := b.Gradients(target.Potential, parameters...)
 	b.Header()
 	b.Output(potentialOutput, copied(b, target.Potential))
-	b.Record(TracePotential, copied(b, target.Potential))
 	for i, parameter := range parameters {
 		b.Output(gradientOutput+strconv.Itoa(i), copied(b, gradients[i]))
 		b.Record(langevin.VirialPrefix+parameter.Name(), b.Apply(op.Multiply{}, parameter, gradients[i]))
@@ -114,6 +115,7 @@ func (w *nutsChains) attachStates(b *graph.Builder) {
 		}
 	}
 	words := b.State(nutsWords, start, count)
+	b.Record(TracePotential, b.Apply(op.Add{}, w.target.Potential, preparation(b, b.Apply(array.Element{Index: count - 1}, words))))
 	for i, name := range nutsTraced {
 		b.Record(name, b.Apply(array.Element{Index: i}, words))
 	}
@@ -125,6 +127,19 @@ func (w *nutsChains) attachStates(b *graph.Builder) {
 		b.Output(name, b.State(name, nil, w.dimensions))
 	}
 }
+
+// preparation returns 0 in a step for which the hook has made the draw, which the word tells, and
+// otherwise NaN. Without it, a session whose Chains are not among the hooks would have the same
+// draw in every step.
+func preparation(b *graph.Builder, word *graph.Node) *graph.Node {
+	defer b.Scope("nuts without its Chains as a hook")()
+	expected := b.Apply(op.Periodic{}, b.Table("nuts.prepared", []float64{preparedWord(0), preparedWord(1)}), b.Header())
+	return b.Apply(op.Restrict{Low: -0.5, High: 0.5}, b.Apply(op.Subtract{}, word, expected))
+}
+
+// preparedWord returns the word of a chain for which the draw of a step was made. It differs between
+// consecutive steps, and from a new chain's 0.
+func preparedWord(step uint64) float64 { return 1 + float64(step%2) }
 
 func (n *NUTS) defaults() {
 	n.StepSize = cmp.Or(n.StepSize, 1)

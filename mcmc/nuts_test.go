@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -305,5 +307,31 @@ func TestNUTSStops(t *testing.T) {
 	}
 	if _, err := chains.Sample(context.Background(), trial.Load(t, b, graph.LoadOptions{}, 1), 1, 1); err == nil {
 		t.Error("a start without density: no error")
+	}
+}
+
+// TestNUTSNeedsItsHook: a step without a trajectory is an error, at the start and later.
+func TestNUTSNeedsItsHook(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	potential := b.Apply(op.Sum{}, b.Apply(op.Squared{}, b.Parameter("x", nil, 2)))
+	chains, err := mcmc.NUTS{StepSize: 0.5}.Attach(b, mcmc.Target{Potential: potential, Temperature: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := trial.Load(t, b, graph.LoadOptions{Chains: 2}, 1)
+	ctx, plan := t.Context(), langevin.Plan{Steps: 20, Thinning: 1}
+	for _, steps := range []int{0, 4, 11} {
+		if steps > 0 {
+			if _, err := (langevin.Plan{Steps: steps, Thinning: 1}).Collect(ctx, s, []string{"x"}, chains); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := plan.Collect(ctx, s, []string{"x"})
+		if err == nil || !strings.Contains(err.Error(), "nuts without its Chains as a hook") {
+			t.Errorf("after %d draws: error %v", steps, err)
+		}
+	}
+	if _, err := plan.Collect(ctx, s, []string{"x"}, chains); err != nil {
+		t.Error("with the hook:", err)
 	}
 }

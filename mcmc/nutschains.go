@@ -132,11 +132,16 @@ func (w *nutsChains) save() error {
 		if err := w.write(i, chain.current.q); err != nil {
 			return err
 		}
+		header, err := w.session.Header(i)
+		if err != nil {
+			return errors.Wrap(err, "mcmc: nuts")
+		}
+		chain.prepared = preparedWord(header[graph.HeaderStep])
 		var words []float64
 		for _, word := range chain.words() {
 			words = append(words, *word)
 		}
-		err := chain.transfer(words, func(name string, values []float64) error { return graph.Write(w.session, name, i, 0, values) })
+		err = chain.transfer(words, func(name string, values []float64) error { return graph.Write(w.session, name, i, 0, values) })
 		if err != nil {
 			return err
 		}

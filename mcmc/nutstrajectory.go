@@ -40,6 +40,7 @@ type nutsChain struct {
 	step          float64 // of the next leapfrog step
 	inverseMasses []float64
 	warmup        nutsWarmup
+	prepared      float64 // preparedWord of the last step that the hook made a draw for
 
 	// Of the present trajectory.
 	evaluate      func(point *nutsPoint) (goOn bool) // computes u and the gradient of a point
@@ -71,6 +72,7 @@ func (c *nutsChain) words() []*float64 {
 	return []*float64{
 		&c.probability, &c.length, &c.leapfrogSteps, &c.diverged, &c.drawEnergy,
 		&c.step, &w.average.step, &w.average.average, &w.average.deficit, &w.anchor, &w.observed, &w.seen,
+		&c.prepared, // last, see preparation
 	}
 }
 
