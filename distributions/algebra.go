@@ -59,6 +59,16 @@ func (a algebra) width(low, high float64) float64 {
 	return width
 }
 
+// between returns low + (high - low) u of a node u between 0 and 1, from low to high. The sum may
+// round to a number above high, unless low is 0.
+func (a algebra) between(low, high float64, u Value) Value {
+	y := a.scaled(a.width(low, high), u, low)
+	if low == 0 || a.b.Err() != nil {
+		return y
+	}
+	return Node(a.b.Apply(op.Clip{Low: low, High: high}, y.node))
+}
+
 // argument returns the node x of a density or a bijection as a Value.
 func (a algebra) argument(x *graph.Node) Value { return a.finite("the argument", Node(x)) }
 

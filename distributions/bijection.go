@@ -70,7 +70,7 @@ type Interval struct {
 func (i Interval) Forward(b *graph.Builder, x *graph.Node) *graph.Node {
 	a, leave := i.enter(b)
 	defer leave()
-	return a.scaled(i.High-i.Low, Node(b.Apply(op.Sigmoid{}, x)), i.Low).node
+	return a.between(i.Low, i.High, Node(b.Apply(op.Sigmoid{}, x))).node
 }
 
 // Inverse implements Bijection: ln(y - low) - ln(high - y).

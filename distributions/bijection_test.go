@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -150,6 +151,27 @@ func TestConstrainedPriorsIntegrateToOne(t *testing.T) {
 		}, func(t float64) (float64, float64) { return t / 2, 0.5 })
 		if !(math.Abs(sum-1) < 1e-6) {
 			t.Errorf("%s: integrates to %v", name, sum)
+		}
+	}
+}
+
+// TestIntervalEnds: an interval's ends are in it, although sums of its width round to numbers beyond
+// them, so that a density on the interval is not NaN where the interval saturates.
+func TestIntervalEnds(t *testing.T) {
+	x := []float64{-40, 0, 40}
+	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		for i := range 200 {
+			low := -3 + 0.037*float64(i)
+			high := low + 0.1 + 0.013*float64(i*i%97)
+			p := newProgram(t, dtype, []tensor.Shape{{len(x)}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
+				y := Interval{low, high}.Forward(b, in[0])
+				return b.Apply(op.Add{}, y, Uniform{low, high}.LogProb(b, y))
+			})
+			for j, v := range p.step(x) {
+				if v != v {
+					t.Errorf("%v, from %v to %v: the density at f(%v) is NaN", dtype, low, high, x[j])
+				}
+			}
 		}
 	}
 }

@@ -192,3 +192,16 @@ func TestSamplesAreIndependent(t *testing.T) {
 		}
 	}
 }
+
+// TestUniformSampleInSupport: rounding does not take samples out of the support.
+func TestUniformSampleInSupport(t *testing.T) {
+	for _, d := range []Uniform{{Low: 1, High: 1 + 3e-7}, {Low: 0.1, High: 0.1 + 2e-8}, {Low: -0.7, High: 0.1}, {Low: -7, High: -6.9999995}} {
+		p := sampler(t, tensor.Float32, func(b *graph.Builder) *graph.Node { return d.LogProb(b, d.RSample(b, draws)) })
+		for _, v := range p.step() {
+			if v != v {
+				t.Errorf("%+v: a sample is outside of the support", d)
+				break
+			}
+		}
+	}
+}

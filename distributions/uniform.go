@@ -24,9 +24,10 @@ func (d Uniform) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	return a.broadcastOver(Number(-math.Log(width)), a.inSupport(d.Low, d.High, x))
 }
 
-// RSample implements Reparameterised: low + (high - low) u, with u uniform between 0 and 1.
+// RSample implements Reparameterised: low + (high - low) u, with u uniform between 0 and 1. Rounding
+// does not take it out of the support.
 func (d Uniform) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	a, leave := enter(b, "uniform")
 	defer leave()
-	return a.sample(a.scaled(a.width(d.Low, d.High), a.noise(op.UniformNoise, shape), d.Low), shape)
+	return a.sample(a.between(d.Low, d.High, a.noise(op.UniformNoise, shape)), shape)
 }

@@ -2,6 +2,7 @@ package op
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/tensor"
@@ -112,5 +113,22 @@ func TestRestrictGivesNaN(t *testing.T) {
 		if !math.IsNaN(f(x)) {
 			t.Errorf("%v becomes %v, want NaN", x, f(x))
 		}
+	}
+}
+
+// TestRestrictInFloat32: the ends of a range are in it, although they are rounded.
+func TestRestrictInFloat32(t *testing.T) {
+	ends := []float32{0.1, 0.7} // above 0.1, below 0.7
+	y := make([]float32, 2)
+	for _, r := range []Restrict{{Low: 0.1, High: 0.7}, {Low: -0.7, High: -0.1}} {
+		x := []float32{float32(r.Low), float32(r.High)}
+		r.unary().values(y, x)
+		if !slices.Equal(x, y) {
+			t.Errorf("%v: %v becomes %v, want it unchanged", r, x, y)
+		}
+	}
+	Restrict{Low: 0.2, High: 0.6}.unary().values(y, ends)
+	if y[0] == y[0] || y[1] == y[1] {
+		t.Errorf("%v becomes %v, want NaN", ends, y)
 	}
 }

@@ -10,8 +10,9 @@ import (
 )
 
 // Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low must be
-// below High; either may be infinite. Gradients pass unchanged. Densities use it, so that an
-// argument outside their support is detected, see graph.NotFinite.
+// below High; either may be infinite. In float32 they are rounded, so that x may be equal to them.
+// Gradients pass unchanged. Densities use it, so that an argument outside their support is detected,
+// see graph.NotFinite.
 type Restrict struct {
 	Low, High float64
 }
@@ -37,13 +38,21 @@ func (Restrict) Gradients(_ *graph.Builder, _ []*graph.Node, _, dout *graph.Node
 
 func (r Restrict) unary() unary {
 	return unary{
-		name: r.Name(),
-		value: func(x float64) float64 {
-			if r.Low <= x && x <= r.High {
-				return x
-			}
-			return math.NaN()
-		},
+		name:      r.Name(),
+		value:     func(x float64) float64 { return restricted(x, r.Low, r.High) },
 		constants: []float64{r.Low, r.High},
+		values: func(y, x []float32) {
+			low, high := float32(r.Low), float32(r.High)
+			for i, v := range x {
+				y[i] = restricted(v, low, high)
+			}
+		},
 	}
+}
+
+func restricted[T float32 | float64](x, low, high T) T {
+	if low <= x && x <= high {
+		return x
+	}
+	return T(math.NaN())
 }
