@@ -85,6 +85,11 @@ func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	if !t.checkAlong(m, m.inputs[0], axis) {
 		return nil
 	}
+	// The logarithm of a softmax turns it into a log softmax, also for its other users.
+	if t.useCount(m) > 1 && !m.bool("isLog") {
+		return t.refuse(m, "it is used twice, and may be a SoftMax and a LogSoftMax, which Gorgonia takes for one",
+			"let both users take a Reshape of it to its own shape if it is one, and apply LogSoftMax to a Reshape of the input if it is two")
+	}
 	// probabilities: Gorgonia has turned this softmax into a log softmax, but the product that it
 	// belongs to is computed as it was written, see undoLogarithm.
 	var o graph.Op = op.Softmax{}
@@ -173,9 +178,9 @@ func (t *translator) slice(m *nodeInfo) *graph.Node {
 
 // hidesAnother reports whether there is another range of the same length whose bounds have the same
 // lowest bytes: Gorgonia's hash contains only these, so that it merges the two. For example, [0:10]
-// and [256:266] of an axis of 300 become one node.
+// and [256:266] of an axis of 300 become one node, and so do [0:2] and [0:514:257].
 func hidesAnother(r dense.Slice, extent int) bool {
-	return r.Start() >= 256 || r.End()+256 <= extent
+	return r.Start() >= 256 || r.Step() >= 256 || r.End()+256 <= extent
 }
 
 // concat translates a concatenation: a sum of Unslices, each input at its offset among zeros. The

@@ -66,6 +66,9 @@ func (t *translator) dropout(m *nodeInfo) *graph.Node {
 // Pollen's op has both, and gets ones and zeros. Axes after the channels are merged, since the
 // statistics are over all of them.
 func (t *translator) groupNorm(m *nodeInfo) *graph.Node {
+	if t.userCount(m) > 1 {
+		return t.refuse(m, "it is used twice, and may be two GroupNorms of different epsilon, which Gorgonia takes for one", "apply one of them to a Reshape of the input to its own shape")
+	}
 	x := t.visit(m.inputs[0])
 	if x == nil {
 		return nil
@@ -89,6 +92,9 @@ func (t *translator) batchNorm(m *nodeInfo) *graph.Node {
 	if m.bool("training") && !t.evaluating {
 		return t.refuse(m, "batch norm in training makes an example's output depend on the others of its batch",
 			"use GroupNorm, or evaluate: SetTraining(false) and EvalMode()")
+	}
+	if t.userCount(m) > 1 {
+		return t.refuse(m, "it is used twice, and may be two BatchNorms of the same input, which Gorgonia takes for one", "apply one of them to a Reshape of the input to its own shape")
 	}
 	x := t.visit(m.inputs[0])
 	if x == nil {

@@ -127,6 +127,12 @@ func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	if w[1] != x[1] || w[2] != columns.int("h") || w[3] != columns.int("w") || y[0] != x[0] || y[1] != w[0] {
 		return nil
 	}
+	// Nodes of which the inputs were merged are merged, too.
+	used := max(t.userCount(columns), t.userCount(patches), t.userCount(multiplied), t.userCount(images), t.userCount(m))
+	if used > 1 && hidesDilation(columns, x) {
+		return t.refuse(columns, "it is used twice, and may be convolutions of different dilation, which Gorgonia takes for one",
+			"apply one of the convolutions to a Reshape of the input to its own shape")
+	}
 	if t.hasBatchAxis(weights.Node) && t.refuseMixing(m, "its filter depends on the examples") {
 		return nil
 	}
@@ -136,6 +142,22 @@ func (t *translator) convolution(m *nodeInfo) *graph.Node {
 		Padding:  [2]int{columns.int("padH"), columns.int("padW")},
 		Dilation: [2]int{columns.int("dilationH"), columns.int("dilationW")},
 	}, in, t.visit(weights.Node))
+}
+
+// hidesDilation reports whether the columns of images x would have the same shape with another
+// dilation: Gorgonia's hash does not contain it.
+func hidesDilation(columns *nodeInfo, x tensor.Shape) bool {
+	for i, axis := range []string{"H", "W"} {
+		size, taps := x[2+i]+2*columns.int("pad"+axis), columns.int([]string{"h", "w"}[i])
+		count := func(dilation int) int { return (size - dilation*(taps-1) - 1) / columns.int("stride"+axis) }
+		own := columns.int("dilation" + axis)
+		for other := 1; taps > 1 && other*(taps-1) < size; other++ {
+			if other != own && count(other) == count(own) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reshape translates a Reshape. The elements of an example stay together, as in memory. In a

@@ -131,6 +131,42 @@ func TestRefused(t *testing.T) {
 			x := matrix(g, "x")
 			must(gorgonia.Add(must(gorgonia.Dropout(x, 0.2)), must(gorgonia.Dropout(x, 0.5))))
 		}, []string{"Dropout", "used twice", "two dropouts", "Reshape"}},
+		{"long steps that hash alike", func(g *gorgonia.ExprGraph) {
+			x := gorgonia.NewVector(g, dense.Float64, gorgonia.WithShape(514), gorgonia.WithName("x"), gorgonia.WithInit(gorgonia.Gaussian(0, 1)))
+			one, other := must(gorgonia.Slice(x, gorgonia.S(0, 514, 257))), must(gorgonia.Slice(x, gorgonia.S(0, 2)))
+			must(gorgonia.Sub(one, other))
+		}, []string{"used twice", "Reshape"}},
+		{"softmaxes that hash alike", func(g *gorgonia.ExprGraph) {
+			x := matrix(g, "x")
+			var value gorgonia.Value
+			gorgonia.Read(must(gorgonia.SoftMax(x)), &value)
+			must(gorgonia.Sum(must(gorgonia.LogSoftMax(x))))
+		}, []string{"Softmax", "used twice", "a SoftMax and a LogSoftMax", "Reshape"}},
+		{"convolutions that hash alike", func(g *gorgonia.ExprGraph) {
+			x := gorgonia.NewTensor(g, dense.Float64, 4, gorgonia.WithShape(1, 1, 9, 9), gorgonia.WithName("x"), gorgonia.WithInit(gorgonia.Gaussian(0, 1)))
+			w := gorgonia.NewTensor(g, dense.Float64, 4, gorgonia.WithShape(1, 1, 2, 2), gorgonia.WithName("w"), gorgonia.WithInit(gorgonia.Gaussian(0, 1)))
+			v := gorgonia.NewTensor(g, dense.Float64, 4, gorgonia.WithShape(1, 1, 2, 2), gorgonia.WithName("v"), gorgonia.WithInit(gorgonia.Gaussian(0, 1)))
+			one := must(gorgonia.Conv2d(x, w, dense.Shape{2, 2}, []int{0, 0}, []int{4, 4}, []int{1, 1}))
+			other := must(gorgonia.Conv2d(x, v, dense.Shape{2, 2}, []int{0, 0}, []int{4, 4}, []int{3, 3}))
+			must(gorgonia.Add(one, other))
+		}, []string{"im2col", "used twice", "different dilation", "Reshape"}},
+		{"constants that hash alike", func(g *gorgonia.ExprGraph) {
+			constant := func(middle float64) *gorgonia.Node {
+				return gorgonia.NewConstant(dense.New(dense.WithBacking([]float64{1, 2, 3, 4, 5, middle, 7, 8, 9, 10, 11, 12})))
+			}
+			x := gorgonia.NewVector(g, dense.Float64, gorgonia.WithShape(12), gorgonia.WithName("x"), gorgonia.WithInit(gorgonia.Gaussian(0, 1)))
+			must(gorgonia.HadamardProd(must(gorgonia.Add(x, constant(6))), must(gorgonia.Sub(x, constant(0)))))
+		}, []string{"used twice", "two large constants", "make it an input"}},
+		{"group norms that hash alike", func(g *gorgonia.ExprGraph) {
+			input := func(name string, shape ...int) *gorgonia.Node {
+				return gorgonia.NewTensor(g, dense.Float64, len(shape), gorgonia.WithShape(shape...), gorgonia.WithName(name), gorgonia.WithInit(gorgonia.Gaussian(0, 1)))
+			}
+			x := input("x", 2, 4, 3, 3)
+			norm := func(name string, epsilon float64) *gorgonia.Node {
+				return must(gorgonia.GroupNorm(x, input("scale "+name, 1, 4, 1, 1), input("bias "+name, 1, 4, 1, 1), 2, 4, epsilon))
+			}
+			must(gorgonia.Add(norm("one", 1e-5), norm("two", 1)))
+		}, []string{"GroupNorm", "used twice", "Reshape"}},
 		{"dropout of everything", func(g *gorgonia.ExprGraph) { must(gorgonia.Dropout(matrix(g, "x"), 1)) },
 			[]string{"Dropout", "probability is 1", "below 1"}},
 		{"a removed node", func(g *gorgonia.ExprGraph) {

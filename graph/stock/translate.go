@@ -3,6 +3,7 @@ package stock
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -226,6 +227,11 @@ func (t *translator) constant(m *nodeInfo) *graph.Node {
 	values := floatsOf(m.Value())
 	if values == nil {
 		return t.refuse(m, "its values are not floats", "make it float32 or float64")
+	}
+	// Gorgonia compares constants by their text, which leaves elements out of large ones.
+	if text := fmt.Sprint(m.Value()); t.userCount(m) > 1 && (strings.Contains(text, "...") || strings.Contains(text, "\n.\n")) {
+		return t.refuse(m, "it is used twice, and may be two large constants that begin and end alike, which Gorgonia takes for one",
+			"make it an input, such as NewMatrix with WithName and WithValue")
 	}
 	return t.literal(tensor.Shape(m.Shape()), values...)
 }
