@@ -61,7 +61,7 @@ type poolPlan struct {
 const poolTileElements = 1 << 14
 
 // MaxForward prepares y = maximum of each window. Operands: A is x, Out is y. The maximum of a
-// window that contains a NaN is NaN.
+// window that contains a NaN is NaN. A maximum of zero is positive.
 func (p Pool2D) MaxForward() (Routine, error) { return p.plan(kindMaxPoolForward) }
 
 // MaxBackward prepares the gradient of MaxForward. Operands: A is dout [B C P Q], B is x, Out is

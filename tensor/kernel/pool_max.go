@@ -1,11 +1,21 @@
 package kernel
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // maxPoolForward sets each output to the maximum of its window. Adjacent, unpadded 2 x 2 windows
 // have a fast path.
 func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
-	if maxPlanesFast(p, x[lo*p.H*p.W:hi*p.H*p.W], y[lo*p.outH*p.outW:hi*p.outH*p.outW], hi-lo) {
+	// Instruction sets disagree on the maximum of zeros of both signs. Raise makes it positive.
+	bound := T(math.Inf(-1))
+	if p.ReLU {
+		bound = 0
+	}
+	all := y[lo*p.outH*p.outW : hi*p.outH*p.outW]
+	defer func() { Raise(all, all, bound) }()
+	if maxPlanesFast(p, x[lo*p.H*p.W:hi*p.H*p.W], all, hi-lo) {
 		return
 	}
 	var columns [maxColumns]T
@@ -35,9 +45,6 @@ func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 				}
 				line[j] = best
 			}
-		}
-		if p.ReLU {
-			Raise(to, to, 0)
 		}
 	}
 }

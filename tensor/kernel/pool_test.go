@@ -191,3 +191,39 @@ func TestPool2DValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestMaxPoolOfZeros: a maximum of zero is positive on every instruction set, wherever it is.
+func TestMaxPoolOfZeros(t *testing.T) {
+	numbers := []float64{0, math.Copysign(0, -1), math.Copysign(0, -1), -1}
+	for _, p := range []Pool2D{
+		{B: 1, C: 1, H: 8, W: 8, R: 2, S: 2, StrideH: 2, StrideW: 2},
+		{B: 2, C: 3, H: 34, W: 34, R: 2, S: 2, StrideH: 2, StrideW: 2},
+		{B: 2, C: 3, H: 17, W: 33, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1},
+		{B: 2, C: 3, H: 17, W: 33, R: 3, S: 3, StrideH: 1, StrideW: 1},
+		{B: 2, C: 3, H: 17, W: 33, R: 3, S: 2, StrideH: 3, StrideW: 3},
+	} {
+		for _, p.ReLU = range []bool{false, true} {
+			onEachInstructionSet(t, func(t *testing.T) {
+				checkZeros[float32](t, p, numbers)
+				checkZeros[float64](t, p, numbers)
+			})
+		}
+	}
+}
+
+func checkZeros[T Float](t *testing.T, p Pool2D, numbers []float64) {
+	t.Helper()
+	plan, err := p.MaxForward()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := make([]T, plan.sizeA)
+	for i := range x {
+		x[i] = T(numbers[i*i/3%len(numbers)])
+	}
+	for i, v := range execute(t, &plan, inputs[T]{a: x}, false, nil) {
+		if v == 0 && math.Signbit(float64(v)) {
+			t.Fatalf("%T, %+v: maximum %d is a negative zero", v, p, i)
+		}
+	}
+}
