@@ -24,6 +24,10 @@ import (
 // the detector used heldOut, a new image like heldOut is accepted with the promised rate. Without a
 // detector, see FitDetector, there is no InDistribution.
 //
+// Images that the run was trained on are an error, unless the run has the note TrainedNote; the
+// guarantees then do not hold. They are found by their pixels, see Seen, if the run has the list.
+// Copies of them among its own validation images are accepted.
+//
 // The error is LockedError while another process writes to the run.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err := checkContext(ctx, "calibrate"); err != nil {
@@ -32,12 +36,32 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err := rundir.CheckWritable(r.dir); err != nil { // before the predictions, which take time
 		return err
 	}
+	if err := r.checkUnseen(heldOut); err != nil {
+		return err
+	}
 	c, err := r.calibrationOn(ctx, heldOut, nil)
 	if err != nil {
 		return err
 	}
 	c.Notes = r.notes
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
+}
+
+// checkUnseen returns an error if the run was trained on some of the images, unless the caller
+// notes it.
+func (r *Run) checkUnseen(heldOut *datasets.Dataset) error {
+	heldOut, err := r.relabelled(heldOut)
+	if err != nil || r.notes[TrainedNote] != "" {
+		return err
+	}
+	trained, _, _, err := r.seen(heldOut)
+	if os.IsNotExist(errors.Cause(err)) {
+		return nil
+	}
+	if err == nil && trained > 0 {
+		err = invalid("calibrate: %s has %d images that %s was trained on: guarantees need images that it has not seen", heldOut.Name, trained, r.dir)
+	}
+	return err
 }
 
 // TrainedNote is the name of a note, see WithNotes, for a calibration with images that the run was

@@ -201,44 +201,53 @@ func (r *Run) Splits() ([]SplitImage, error) {
 // its first part, as are the others. The error's cause is os.ErrNotExist if the run has no list of
 // its images' pixels.
 func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error) {
+	trained, both, validation, err := r.seen(images)
+	return trained + both, validation, err
+}
+
+// seen returns how many of some images are only among those that the run was trained on, among
+// these and those held out for validation, and only among the latter.
+func (r *Run) seen(images *datasets.Dataset) (trained, both, validation int, err error) {
 	if _, err := r.images(images); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	parts, err := r.Parts()
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if len(parts) > 0 {
 		r = parts[0]
 	}
 	own, err := r.Splits()
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	split := map[string]string{}
+	isTrained, isHeldOut := map[string]bool{}, map[string]bool{}
 	for _, image := range own {
 		if image.Pixels == "" {
-			return 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
+			return 0, 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
 		}
-		// Splits follow one another in this order: a copy in a later one changes nothing.
-		switch split[image.Pixels] {
-		case datasets.Train.String(), datasets.Validation.String():
-		default:
-			split[image.Pixels] = image.Split
+		switch image.Split {
+		case datasets.Train.String():
+			isTrained[image.Pixels] = true
+		case datasets.Validation.String():
+			isHeldOut[image.Pixels] = true
 		}
 	}
 	for i := range images.Len() {
 		if isPlain(images.Image(i), images.Channels) {
 			continue
 		}
-		switch split[pixelsHash(images.Image(i))] {
-		case datasets.Train.String():
+		switch pixels := pixelsHash(images.Image(i)); {
+		case isTrained[pixels] && isHeldOut[pixels]:
+			both++
+		case isTrained[pixels]:
 			trained++
-		case datasets.Validation.String():
+		case isHeldOut[pixels]:
 			validation++
 		}
 	}
-	return trained, validation, nil
+	return trained, both, validation, nil
 }
 
 // isPlain reports whether all pixels of an image [C H W] have the same colour.

@@ -24,8 +24,8 @@ func (d Uniform) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	return a.broadcastOver(Number(-math.Log(width)), a.inSupport(d.Low, d.High, x))
 }
 
-// RSample implements Reparameterised: low + (high - low) u, with u uniform between 0 and 1. Rounding
-// does not take it out of the support.
+// RSample implements Reparameterised: low + (high - low) u, with u uniform between 0 and 1, not
+// rounded out of the support.
 func (d Uniform) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	a, leave := enter(b, "uniform")
 	defer leave()

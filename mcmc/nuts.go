@@ -137,8 +137,8 @@ func preparation(b *graph.Builder, word *graph.Node) *graph.Node {
 	return b.Apply(op.Restrict{Low: -0.5, High: 0.5}, b.Apply(op.Subtract{}, word, expected))
 }
 
-// preparedWord returns the word of a chain for which the draw of a step was made. It differs between
-// consecutive steps, and from a new chain's 0.
+// preparedWord returns the word of a chain for which the draw of a step was made. It differs
+// between consecutive steps, and from a new chain's 0.
 func preparedWord(step uint64) float64 { return 1 + float64(step%2) }
 
 func (n *NUTS) defaults() {

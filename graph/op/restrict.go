@@ -11,8 +11,8 @@ import (
 
 // Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low must be
 // below High; either may be infinite. In float32 they are rounded, so that x may be equal to them.
-// Gradients pass unchanged. Densities use it, so that an argument outside their support is detected,
-// see graph.NotFinite.
+// Gradients pass unchanged. Densities use it, so that an argument outside their support is
+// detected, see graph.NotFinite.
 type Restrict struct {
 	Low, High float64
 }

@@ -67,7 +67,8 @@ func (t *translator) dropout(m *nodeInfo) *graph.Node {
 // statistics are over all of them.
 func (t *translator) groupNorm(m *nodeInfo) *graph.Node {
 	if t.userCount(m) > 1 {
-		return t.refuse(m, "it is used twice, and may be two GroupNorms of different epsilon, which Gorgonia takes for one", "apply one of them to a Reshape of the input to its own shape")
+		return t.refuse(m, "it is used twice, and may be two GroupNorms of different epsilon, which Gorgonia takes for one",
+			"apply one of them to a Reshape of the input to its own shape")
 	}
 	x := t.visit(m.inputs[0])
 	if x == nil {
@@ -94,7 +95,8 @@ func (t *translator) batchNorm(m *nodeInfo) *graph.Node {
 			"use GroupNorm, or evaluate: SetTraining(false) and EvalMode()")
 	}
 	if t.userCount(m) > 1 {
-		return t.refuse(m, "it is used twice, and may be two BatchNorms of the same input, which Gorgonia takes for one", "apply one of them to a Reshape of the input to its own shape")
+		return t.refuse(m, "it is used twice, and may be two BatchNorms of the same input, which Gorgonia takes for one",
+			"apply one of them to a Reshape of the input to its own shape")
 	}
 	x := t.visit(m.inputs[0])
 	if x == nil {

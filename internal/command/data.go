@@ -121,12 +121,14 @@ const (
 	validationImages = "validation images"
 )
 
-// remarkHeldOut calls remarkSeen for what is held out of today's data of a run.
-func remarkHeldOut(name string, run *bayes.Run, data config.Data, splits *datasets.Splits, c *console) {
-	remarkSeen(name, run, data, splits.Validation, splits.Train.Hashes, validationImages, c)
+// remarkHeldOut calls remarkSeen for what is held out of today's data of a run, and returns how
+// many of the validation images the run was trained on.
+func remarkHeldOut(name string, run *bayes.Run, data config.Data, splits *datasets.Splits, c *console) (trained int) {
+	trained, _ = remarkSeen(name, run, data, splits.Validation, splits.Train.Hashes, validationImages, c)
 	if splits.Test != nil {
 		remarkSeen(name, run, data, splits.Test, splits.Test.Hashes, testImages, c)
 	}
+	return trained
 }
 
 // unlabelledImages reads images in the shape of a run's images; nil if path is "".

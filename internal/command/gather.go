@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/pkg/errors"
@@ -98,7 +99,7 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 // the parts still grow.
 func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, splits *datasets.Splits, growing bool, parts int, c *console) error {
 	dir, m := run.Dir(), run.Manifest()
-	remarkHeldOut(dir, run, data, splits, c)
+	trained := remarkHeldOut(dir, run, data, splits, c)
 	c.remark("%s: %s of %s", dir, counted(m.Spec.Chains, "chain"), counted(parts, "run"))
 	mixing, err := run.Mixing(ctx, splits)
 	c.endProgress()
@@ -117,7 +118,12 @@ func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, sp
 		if err := run.FitDetector(ctx, splits.Train); err != nil {
 			return err
 		}
-		return run.Calibrate(ctx, splits.Validation)
+		notes := map[string]string{}
+		if trained > 0 { // the data have changed
+			notes[bayes.TrainedNote] = strconv.Itoa(trained)
+			c.remark("prediction sets and certified risks are not guaranteed by this calibration")
+		}
+		return run.With(bayes.WithNotes(notes)).Calibrate(ctx, splits.Validation)
 	}
 	return nil
 }

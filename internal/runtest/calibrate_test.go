@@ -3,6 +3,7 @@ package runtest
 import (
 	"context"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -11,6 +12,20 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 )
+
+// Images that a run was trained on calibrate it if the caller notes it. Its own validation images
+// do, although they have copies of training images.
+func TestCalibrateOnTrained(t *testing.T) {
+	ctx := context.Background()
+	spec := bayes.Spec{Network: "mlp-8", Method: methodOf(t, "sgd"), Epochs: 2, Batch: 20, Seed: 1}
+	train, held, other := squares(t, 100, 4, 1), squares(t, 60, 4, 3), squares(t, 60, 4, 4)
+	copy(held.Images, train.Image(0))
+	copy(other.Images, train.Image(1))
+	run := fit(t, spec, &datasets.Splits{Train: train, Validation: held})
+	must(t, run.Calibrate(ctx, held))
+	wantInvalid(t, "calibrated on a training image", run.Calibrate(ctx, other), "has 1 images that")
+	must(t, run.With(bayes.WithNotes(map[string]string{bayes.TrainedNote: "1"})).Calibrate(ctx, other))
+}
 
 // A run that was trained without held-out images is calibrated later, and again: answers, the
 // digest and a Predictor that is loaded then use the new calibration, which records its images.
@@ -25,7 +40,10 @@ func TestCalibrateLater(t *testing.T) {
 	if a := answers[0]; a.PredictionSet != nil || a.InDistribution != nil || a.MarginalClasses != nil || a.Refer == nil || !*a.Refer {
 		t.Errorf("without a calibration: %+v, want an image that is referred to a person, and nothing else", a)
 	}
-	wantInvalid(t, "calibrated on training images", run.Calibrate(ctx, train), "has the images that")
+	wantInvalid(t, "calibrated on training images", run.Calibrate(ctx, train), "has 100 images that")
+	some := *fresh
+	some.Images = append(slices.Clone(train.Images[:3*len(train.Image(0))]), fresh.Images[3*len(fresh.Image(0)):]...)
+	wantInvalid(t, "calibrated on some training images", run.Calibrate(ctx, &some), "has 3 images that")
 	unlabelled := *fresh
 	unlabelled.Labels = nil
 	wantInvalid(t, "calibrated without labels", run.Calibrate(ctx, &unlabelled), "has no labels")
