@@ -155,8 +155,8 @@ func TestConstrainedPriorsIntegrateToOne(t *testing.T) {
 	}
 }
 
-// TestIntervalEnds: where an interval saturates its value is an end, not a number beyond it to which
-// a sum rounds, so that a density on the interval is not NaN.
+// TestIntervalEnds: where an interval saturates its value is an end, not a number beyond it to
+// which a sum rounds, so that a density on the interval is not NaN.
 func TestIntervalEnds(t *testing.T) {
 	x := []float64{-40, 0, 40}
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
