@@ -14,7 +14,7 @@
 // than requested. An argument outside the support of a density, and a node that is out of range,
 // make the log density NaN, which stops a run.
 //
-// Beta, Dirichlet and NegativeBinomial subtract values of ln Gamma. Rounding errors of their log
-// densities are about 1e-7 of the largest of these in float32, and 1e-16 in float64: 0.1 and 1e-10
-// for a parameter of 100 000.
+// Beta and Dirichlet subtract values of ln Gamma. Rounding errors of their log densities are about
+// 1e-7 of the largest of these in float32, and 1e-16 in float64: 0.1 and 1e-10 for a parameter of
+// 100 000.
 package distributions
