@@ -94,3 +94,26 @@ func ExampleEstimateLeaveOneOut() {
 	// elpd -12.9 ± 0.1, 0.2 effective parameters
 	// the first is better by 4 ± 1
 }
+
+// Two chains for a normal distribution, of which only the gradient of the potential x^2/2 is known.
+// The second one is too hot: its unbiased statistic is far from 0.
+func ExampleSteinDiscrepancy() {
+	kernel := diagnostics.InverseMultiquadric{Scale: 1, Exponent: -0.5}
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, std := range []float64{1, 1.5} {
+		var samples, scores [][]float64
+		for range 500 {
+			x := std * r.NormFloat64()
+			samples, scores = append(samples, []float64{x}), append(scores, []float64{-x})
+		}
+		_, squared, err := diagnostics.SteinDiscrepancy(kernel, samples, scores)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("standard deviation %.1f: %.2f\n", std, squared)
+	}
+	// Output:
+	// standard deviation 1.0: 0.00
+	// standard deviation 1.5: 0.09
+}
