@@ -26,7 +26,7 @@ func TestAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
-	if err := trainings["sgld"](b, loss); err != nil {
+	if err := trainings["sgld"](b, loss, trainImages); err != nil {
 		t.Fatal(err)
 	}
 	b.Record("loss", loss)

@@ -89,7 +89,7 @@ func TestImagesFromDataSet(t *testing.T) {
 		x, y := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, shape, []float64{0.5, 0.4}, []float64{0.25, 0.3})
 		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 44}, layers.ReLU{}, layers.Linear{Outputs: 10}}
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
-		if err := trainings["sgd"](b, loss); err != nil {
+		if err := trainings["sgd"](b, loss, shape[0]); err != nil {
 			t.Fatal(err)
 		}
 		if read {

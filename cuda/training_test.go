@@ -52,21 +52,23 @@ const (
 	trainSteps  = 10
 )
 
-// trainings are update rules that train a small network.
-var trainings = map[string]func(b *graph.Builder, loss *graph.Node) error{
-	"sgd": func(b *graph.Builder, loss *graph.Node) error {
+// trainings are update rules that train a small network on a number of images.
+var trainings = map[string]func(b *graph.Builder, loss *graph.Node, images int) error{
+	"sgd": func(b *graph.Builder, loss *graph.Node, _ int) error {
 		parameters := b.Parameters()
 		optimizers.Update(b, optimizers.SGD{}, parameters, b.Gradients(loss, parameters...), b.Table("rates", []float64{0.05}))
 		return nil
 	},
-	"sgld": func(b *graph.Builder, loss *graph.Node) error { return attach(b, langevin.SGLD{}, loss) },
-	"psgld": func(b *graph.Builder, loss *graph.Node) error {
-		return attach(b, langevin.PSGLD{Alpha: 0.9, Lambda: 1e-2, Gamma: langevin.GammaFrozen, FreezeAt: 5}, loss)
+	"sgld": func(b *graph.Builder, loss *graph.Node, images int) error {
+		return attach(b, langevin.SGLD{}, loss, images)
+	},
+	"psgld": func(b *graph.Builder, loss *graph.Node, images int) error {
+		return attach(b, langevin.PSGLD{Alpha: 0.9, Lambda: 1e-2, Gamma: langevin.GammaFrozen, FreezeAt: 5}, loss, images)
 	},
 }
 
-func attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node) error {
-	posterior := langevin.Posterior{DataSize: trainImages, Prior: langevin.Gaussian(0.3)}
+func attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node, images int) error {
+	posterior := langevin.Posterior{DataSize: images, Prior: langevin.Gaussian(0.3)}
 	return langevin.Attach(b, s, posterior, loss, []float64{posterior.StepSize(0.01)}, []float64{1})
 }
 
@@ -86,7 +88,7 @@ func network(t testing.TB, name, rule string, images, batch int) *graph.Program 
 	b := graph.New(tensor.Float32)
 	x, y := op.Minibatch(b, op.Batch{Size: batch, Order: op.Shuffled}, tensor.Shape{images, 1, 28, 28}, []float64{0.5}, []float64{0.5})
 	loss := b.Apply(op.CrossEntropy{}, layer.Apply(b, x), y)
-	if err := trainings[rule](b, loss); err != nil {
+	if err := trainings[rule](b, loss, images); err != nil {
 		t.Fatal(err)
 	}
 	b.Record("loss", loss)
