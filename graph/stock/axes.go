@@ -85,11 +85,6 @@ func (t *translator) softmax(m *nodeInfo) *graph.Node {
 	if !t.checkAlong(m, m.inputs[0], axis) {
 		return nil
 	}
-	// The logarithm of a softmax turns it into a log softmax, also for its other users.
-	if t.useCount(m) > 1 && !m.bool("isLog") {
-		return t.refuse(m, "it is used twice, and may be a SoftMax and a LogSoftMax, which Gorgonia takes for one",
-			"let both users take a Reshape of it to its own shape if it is one, and apply LogSoftMax to a Reshape of the input if it is two")
-	}
 	// probabilities: Gorgonia has turned this softmax into a log softmax, but the product that it
 	// belongs to is computed as it was written, see undoLogarithm.
 	var o graph.Op = op.Softmax{}

@@ -161,17 +161,6 @@ func (s *survey) userCount(m *nodeInfo) int {
 	return count
 }
 
-// useCount is userCount with the statements that read the value.
-func (s *survey) useCount(m *nodeInfo) int {
-	count := s.userCount(m)
-	for _, user := range m.users {
-		if s.info[user].is("readOp") {
-			count++
-		}
-	}
-	return count
-}
-
 // undoLogarithm recognises Gorgonia's rewriting of the logarithm of a product with a softmax: the
 // product remains in the graph without a user.
 func (s *survey) undoLogarithm(m *nodeInfo) {
