@@ -142,16 +142,36 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 	return t.b.Apply(op.Multiply{}, t.scaled(x, 0.5, 0), t.scaled(phi, 1, 1))
 }
 
-// mul translates Mul. Of the five nodes as which most exporters write a GELU, it is the last.
+// mul translates Mul. Most exporters write a SiLU as two nodes and a GELU as five, the last of which
+// is a product.
 func mul(t *translator) ([]value, error) {
-	if name, ok := t.spelledGELU(); ok {
-		x, err := t.nodeOf(name)
-		if err != nil {
-			return nil, err
-		}
-		return []value{{node: t.b.Apply(op.GELU{}, x)}}, t.b.Err()
+	var activation graph.Op = op.SiLU{}
+	name, ok := t.spelledSiLU()
+	if !ok {
+		activation = op.GELU{}
+		name, ok = t.spelledGELU()
 	}
-	return t.nary(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{}))
+	if !ok {
+		return t.nary(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{}))
+	}
+	x, err := t.nodeOf(name)
+	if err != nil {
+		return nil, err
+	}
+	return []value{{node: t.b.Apply(activation, x)}}, t.b.Err()
+}
+
+// spelledSiLU returns the x of which the node computes x sigmoid(x), if it does.
+func (t *translator) spelledSiLU() (x string, ok bool) {
+	if len(t.inputs) != 2 {
+		return "", false
+	}
+	for i, x := range t.inputs {
+		if n := t.maker(t.inputs[1-i]); n != nil && n.op == "Sigmoid" && len(n.inputs) == 1 && n.inputs[0] == x {
+			return x, true
+		}
+	}
+	return "", false
 }
 
 // spelledGELU returns the x of which the node computes x (1 + erf(x/sqrt 2))/2, if it does. The

@@ -16,10 +16,10 @@ func TestTransformerLaunches(t *testing.T) {
 	node := func(op, y string, inputs ...string) []byte { return nodeOf(op, inputs, []string{y}, nil) }
 	gelu := func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }
 	x := []float64{-3, -1, -0.5, 0, 0.5, 1, 2, 3}
-	var gelus, normalized, doubled, affine []float64
+	var gelus, normalized, doubled, affine, silus []float64
 	for i, v := range x {
 		gelus = append(gelus, gelu(v))
-		affine = append(affine, 1-v/2)
+		affine, silus = append(affine, 1-v/2), append(silus, v/(1+math.Exp(-v)))
 		row := x[i/2*2:][:2]
 		mean := (row[0] + row[1]) / 2
 		variance := (row[0] - mean) * (row[0] - mean)
@@ -39,6 +39,7 @@ func TestTransformerLaunches(t *testing.T) {
 		},
 		"GELU with a product": {[][]byte{node("Mul", "z", "inverse", "x"), node("Erf", "e", "z"), node("Add", "f", "one", "e"),
 			node("Mul", "g", "x", "f"), node("Mul", "y", "g", "half")}, gelus, []string{"gelu_fwd_f32"}},
+		"SiLU":                {[][]byte{node("Sigmoid", "s", "x"), node("Mul", "y", "s", "x")}, silus, []string{"silu_fwd_f32"}},
 		"layer normalization": {[][]byte{node("LayerNormalization", "y", "x", "gamma", "beta")}, normalized, []string{"normalize_fwd_f32"}},
 		"product and bias":    {[][]byte{node("MatMul", "z", "x", "w"), node("Add", "y", "c", "z")}, doubled, []string{"matmul_bias_fwd_f32"}},
 		"numbers":             {[][]byte{node("Mul", "z", "half", "x"), node("Sub", "y", "one", "z")}, affine, []string{"scale_fwd_f32", "scale_fwd_f32"}},

@@ -81,12 +81,49 @@ func (Subtract) Lower(l *graph.Lowering) {
 
 // Lower implements graph.Op.
 func (Multiply) Lower(l *graph.Lowering) {
+	for i := range l.Shapes {
+		if rows, width := planesOf(l.Shape, l.Shapes[1-i]); width >= narrowestPlane && l.Shapes[i].Equal(l.Shape) {
+			host := tensor.RowTiles(rows, 1, width, graph.Pick(l, multiplyPlanes[float32], multiplyPlanes[float64])(1+i, 2-i, width))
+			host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true } // a factor, too, belongs to one plane
+			emitBroadcast(l, "multiply", host)
+			return
+		}
+	}
 	lowerArithmetic(l, "multiply", kernel.Multiply[float32], kernel.Multiply[float64])
 }
 
 // Lower implements graph.Op.
 func (Divide) Lower(l *graph.Lowering) {
 	lowerArithmetic(l, "divide", kernel.Divide[float32], kernel.Divide[float64])
+}
+
+// narrowestPlane is the size from which planes are processed one by one, which takes a call for
+// many of them instead of copies of each factor.
+const narrowestPlane = 16
+
+// planesOf returns the number of planes of a broadcast output, and their size, in each of which an
+// operand has a single number; the size is 1 if there are none.
+func planesOf(shape, operand tensor.Shape) (rows, width int) {
+	rows, width = 1, 1
+	for axis, extent := range shape {
+		switch own := alignedExtent(operand, axis, len(shape)); {
+		case own == extent && width == 1:
+			rows *= extent
+		case own == 1:
+			width *= extent
+		default:
+			return 0, 1
+		}
+	}
+	return rows, width
+}
+
+// multiplyPlanes returns the loop over planes lo to hi of an argument times the factors that are
+// another one.
+func multiplyPlanes[T float32 | float64](x, factors, width int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		kernel.MultiplyPlanes(tensor.Slice[T](a, 0)[lo*width:hi*width], tensor.Slice[T](a, x)[lo*width:hi*width], tensor.Slice[T](a, factors)[lo:hi])
+	}
 }
 
 // Gradients implements graph.Differentiable.
@@ -169,6 +206,27 @@ const repeatWidth = 256
 // elementwise in memory, so that only it can be fused over row tiles.
 func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32), f64 func(y, a, b []float64)) {
 	n := l.Shape.Elements()
+	a, b := operandRuns(l)
+	run := graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64))
+	if l.Shapes[0].Equal(l.Shapes[1]) {
+		l.Emit(stem+"_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+		return
+	}
+	host := tensor.Rows(n, 1, run)
+	host.Private = repeatWidth * l.DType.Size()
+	emitBroadcast(l, stem, host)
+}
+
+// emitBroadcast emits stem_broadcast_fwd.
+func emitBroadcast(l *graph.Lowering, stem string, host tensor.HostKernel) {
+	n := l.Shape.Elements()
+	a, b := operandRuns(l)
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}, a.arguments()...)
+	l.Emit(stem+"_broadcast_fwd", tensor.Threads(n), host, append(arguments, b.arguments()...)...)
+}
+
+// operandRuns returns the order in which the elements of both operands are read.
+func operandRuns(l *graph.Lowering) (a, b runs) {
 	groups := collapse(l.Shape, func(axis int) int {
 		class := 0
 		for i, shape := range l.Shapes {
@@ -178,16 +236,7 @@ func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32)
 		}
 		return class
 	})
-	a, b := newRuns(groups, 1), newRuns(groups, 2)
-	run := graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64))
-	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
-	if l.Shapes[0].Equal(l.Shapes[1]) {
-		l.Emit(stem+"_fwd", tensor.Vec4(n), tensor.RowTiles(n, 1, 1, run), arguments...)
-		return
-	}
-	host := tensor.Rows(n, 1, run)
-	host.Private = repeatWidth * l.DType.Size()
-	l.Emit(stem+"_broadcast_fwd", tensor.Threads(n), host, append(append(arguments, a.arguments()...), b.arguments()...)...)
+	return newRuns(groups, 1), newRuns(groups, 2)
 }
 
 // arithmetic returns the loop over elements lo to hi of the output. It calls f for one run of the

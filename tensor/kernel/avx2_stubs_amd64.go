@@ -114,6 +114,11 @@ func multiplyAVX2(p *byte)
 //go:noescape
 func divideAVX2(p *byte)
 
+// multiplyPlaneAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func multiplyPlaneAVX2(p *byte)
+
 // raiseAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -114,6 +114,11 @@ func multiplyAVX512(p *byte)
 //go:noescape
 func divideAVX512(p *byte)
 
+// multiplyPlaneAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func multiplyPlaneAVX512(p *byte)
+
 // raiseAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

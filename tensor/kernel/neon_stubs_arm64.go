@@ -37,6 +37,8 @@ func (p *pass) run(r rule) {
 		multiplyNEON(at)
 	case ruleDivide:
 		divideNEON(at)
+	case ruleMultiplyPlane:
+		multiplyPlaneNEON(at)
 	case ruleRaise:
 		raiseNEON(at)
 	case rulePassAbove:
@@ -224,6 +226,11 @@ func multiplyNEON(p *byte)
 //
 //go:noescape
 func divideNEON(p *byte)
+
+// multiplyPlaneNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func multiplyPlaneNEON(p *byte)
 
 // raiseNEON is the function of that name in package kernel, for the pass at p.
 //

@@ -13,6 +13,7 @@ const (
 	ruleAdd rule = iota
 	ruleSubtract
 	ruleMultiply
+	ruleMultiplyPlane
 	ruleDivide
 	ruleRaise
 	rulePassAbove

@@ -14,6 +14,8 @@ func (p *pass) runAVX2(r rule) {
 		subtractAVX2(at)
 	case ruleMultiply:
 		multiplyAVX2(at)
+	case ruleMultiplyPlane:
+		multiplyPlaneAVX2(at)
 	case ruleDivide:
 		divideAVX2(at)
 	case ruleRaise:
@@ -109,6 +111,8 @@ func (p *pass) runAVX512(r rule) {
 		subtractAVX512(at)
 	case ruleMultiply:
 		multiplyAVX512(at)
+	case ruleMultiplyPlane:
+		multiplyPlaneAVX512(at)
 	case ruleDivide:
 		divideAVX512(at)
 	case ruleRaise:

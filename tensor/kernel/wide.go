@@ -123,6 +123,17 @@ func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {
 	}
 }
 
+// MultiplyPlanes computes y = x factor with a factor per plane.
+func MultiplyPlanes[T Float](y, x, factors []T) {
+	width := len(y) / len(factors)
+	from := acceleratePlanes[T, T](ruleMultiplyPlane, len(factors), nil, factors, y, x)
+	for plane, factor := range factors {
+		for i := plane*width + from; i < (plane+1)*width; i++ {
+			y[i] = x[i] * factor
+		}
+	}
+}
+
 // RaisePlanes computes y = max(x, bound) with a bound per plane, as Raise does.
 func RaisePlanes[T Float](y, x, bounds []T) {
 	width := len(y) / len(bounds)

@@ -10,6 +10,7 @@ func Elementwise() (all []Rule) {
 	}
 	return append(all,
 		// Instruction sets disagree on max(0, -0). Adding 0 makes both zeros positive.
+		Rule{Name: "multiplyPlane", Slices: 2, Coefficients: 1, Operate: func(p Pass) { p.Store(p.Multiply(p.Load(1), p.Held(0)), 0) }},
 		Rule{Name: "raise", Slices: 2, Coefficients: 1, Operate: func(p Pass) {
 			p.Store(p.Add(p.Maximum(p.Load(1), p.Held(0)), p.Zero()), 0)
 		}},
