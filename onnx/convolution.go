@@ -99,7 +99,11 @@ func (t *translator) biased(y *graph.Node, line bool) ([]value, error) {
 		if err != nil {
 			return nil, err
 		}
-		y = t.b.Apply(op.BiasAdd{}, y, bias)
+		shape := graph.ShapeOf(y)
+		if shape[2:].Elements() == 1 { // a vector for each image, to which a product of matrices adds the bias itself
+			y = t.view(y, shape[:2])
+		}
+		y = t.view(t.b.Apply(op.BiasAdd{}, y, bias), shape)
 	}
 	if out := graph.ShapeOf(y); line && t.b.Err() == nil {
 		y = t.view(y, []int{out[0], out[1], out[3]})
@@ -117,6 +121,11 @@ func (t *translator) convolved(x, filter *graph.Node, w *window, groups int) (*g
 	switch {
 	case groups < 1 || channels%groups != 0 || filters%groups != 0:
 		return nil, errors.Errorf("groups must divide %d channels and %d filters, got %d", channels, filters, groups)
+	case groups == 1 && graph.ShapeOf(x)[2:].Elements() == 1 && product(w.kernel) == 1 && !w.padded():
+		// One product for the batch, as in squeeze-and-excitation, instead of one for each image.
+		images := graph.ShapeOf(x)[0]
+		y := t.b.Apply(op.MatMul{TransposeB: true}, t.view(x, []int{images, channels}), t.view(filter, []int{filters, channels}))
+		return t.view(y, []int{images, filters, 1, 1}), t.b.Err()
 	case groups == 1:
 		return t.b.Apply(c, x, filter), t.b.Err()
 	}

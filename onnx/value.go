@@ -52,6 +52,9 @@ type window struct {
 // reach returns how many elements of an axis a window spans.
 func (w *window) reach(axis int) int { return (w.kernel[axis]-1)*w.dilation[axis] + 1 }
 
+// padded reports whether there is any padding.
+func (w *window) padded() bool { return slices.Max(w.before) > 0 || slices.Max(w.after) > 0 }
+
 // symmetric reports whether both sides have the same padding.
 func (w *window) symmetric() bool { return slices.Equal(w.before, w.after) }
 
