@@ -40,13 +40,18 @@ func remarkSequences(splits *Splits, options Options) {
 			}
 		}
 	}
-	sequences, images, first := 0, 0, ""
+	// Only images of a sequence whose other images are in training can be like those: if the data
+	// have the splits, each directory train/CLASS and test/CLASS may look like a sequence.
+	sequences, trained, images, first := 0, 0, 0, ""
 	for sequence, count := range counts {
 		sum := count[Train] + count[Test] + count[Validation]
 		if sum < shortest {
 			continue
 		}
 		sequences++
+		if count[Train] > 0 {
+			trained++
+		}
 		images += sum
 		if max(count[Train], count[Test], count[Validation]) < sum {
 			if spread++; first == "" || sequence < first {
@@ -54,7 +59,7 @@ func remarkSequences(splits *Splits, options Options) {
 			}
 		}
 	}
-	if spread > 0 && float64(images) >= share*float64(all) && sequences >= 2*splits.Train.Classes {
+	if spread > 0 && float64(images) >= share*float64(all) && trained >= 2*splits.Train.Classes {
 		options.remark("%s: file names look like %d sequences of images, and %d of them are in several splits, such as %s...: "+
 			"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group %s",
 			splits.name(), sequences, spread, first, sequencePattern)

@@ -51,4 +51,16 @@ func TestRemarkSequences(t *testing.T) {
 	if err != nil || splits.Train.Remarks != nil {
 		t.Errorf("remarks %q, %v", splits.Train.Remarks, err)
 	}
+	// The directory of a class and a split is no sequence, although validation images come from it.
+	names = nil
+	for i := range 24 {
+		names = append(names, fmt.Sprintf("train/1/IMG_%d.png", i), fmt.Sprintf("train/2/IMG_%d.png", i))
+		names = append(names, fmt.Sprintf("test/1/IMG_%d.png", 30+i), fmt.Sprintf("test/2/IMG_%d.png", 30+i))
+	}
+	options := isolated(t)
+	options.Validation = 0.4
+	splits, err = Open(dots(t, names...), options)
+	if err != nil || splits.Validation == nil || splits.Train.Remarks != nil {
+		t.Errorf("directories of classes: remarks %q, %v", splits.Train.Remarks, err)
+	}
 }
