@@ -30,13 +30,13 @@ type Progress struct {
 	Process int
 	// Made is the number of steps made, of Steps.
 	Made, Steps int
-	// InWarmStart reports that no step was made yet in a run that begins with a warm start, whose
-	// own steps do not count.
-	InWarmStart bool
+	// WarmEpochs is the number of epochs of an unfinished warm start, of at most the WarmEpochs of
+	// the Spec; 0 for gathered runs.
+	WarmEpochs int
 	// Samples is the number of samples on disk, of all chains, and Expected the number in the
 	// finished run.
 	Samples, Expected int
-	// Updated is when it last wrote metrics or a checkpoint.
+	// Updated is when it last wrote metrics, a checkpoint or how it ended.
 	Updated time.Time
 	// PerSecond is the number of steps per second, by the times of its last two samples; NaN before
 	// there are two.
@@ -67,7 +67,11 @@ func (r *Run) Progress() (p Progress, err error) {
 		return p, err
 	}
 	p.Made, p.Updated, p.Host, p.Process = s.Made, s.Updated, s.Host, s.Process
-	p.InWarmStart = p.Made == 0 && r.manifest.Spec.WarmStart != nil
+	if s.Made == 0 {
+		if warm := rundir.ReadMeasurement(r.dir, warmName); len(warm) > 1 && warm[0] == 0 {
+			p.WarmEpochs = int(warm[1])
+		}
+	}
 	switch {
 	case s.Running:
 		p.State = Running
@@ -92,7 +96,6 @@ func progressOf(parts []*Run) (all Progress, err error) {
 			all.State, all.Error = p.State, p.Error
 		}
 		all.Made, all.Steps = all.Made+p.Made, all.Steps+p.Steps
-		all.InWarmStart = all.InWarmStart || p.InWarmStart
 		all.Samples, all.Expected = all.Samples+p.Samples, all.Expected+p.Expected
 		if p.Updated.After(all.Updated) {
 			all.Updated = p.Updated

@@ -70,27 +70,58 @@ func ReadFile(path string) ([]byte, error) {
 
 // checkSize compares the size of a safetensors file with its header, and returns to its beginning.
 func checkSize(from *os.File, size uint64) error {
-	var prefixed [prefix]byte
-	if _, err := io.ReadFull(from, prefixed[:]); err != nil {
-		return errors.Wrap(err, "checksum: header")
+	offsets, n, err := readOffsets(from)
+	if err != nil {
+		return err
 	}
-	n := binary.LittleEndian.Uint64(prefixed[:])
+	end := uint64(0)
+	for _, tensor := range offsets {
+		end = max(end, tensor[1])
+	}
+	if end > math.MaxInt64 || size != n+end {
+		return errors.Errorf("checksum: the header describes %d bytes of values, got %d bytes after it", end, size-min(n, size))
+	}
+	_, err = from.Seek(0, io.SeekStart)
+	return errors.WithStack(err)
+}
+
+// Tensor reads only the bytes of one tensor of a safetensors file, at most limit of them. The
+// checksum is not verified.
+func Tensor(from *os.File, name string, limit uint64) ([]byte, error) {
+	offsets, n, err := readOffsets(from)
+	if err != nil {
+		return nil, err
+	}
+	at, ok := offsets[name]
+	if !ok || at[0] > at[1] || at[1]-at[0] > limit || at[1] > math.MaxInt64-n {
+		return nil, errors.Errorf("checksum: the file must have a tensor %q of at most %d bytes", name, limit)
+	}
+	values := make([]byte, at[1]-at[0])
+	_, err = from.ReadAt(values, int64(n+at[0]))
+	return values, errors.WithStack(err)
+}
+
+// readOffsets reads the header of a safetensors file. It returns where each tensor begins and ends
+// in the values, and where these begin in the file.
+func readOffsets(from io.Reader) (offsets map[string][2]uint64, start uint64, err error) {
+	var size [prefix]byte
+	if _, err := io.ReadFull(from, size[:]); err != nil {
+		return nil, 0, errors.Wrap(err, "checksum: header")
+	}
+	n := binary.LittleEndian.Uint64(size[:])
 	if n > longestHeader {
-		return errors.Errorf("checksum: the header must have at most %d bytes, got %d", longestHeader, n)
+		return nil, 0, errors.Errorf("checksum: the header must have at most %d bytes, got %d", longestHeader, n)
 	}
 	var header map[string]struct {
 		Offsets [2]uint64 `json:"data_offsets"`
 	}
 	if err := json.NewDecoder(io.LimitReader(from, int64(n))).Decode(&header); err != nil {
-		return errors.Wrap(err, "checksum: header")
+		return nil, 0, errors.Wrap(err, "checksum: header")
 	}
-	end := uint64(0)
-	for _, tensor := range header {
-		end = max(end, tensor.Offsets[1])
+	delete(header, "__metadata__")
+	offsets = map[string][2]uint64{}
+	for name, tensor := range header {
+		offsets[name] = tensor.Offsets
 	}
-	if end > math.MaxInt64 || size != prefix+n+end {
-		return errors.Errorf("checksum: the header describes %d bytes of values, got %d bytes after it", end, size-prefix-min(n, size-prefix))
-	}
-	_, err := from.Seek(0, io.SeekStart)
-	return errors.WithStack(err)
+	return offsets, prefix + n, nil
 }

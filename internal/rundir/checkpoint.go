@@ -214,3 +214,21 @@ func checkpointSteps(dir string) int {
 	}
 	return steps
 }
+
+// ReadMeasurement returns a measurement of the newest checkpoint, without reading the states, which
+// may be large; nil if it cannot be read.
+func ReadMeasurement(dir, name string) []float64 {
+	opened, err := file.Open(filepath.Join(dir, CheckpointFile), 0)
+	if err != nil {
+		return nil
+	}
+	defer opened.Close()
+	const limit = 1 << 24
+	content, err := checksum.Tensor(opened, name, limit)
+	if err != nil {
+		return nil
+	}
+	values := make([]float64, len(content)/8)
+	copy(tensor.Bytes(values), content)
+	return values
+}

@@ -28,7 +28,7 @@ type Status struct {
 	// Made is the number of steps made, by the last line of metrics. It may be ahead of the
 	// checkpoint.
 	Made int
-	// Updated is when metrics or a checkpoint were last written.
+	// Updated is when metrics, a checkpoint or the outcome were last written.
 	Updated time.Time
 	// Outcome is how the run ended; zero while it runs and after a kill.
 	Outcome Outcome
@@ -52,8 +52,10 @@ func ReadStatus(dir string) (s Status, err error) {
 		return s, errors.Wrap(err, "pollen: progress")
 	}
 	s.Updated = info.ModTime()
-	if info, err := os.Stat(filepath.Join(dir, CheckpointFile)); err == nil && info.ModTime().After(s.Updated) {
-		s.Updated = info.ModTime() // of a warm start, which has no metrics
+	for _, name := range []string{CheckpointFile, OutcomeFile} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.ModTime().After(s.Updated) {
+			s.Updated = info.ModTime()
+		}
 	}
 	if err := readJSON(dir, OutcomeFile, &s.Outcome); err != nil && !os.IsNotExist(errors.Cause(err)) {
 		return s, err

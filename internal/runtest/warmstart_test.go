@@ -64,13 +64,10 @@ func TestWarmStart(t *testing.T) {
 			if !errors.As(err, &unfinished) || unfinished.WarmEpochs < 2 {
 				t.Errorf("%+v lacks the epochs of the warm start", unfinished)
 			}
-			stopped, err := bayes.Open(filepath.Join(dir, "stopped"))
+			half, err := bayes.Open(filepath.Join(dir, "stopped"))
 			must(t, err)
-			if p, err := stopped.Progress(); err != nil || !p.InWarmStart || p.Made != 0 {
-				t.Errorf("progress %+v, %v, want one within the warm start", p, err)
-			}
-			if p, err := whole.Progress(); err != nil || p.InWarmStart {
-				t.Errorf("progress %+v, %v, want one after the warm start", p, err)
+			if p, err := half.Progress(); err != nil || p.State != bayes.Stopped || p.WarmEpochs != unfinished.WarmEpochs {
+				t.Errorf("progress %+v, %v, want %d epochs of the warm start", p, err, unfinished.WarmEpochs)
 			}
 			from, remarks := 0, ""
 			resumed, err := bayes.Resume(ctx, filepath.Join(dir, "stopped"), data, with(t, 2), bayes.WithObserver(func(e bayes.Event) {
@@ -85,6 +82,9 @@ func TestWarmStart(t *testing.T) {
 			}
 			if from <= 3*8 { // epochs of 48 images in minibatches of 6
 				t.Errorf("the resumed warm start was first at step %d, want one after the three epochs made before", from)
+			}
+			if p, err := resumed.Progress(); err != nil || p.WarmEpochs != 0 {
+				t.Errorf("progress of the finished run %+v, %v", p, err)
 			}
 			same(t, "resumed within the warm start", contents(t, whole.Dir()), contents(t, resumed.Dir()))
 			if d, err := resumed.Diagnostics(); err != nil || !reflect.DeepEqual(d.WarmStart, w) {
