@@ -485,8 +485,12 @@ func (t *training) unfinished(err error) error {
 func (t *training) warn() {
 	const like = 0.98
 	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
-		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
-			"or the method auto, which finds one automatically", t.measured.Loss, t.data.Classes, guessing))
+		below := "not"
+		if t.measured.Loss < guessing {
+			below = "hardly"
+		}
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the %.3f of guessing among %d classes; more epochs or another learning rate "+
+			"may help, or the method auto, which finds a rate", t.measured.Loss, below, guessing, t.data.Classes))
 	}
 }
 

@@ -234,3 +234,24 @@ func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A loss that is close to that of guessing is remarked on, on either side.
+func TestWarn(t *testing.T) {
+	data := squares(t, 100, 3, 1)
+	guessing := math.Log(float64(data.Classes))
+	for factor, want := range map[float64]string{0.5: "", 0.97: "", 0.99: "hardly below the ", 1: "not below the ", 1.1: "not below the "} {
+		got := ""
+		options := []Option{with(t, 1), WithObserver(func(e Event) { got += e.Remark })}
+		tr, err := newTraining(Spec{Network: "mlp-3", Method: methodOf(t, "sgd")}, data, "", environmentOf(options))
+		must(t, err)
+		must(t, tr.load(t.Context(), tr.device))
+		tr.observing()
+		got = ""
+		tr.measured.Loss = factor * guessing
+		tr.warn()
+		tr.session.Close()
+		if !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("loss %.2f of guessing: remarks %q, want %q", factor, got, want)
+		}
+	}
+}
