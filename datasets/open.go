@@ -3,6 +3,7 @@ package datasets
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -77,6 +78,8 @@ func open(name string, options Options) (*Splits, error) {
 		splits, err = openImageDir(path, options)
 	case IsImage(path):
 		err = errors.WithStack(&NoClassesError{path, "must be a data set, got an image: give the directory that has a directory of images for each class"})
+	case isArchive(path):
+		return nil, errors.Errorf("datasets: %s: archives are not read: unpack it and give the directory", path)
 	default:
 		return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(readable(), "\n  "))
 	}
@@ -87,6 +90,13 @@ func open(name string, options Options) (*Splits, error) {
 		return nil, err
 	}
 	return finish(splits, options, false)
+}
+
+// isArchive reports whether a path ends like an archive of files.
+func isArchive(path string) bool {
+	return slices.ContainsFunc([]string{".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z", ".rar"}, func(end string) bool {
+		return strings.HasSuffix(strings.ToLower(path), end)
+	})
 }
 
 // readable describes everything that can be opened, for errors.

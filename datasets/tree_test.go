@@ -104,6 +104,10 @@ func TestScanErrors(t *testing.T) {
 	if flat := (*NoClassesError)(nil); !errors.As(err, &flat) || filepath.Base(flat.Path) != "dots" {
 		t.Errorf("%v is no NoClasses of the folder", err)
 	}
+	archive := filepath.Join(t.TempDir(), "dots.ZIP")
+	write(t, []byte("PK\x03\x04"), archive)
+	_, err = Open(archive, options)
+	wantError(t, err, "dots.ZIP: archives are not read: unpack it and give the directory")
 	_, err = Open("no-such-folder", options)
 	wantError(t, err, `unknown data set "no-such-folder", must be one of mnist`, "or the path of a directory or file")
 	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
