@@ -93,7 +93,7 @@ func New(name string, classes int) (Sequential, error) {
 	if widths, ok := strings.CutPrefix(name, mlpPrefix); ok {
 		return mlp(name, strings.Split(widths, "-"), classes)
 	}
-	return nil, errors.Errorf("layers: no network %q; there are %s; other networks are read from ONNX files, FILE.onnx",
+	return nil, errors.Errorf("layers: no network %q; there are %s; other networks are read from files, FILE.yaml or FILE.onnx",
 		abbreviate(name), strings.Join(Names(), ", "))
 }
 

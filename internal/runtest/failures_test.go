@@ -326,7 +326,7 @@ func TestInvalidData(t *testing.T) {
 	refused("40 states that swag collects in the 5 steps after burn-in", bayes.Spec{Batch: 20, Epochs: 2, Method: bayes.SWAG{Rank: 20}}, good)
 	refused("mala evaluates all data at each step: batch must be 100, all examples, got 20", bayes.Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, bayes.Spec{Network: "dance", Method: langevin.SGLD{}, Samples: 1}, good)
-	refused("other networks are read from ONNX files", bayes.Spec{Network: "resnet50", Method: langevin.SGLD{}, Samples: 1}, good)
+	refused("other networks are read from files, FILE.yaml or FILE.onnx", bayes.Spec{Network: "resnet50", Method: langevin.SGLD{}, Samples: 1}, good)
 	refused("got \"0\"", bayes.Spec{Network: "mlp-0", Method: langevin.SGLD{}, Samples: 1}, good)
 	refused("output must have shape [B 4], got [B 7]; the last layer is linear1",
 		bayes.Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
