@@ -17,7 +17,11 @@ func noArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) == 0 {
 		return nil
 	}
-	return usage("pollen: %s takes no arguments, got %q", command.Name(), arguments[0])
+	hint := ""
+	if command.Flags().Lookup("data") != nil {
+		hint = "; --data names the data"
+	}
+	return usage("pollen: %s takes no arguments, got %q%s", command.Name(), arguments[0], hint)
 }
 
 func requireRun(command *cobra.Command, runs []string) error {
