@@ -489,8 +489,8 @@ func (t *training) warn() {
 		if t.measured.Loss < guessing {
 			below = "hardly"
 		}
-		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the %.3f of guessing among %d classes; more epochs or another learning rate "+
-			"may help, or the method auto, which finds a rate", t.measured.Loss, below, guessing, t.data.Classes))
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the loss of guessing among %d classes, %.3f; more epochs or another "+
+			"learning rate may help, or the method auto, which finds a rate", t.measured.Loss, below, t.data.Classes, guessing))
 	}
 }
 

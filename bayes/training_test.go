@@ -239,7 +239,8 @@ func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 func TestWarn(t *testing.T) {
 	data := squares(t, 100, 3, 1)
 	guessing := math.Log(float64(data.Classes))
-	for factor, want := range map[float64]string{0.5: "", 0.97: "", 0.99: "hardly below the ", 1: "not below the ", 1.1: "not below the "} {
+	const hardly, not = "hardly below the loss of guessing", "not below the loss of guessing"
+	for factor, want := range map[float64]string{0.5: "", 0.97: "", 0.99: hardly, 1: not, 1.1: not} {
 		got := ""
 		options := []Option{with(t, 1), WithObserver(func(e Event) { got += e.Remark })}
 		tr, err := newTraining(Spec{Network: "mlp-3", Method: methodOf(t, "sgd")}, data, "", environmentOf(options))
