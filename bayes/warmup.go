@@ -204,7 +204,8 @@ func (w *warmUp) patient(c warmChain) bool {
 // score scores the chains after an epoch, and keeps their parameters if these are the best so far.
 // Chains that ran out of patience before are left as they were. A chain whose predictions are not
 // finite has diverged: it returns to its best weights, and gets their score again. So does a chain
-// that forgot what it had learned, but its score is kept.
+// that is on a plateau when its patience ends, and a chain that forgot what it had learned, but the
+// score of the latter is kept.
 func (w *warmUp) score(t *training, epoch int) error {
 	s := w.training.session
 	for i := range w.chains {
@@ -223,6 +224,13 @@ func (w *warmUp) score(t *training, epoch int) error {
 		if err != nil {
 			return err
 		}
+		if epoch-c.epoch == w.patience && !(loss < c.loss) && w.onPlateau(i) {
+			from := c.epoch
+			c.epoch, loss, accuracy = epoch, c.loss, c.accuracy // its patience begins again
+			if err := w.halveFrom(t, i, from, fmt.Sprintf("predicts no better than guessing after epoch %d", epoch)); err != nil {
+				return err
+			}
+		}
 		c.losses = append(c.losses, loss)
 		if epoch > 0 && w.forgot(c, loss, accuracy) {
 			if err := w.halve(t, i, fmt.Sprintf("predicts no better than guessing after epoch %d", epoch), nil); err != nil {
@@ -235,6 +243,25 @@ func (w *warmUp) score(t *training, epoch int) error {
 		c.epoch, c.loss, c.accuracy, c.best = epoch, loss, accuracy, weightsOf(state)
 	}
 	return nil
+}
+
+// onPlateau reports whether a chain whose rate can be halved guessed at the end of the last epoch,
+// even on the images that it is optimized on: at a high rate, it may take long to begin to learn.
+// Pilots, which compare the predictions after an epoch, leave their chains as they are.
+func (w *warmUp) onPlateau(chain int) bool {
+	s, c := w.training.session, w.chains[chain]
+	if !w.training.halves || c.halvings == maxHalvings || w.predicted != nil {
+		return false
+	}
+	end := s.Steps()
+	// Steps before the last place where a run can be stopped have no metrics after a resume.
+	steps := (int(end)-w.stepsOf(w.epochs-1)-1)%window + 1
+	loss := 0.0
+	for step := end - uint64(steps); step < end; step++ {
+		loss += s.Metric(chain, lossMetric, step) / float64(steps)
+	}
+	guessing := w.guessing()
+	return loss > almostGuessing*guessing && (c.loss >= guessing || mustReset(loss, c.loss, guessing))
 }
 
 // forgot reports whether a chain whose loss was at most half that of guessing now guesses, as a
@@ -287,17 +314,23 @@ func (w *warmUp) halve(t *training, i int, happened string, err error) error {
 	if !u.halves {
 		return err
 	}
-	number := stoppedRate
 	if w.epochs-c.epoch < w.patience {
 		if c.halvings == maxHalvings {
 			return err
 		}
-		c.halvings++
-		number = c.halvings
-		t.remark(fmt.Sprintf("warm start: chain %d %s, and continues from its weights after epoch %d at 1/%d of the learning rate",
-			u.spec.FirstChain+i, happened, c.epoch, 1<<c.halvings))
+		return w.halveFrom(t, i, c.epoch, happened)
 	}
-	return putBack(u.session, i, c.best, number)
+	return putBack(u.session, i, c.best, stoppedRate)
+}
+
+// halveFrom resets a chain that has not stopped to its best weights, which are those after the
+// given epoch, and halves its learning rate.
+func (w *warmUp) halveFrom(t *training, i, epoch int, happened string) error {
+	u, c := w.training, &w.chains[i]
+	c.halvings++
+	t.remark(fmt.Sprintf("warm start: chain %d %s, and continues from its weights after epoch %d at 1/%d of the learning rate",
+		u.spec.FirstChain+i, happened, epoch, 1<<c.halvings))
+	return putBack(u.session, i, c.best, c.halvings)
 }
 
 // result returns where the chains began.

@@ -17,7 +17,8 @@ import (
 )
 
 // diverging are specifications with chains that diverge: in the warm start, whose rates rise and
-// which has no ReLU that would die of it, and in a cycle at a rate far too high.
+// which has no ReLU that would die of it, and in a cycle at a rate far too high. The chains of the
+// third still guess when their patience ends, since their rate is far too low.
 func diverging() map[string]bayes.Spec {
 	spec := bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.Linear{Outputs: 16}, layers.Linear{Outputs: 3}},
@@ -28,7 +29,9 @@ func diverging() map[string]bayes.Spec {
 	warm.WarmSchedule, warm.Schedule = optimizers.Step{Initial: 0.05, Factor: 20, Every: 36}, optimizers.Cyclical{Initial: 0.05, Cycles: 1}
 	cycle.Network, cycle.Layers = "mlp-16-16", nil
 	cycle.WarmSchedule, cycle.Schedule = optimizers.Constant{Rate: 0.03}, optimizers.Cyclical{Initial: 10, Cycles: 1}
-	return map[string]bayes.Spec{"warm start": warm, "cycle": cycle}
+	plateau := cycle
+	plateau.WarmSchedule, plateau.Schedule = optimizers.Constant{Rate: 1e-30}, optimizers.Cyclical{Initial: 0.05, Cycles: 1}
+	return map[string]bayes.Spec{"warm start": warm, "cycle": cycle, "plateau": plateau}
 }
 
 // TestChainsThatDiverge continue at half their rates, with a remark each time, and without a trace
@@ -52,6 +55,10 @@ func TestChainsThatDiverge(t *testing.T) {
 			}
 			if name == "warm start" && slices.Min(d.WarmStart.Halvings) > 0 {
 				t.Errorf("%v halvings, want some chains that did not diverge", d.WarmStart.Halvings)
+			}
+			if name == "plateau" && (slices.Max(d.WarmStart.Halvings) != 2 ||
+				!strings.Contains(remarks, "predicts no better than guessing after epoch 4, and continues from its weights after epoch 0 at 1/2 of")) {
+				t.Errorf("%v halvings, want two of chains whose patience began again: %s", d.WarmStart.Halvings, remarks)
 			}
 			last := lastOf(t, whole)
 			files, err := whole.Samples()
