@@ -242,7 +242,11 @@ func (t *training) remarkSteps() {
 		parts = append(parts, "learning rate "+s.Schedule.String())
 	}
 	if !t.kind.traits().exact {
-		parts = append(parts, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
+		epochs := "epochs"
+		if s.Epochs == 1 {
+			epochs = "epoch"
+		}
+		parts = append(parts, fmt.Sprintf("minibatches of %d, %d %s", s.Batch, s.Epochs, epochs))
 	}
 	if !s.Augment.isNone() {
 		parts = append(parts, fmt.Sprintf("images changed at random (%v)", s.Augment))

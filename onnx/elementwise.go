@@ -142,8 +142,8 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 	return t.b.Apply(op.Multiply{}, t.scaled(x, 0.5, 0), t.scaled(phi, 1, 1))
 }
 
-// mul translates Mul. Most exporters write a SiLU as two nodes and a GELU as five, the last of which
-// is a product.
+// mul translates Mul, with which the two nodes of a SiLU and the five of a GELU end in the files of
+// most exporters.
 func mul(t *translator) ([]value, error) {
 	var activation graph.Op = op.SiLU{}
 	name, ok := t.spelledSiLU()
