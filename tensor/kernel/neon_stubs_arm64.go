@@ -21,7 +21,7 @@ func (p *pass) run(r rule) {
 		tanhNEON(at)
 	case ruleErf:
 		erfNEON(at)
-	case ruleGelu:
+	case ruleGELU:
 		geluNEON(at)
 	case ruleELU:
 		eluNEON(at)

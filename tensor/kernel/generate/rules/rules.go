@@ -50,7 +50,7 @@ type Pass interface {
 // capitals maps rules to functions of package kernel whose names differ in more than the first
 // letter's case.
 var capitals = map[string]string{
-	"silu": "SiLU", "siluGradient": "SiLUGradient", "elu": "ELU", "sgld": "SGLD", "psgld": "PSGLD", "sghmc": "SGHMC", "baoab": "BAOAB", "sgd": "SGD",
+	"silu": "SiLU", "siluGradient": "SiLUGradient", "elu": "ELU", "gelu": "GELU", "sgld": "SGLD", "psgld": "PSGLD", "sghmc": "SGHMC", "baoab": "BAOAB", "sgd": "SGD",
 	"rmsprop": "RMSProp",
 }
 
