@@ -151,14 +151,30 @@ func mul(t *translator) ([]value, error) {
 		activation = op.GELU{}
 		name, ok = t.spelledGELU()
 	}
-	if !ok {
-		return t.nary(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{}))
+	if ok {
+		x, err := t.nodeOf(name)
+		if err != nil {
+			return nil, err
+		}
+		if ok, err = t.hasAxesOf(x); ok {
+			return []value{{node: t.b.Apply(activation, x)}}, t.b.Err()
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	x, err := t.nodeOf(name)
-	if err != nil {
-		return nil, err
+	return t.nary(func(x, y float64) float64 { return x * y }, apply2(op.Multiply{}))
+}
+
+// hasAxesOf reports whether no input has more axes than x, which the result would then have, too:
+// constants may have shapes such as [1 1 1 1].
+func (t *translator) hasAxesOf(x *graph.Node) (bool, error) {
+	for i := range t.inputs {
+		shape, err := t.anyShape(i)
+		if err != nil || len(shape) > len(graph.ShapeOf(x)) {
+			return false, err
+		}
 	}
-	return []value{{node: t.b.Apply(activation, x)}}, t.b.Err()
+	return true, nil
 }
 
 // spelledSiLU returns the x of which the node computes x sigmoid(x), if it does.
@@ -224,11 +240,21 @@ func (t *translator) madeWith(name, operator string, number float64) (operand st
 
 // isNumber reports whether a value is a constant that is, in float32, the given number.
 func (t *translator) isNumber(name string, number float64) bool {
+	v, _, ok := t.numberOf(name)
+	return ok && math.Abs(v-number) <= 0x1p-24*number
+}
+
+// numberOf returns a value that is a known number, and not a sampled weight, and how many axes it
+// has.
+func (t *translator) numberOf(name string) (number float64, axes int, ok bool) {
 	a := t.values[name].array
 	if w := t.model.tensors[name]; a == nil && w != nil && t.constantWeight(w) && product(w.Shape) == 1 {
 		a = w.array()
 	}
-	return a != nil && len(a.values) == 1 && math.Abs(a.values[0]-number) <= 0x1p-24*number
+	if a == nil || len(a.values) != 1 {
+		return 0, 0, false
+	}
+	return a.values[0], len(a.shape), true
 }
 
 // maker returns the node that makes a value, or nil.
@@ -301,43 +327,38 @@ func (t *translator) nary(fold func(x, y float64) float64, build func(t *transla
 }
 
 // withNumber returns the result of an arithmetic operator if one of its two operands is a known
-// finite number, with which the other is scaled or shifted; otherwise nil.
+// number, with which the other is scaled or shifted; otherwise nil. The numbers of an op.Scale must
+// be finite in float32, and its factor must not be 0.
 func (t *translator) withNumber() (*graph.Node, error) {
 	if len(t.inputs) != 2 {
 		return nil, nil
 	}
-	for i := range 2 {
-		c, err := t.operand(i)
-		if err != nil {
-			return nil, err
-		}
-		if c.array == nil || len(c.array.values) != 1 {
+	for i, name := range t.inputs {
+		number, axes, ok := t.numberOf(name)
+		if !ok {
 			continue
 		}
-		x, err := t.x(1 - i)
-		if err != nil || len(c.array.shape) > len(graph.ShapeOf(x)) {
-			return nil, err
-		}
-		number, first := c.array.values[0], i == 0
-		scale := op.Scale{Factor: 1}
+		factor, offset, first := 1.0, 0.0, i == 0
 		switch {
 		case t.op == "Add":
-			scale.Offset = number
+			offset = number
 		case t.op == "Sub" && first:
-			scale = op.Scale{Factor: -1, Offset: number}
+			factor, offset = -1, number
 		case t.op == "Sub":
-			scale.Offset = -number
+			offset = -number
 		case t.op == "Mul":
-			scale.Factor = number
+			factor = number
 		case t.op == "Div" && !first:
-			scale.Factor = 1 / number
+			factor = 1 / number
 		default:
 			return nil, nil
 		}
-		if scale.Factor == 0 || scale.Factor-scale.Factor != 0 || scale.Offset-scale.Offset != 0 {
-			return nil, nil
+		f, o := float32(factor), float32(offset)
+		x, err := t.x(1 - i)
+		if err != nil || axes > len(graph.ShapeOf(x)) || f == 0 || f-f != 0 || o-o != 0 {
+			return nil, err
 		}
-		return t.scaled(x, scale.Factor, scale.Offset), t.b.Err()
+		return t.scaled(x, factor, offset), t.b.Err()
 	}
 	return nil, nil
 }

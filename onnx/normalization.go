@@ -54,24 +54,19 @@ func layerNormalization(t *translator) ([]value, error) {
 	if err := t.keepsExamplesApart(axis, len(shape)); err != nil {
 		return nil, err
 	}
-	row := product(shape[axis:])
 	var bias *graph.Node
 	if t.has(2) {
-		bias, err = t.x(2)
-	} else {
-		bias, err = t.constant(&ndarray{[]int{row}, Float32, make([]float64, row)})
+		if bias, err = t.x(2); err != nil {
+			return nil, err
+		}
 	}
+	epsilon := t.float("epsilon", 1e-5)
+	y, err := t.normalizedRows(x, axis, epsilon, scale, bias)
 	if err != nil {
 		return nil, err
 	}
-	var y *graph.Node
-	epsilon := t.float("epsilon", 1e-5)
-	if scale, bias = t.ofRow(scale, shape[axis:]), t.ofRow(bias, shape[axis:]); t.b.Err() == nil {
-		vectors := t.view(x, []int{product(shape[:axis]), row, 1, 1})
-		y = t.view(t.b.Apply(op.GroupNorm{Groups: 1, Epsilon: epsilon}, vectors, scale, bias), shape)
-	}
-	if len(t.outputs) == 1 || t.b.Err() != nil {
-		return []value{{node: y}}, t.b.Err()
+	if len(t.outputs) == 1 {
+		return []value{{node: y}}, nil
 	}
 	axes, kept := op.AxesOf(span(axis, 1, len(shape)-axis)...), slices.Clone([]int(shape))
 	for i := axis; i < len(kept); i++ {
@@ -84,17 +79,36 @@ func layerNormalization(t *translator) ([]value, error) {
 	return []value{{node: y}, {node: mean}, {node: inverse}}, err
 }
 
-// ofRow returns v, which broadcasts to the shape of a row, with one number for each element of it.
-func (t *translator) ofRow(v *graph.Node, row []int) *graph.Node {
-	if shape := graph.ShapeOf(v); shape.Elements() != product(row) {
-		wide, err := t.expanded(v, row)
-		if err != nil {
-			t.b.Fail(err)
-			return nil
+// normalizedRows standardises the rows of x, which begin at an axis. A scale and a bias, which may
+// be nil, that broadcast to a row are applied with it, others afterwards.
+func (t *translator) normalizedRows(x *graph.Node, axis int, epsilon float64, scale, bias *graph.Node) (*graph.Node, error) {
+	shape := graph.ShapeOf(x)
+	row := shape[axis:]
+	vectors := []*graph.Node{scale, bias}
+	var after [2]*graph.Node
+	for i, v := range vectors {
+		if own := graph.ShapeOf(v); v != nil && own[:max(0, len(own)-len(row))].Elements() == 1 {
+			wide, err := t.expanded(v, row)
+			if err != nil {
+				return nil, err
+			}
+			vectors[i] = t.view(wide, []int{row.Elements()})
+			continue
 		}
-		v = wide
+		neutral, err := t.constant(&ndarray{[]int{row.Elements()}, Float32, slices.Repeat([]float64{float64(1 - i)}, row.Elements())})
+		if err != nil {
+			return nil, err
+		}
+		vectors[i], after[i] = neutral, v
 	}
-	return t.view(v, []int{product(row)})
+	rows := t.view(x, []int{shape[:axis].Elements(), row.Elements(), 1, 1})
+	y := t.view(t.b.Apply(op.GroupNorm{Groups: 1, Epsilon: epsilon}, rows, vectors[0], vectors[1]), shape)
+	for i, o := range []graph.Op{op.Multiply{}, op.Add{}} {
+		if after[i] != nil {
+			y = t.b.Apply(o, y, after[i])
+		}
+	}
+	return y, t.b.Err()
 }
 
 // lrn divides by (bias + alpha/size sum of x^2 over size neighbouring channels)^beta (Krizhevsky,

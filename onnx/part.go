@@ -33,15 +33,15 @@ type part struct {
 
 // follows reports whether a value depends on the input.
 func (p *part) follows(name string) bool {
-	if name == p.input {
-		return true
-	}
+	following := map[string]bool{p.input: true}
 	for _, node := range p.nodes {
-		if slices.Contains(node.outputs, name) {
-			return slices.ContainsFunc(node.inputs, p.follows)
+		if slices.ContainsFunc(node.inputs, func(name string) bool { return following[name] }) {
+			for _, y := range node.outputs {
+				following[y] = true
+			}
 		}
 	}
-	return false
+	return following[name]
 }
 
 // part selects the nodes that an output depends on.

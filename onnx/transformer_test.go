@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -42,6 +43,7 @@ func TestTransformerLaunches(t *testing.T) {
 		"SiLU":                {[][]byte{node("Sigmoid", "s", "x"), node("Mul", "y", "s", "x")}, silus, []string{"silu_fwd_f32"}},
 		"layer normalization": {[][]byte{node("LayerNormalization", "y", "x", "gamma", "beta")}, normalized, []string{"normalize_fwd_f32"}},
 		"product and bias":    {[][]byte{node("MatMul", "z", "x", "w"), node("Add", "y", "c", "z")}, doubled, []string{"matmul_bias_fwd_f32"}},
+		"tiny divisor":        {[][]byte{node("Div", "y", "x", "tiny")}, nil, []string{"divide_broadcast_fwd_f32"}},
 		"numbers":             {[][]byte{node("Mul", "z", "half", "x"), node("Sub", "y", "one", "z")}, affine, []string{"scale_fwd_f32", "scale_fwd_f32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +51,7 @@ func TestTransformerLaunches(t *testing.T) {
 				nodes: c.nodes,
 				tensors: [][]byte{
 					tensorOf("root", nil, math.Sqrt2), tensorOf("inverse", nil, math.Sqrt2/2), tensorOf("one", []int{1}, 1), tensorOf("half", nil, 0.5),
+					tensorOf("tiny", nil, 1e-40),
 					tensorOf("gamma", []int{2}, 2, 3), tensorOf("beta", []int{2}, 0, 1), tensorOf("w", []int{2, 2}, 2, 0, 0, 2), tensorOf("c", []int{2}, 10, 11),
 				},
 				inputs: [][]byte{valueOf("x", -1, 2, 2)}, outputs: [][]byte{valueOf("y")},
@@ -69,6 +72,9 @@ func TestTransformerLaunches(t *testing.T) {
 			if launches := regexp.MustCompile(`\w+_f32`).FindAllString(p.Dump(), -1); !slices.Equal(launches, c.launches) {
 				t.Errorf("launches are %q, want %q", launches, c.launches)
 			}
+			if c.want == nil {
+				return
+			}
 			got, err := n.evaluate("y", &storedTensor{Type: Float32, Shape: []int{2, 2, 2}, floats: x})
 			if err != nil {
 				t.Fatal(err)
@@ -77,5 +83,77 @@ func TestTransformerLaunches(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// Constants and scales may broadcast in ways that the single ops do not.
+func TestTransformersBroadcast(t *testing.T) {
+	node := func(op, y string, inputs ...string) []byte { return nodeOf(op, inputs, []string{y}, nil) }
+	ones, x := [][]byte{tensorOf("one", []int{1, 1, 1, 1}, 1), tensorOf("half", []int{1, 1, 1, 1}, 0.5)}, []float64{-3, -1, 0.5, 0, 2, 1, 4, 3}
+	var gelus, scaled, normalized []float64
+	for i, v := range x {
+		gelus = append(gelus, v*(1+math.Erf(v/math.Sqrt2))/2)
+		mean, row := (x[i/2*2]+x[i/2*2+1])/2, float64(i/2%2)
+		scaled = append(scaled, (v-mean)/math.Sqrt((v-mean)*(v-mean)+1e-5)*(2+row))
+		normalized = append(normalized, scaled[i]+10*row+float64(i%2))
+	}
+	for name, c := range map[string]struct {
+		nodes, tensors [][]byte
+		want           []float64
+		shape          []int
+	}{
+		"GELU with numbers of four axes": {
+			[][]byte{node("Div", "z", "x", "root"), node("Erf", "e", "z"), node("Add", "f", "e", "one"), node("Mul", "g", "x", "f"), node("Mul", "y", "g", "half")},
+			append(ones, tensorOf("root", nil, math.Sqrt2)), gelus, []int{1, 2, 2, 2},
+		},
+		"layer normalization with a scale for each row": {
+			[][]byte{node("LayerNormalization", "y", "x", "gamma")}, [][]byte{tensorOf("gamma", []int{2, 1}, 2, 3)}, scaled, []int{2, 2, 2},
+		},
+		"layer normalization with a bias for each element": {
+			[][]byte{node("LayerNormalization", "y", "x", "gamma", "beta")},
+			[][]byte{tensorOf("gamma", []int{2, 1}, 2, 3), tensorOf("beta", []int{1, 2, 2}, 0, 1, 10, 11)}, normalized, []int{2, 2, 2},
+		},
+	} {
+		m, err := Read(modelOf(18, graphOf{nodes: c.nodes, tensors: c.tensors, inputs: [][]byte{valueOf("x", -1, 2, 2)}, outputs: [][]byte{valueOf("y")}}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := m.Network(Options{Output: "y", Frozen: func(string) bool { return true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := n.evaluate("y", &storedTensor{Type: Float32, Shape: []int{2, 2, 2}, floats: x})
+		if err == nil {
+			err = near(got, &ndarray{c.shape, Float32, c.want}, 1e-6, 1e-6)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A weight is found not to depend on the images without a search of all paths, here 2^60 of them.
+func TestFollowsManyPaths(t *testing.T) {
+	nodes, last := [][]byte{}, "w"
+	for i := range 60 {
+		next := fmt.Sprint("w", i)
+		nodes, last = append(nodes, nodeOf("Add", []string{last, last}, []string{next}, nil)), next
+	}
+	nodes = append(nodes, nodeOf("BatchNormalization", []string{last, "one", "zero", "zero", "one"}, []string{"s"}, map[string]any{"training_mode": 1}),
+		nodeOf("Add", []string{"x", "s"}, []string{"y"}, nil))
+	m, err := Read(modelOf(15, graphOf{
+		nodes:   nodes,
+		tensors: [][]byte{tensorOf("w", []int{1, 2, 2}, 1, 3, 5, 9), tensorOf("one", []int{2}, 1, 1), tensorOf("zero", []int{2}, 0, 0)},
+		inputs:  [][]byte{valueOf("x", -1, 2, 2)}, outputs: [][]byte{valueOf("y")},
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := evaluate(m, "y", &storedTensor{Type: Float32, Shape: []int{1, 2, 2}, floats: make([]float64, 4)})
+	if err == nil {
+		err = near(got, &ndarray{[]int{1, 2, 2}, Float32, []float64{-1, 1, -1, 1}}, 1e-6, 1e-6)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
