@@ -82,7 +82,7 @@ func (Subtract) Lower(l *graph.Lowering) {
 // Lower implements graph.Op.
 func (Multiply) Lower(l *graph.Lowering) {
 	for i := range l.Shapes {
-		if rows, width := planesOf(l.Shape, l.Shapes[1-i]); width >= narrowestPlane && l.Shapes[i].Equal(l.Shape) {
+		if rows, width := planesOf(l.Shape, l.Shapes[1-i]); rows >= fewestPlanes && width >= narrowestPlane && l.Shapes[i].Equal(l.Shape) {
 			host := tensor.RowTiles(rows, 1, width, graph.Pick(l, multiplyPlanes[float32], multiplyPlanes[float64])(1+i, 2-i, width))
 			host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true } // a factor, too, belongs to one plane
 			emitBroadcast(l, "multiply", host)
@@ -97,9 +97,13 @@ func (Divide) Lower(l *graph.Lowering) {
 	lowerArithmetic(l, "divide", kernel.Divide[float32], kernel.Divide[float64])
 }
 
-// narrowestPlane is the size from which planes are processed one by one, which takes a call for
-// many of them instead of copies of each factor.
-const narrowestPlane = 16
+// Planes are processed one by one, which takes a call for many of them instead of copies of each
+// factor, if they have at least narrowestPlane elements, and if there are at least fewestPlanes,
+// since no plane is split between threads.
+const (
+	narrowestPlane = 16
+	fewestPlanes   = 16
+)
 
 // planesOf returns the number of planes of a broadcast output, and their size, in each of which an
 // operand has a single number; the size is 1 if there are none.

@@ -91,12 +91,50 @@ func TestRowTiles(t *testing.T) {
 		x = b.Apply(SiLU{}, b.Apply(Threshold{}, x, parameter(channels)))
 		x = b.Apply(ReLU{}, b.Apply(Multiply{}, b.Apply(Add{}, x, image), image))
 		x = b.Apply(ReLU{}, b.Apply(Add{}, x, b.Apply(Multiply{}, x, image)))
+		x = b.Apply(Multiply{}, parameter(5, channels, 1, 1), x) // a factor for each plane
 		x = b.Apply(GroupNorm{Groups: 3, Epsilon: 1e-5}, x, parameter(channels), parameter(channels))
 		return b.Apply(SiLU{}, b.Apply(Threshold{}, b.Apply(Tanh{}, x), parameter(channels)))
 	}, "bias_bwd", "normalize_fwd", "normalize_threshold_fwd", "normalize_bwd_input", "normalize_bwd_scale", "threshold_fwd", "threshold_bwd",
 		"threshold_bwd_bound", "normalize_gradients", "silu_fwd", "silu_bwd", "tanh_fwd", "tanh_bwd",
 		"relu_fwd", "relu_bwd", "relu_bwd_sum", "add_fwd", "add_relu_fwd", "multiply_fwd",
-		"fan_in_fwd")
+		"multiply_broadcast_fwd", "fan_in_fwd")
+}
+
+// A product with few factors is divided among threads, too, although each factor is for many
+// elements.
+func TestTilesOfFewPlanes(t *testing.T) {
+	for _, shape := range []tensor.Shape{{}, {1, 3, 1, 1}, {3, 1, 1}} {
+		b := graph.New(tensor.Float32)
+		b.Output("y", b.Apply(Multiply{}, b.Parameter("x", nil, 1, 3, 256, 256), b.Parameter("factors", nil, shape...)))
+		p, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		device := &tiled{Host: tensor.NewHost(1)}
+		s, err := p.Load(device, graph.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		device.Close()
+		if device.tiles["multiply_broadcast_fwd_f32"] < 16 {
+			t.Errorf("a product with factors %v has %d tiles, want at least 16", shape, device.tiles["multiply_broadcast_fwd_f32"])
+		}
+	}
+}
+
+// tiled is a host that counts the tiles of each kernel.
+type tiled struct {
+	*tensor.Host
+	tiles map[string]int
+}
+
+func (d *tiled) Load(w tensor.Workload) (tensor.Runner, error) {
+	d.tiles = map[string]int{}
+	for _, l := range w.Launches {
+		d.tiles[l.Kernel] += l.Host.Phases[0].Tiles
+	}
+	return d.Host.Load(w)
 }
 
 // TestRowTilesOfImages: the same of convolutions, by each of their algorithms, and of poolings.
