@@ -277,8 +277,8 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 		return nil, err
 	}
 	sections := []Section{{Title: "Scores", Table: scores, Notes: meaningsOf(subjects)}}
-	for _, make := range []func([]Subject) (*Section, error){ClassSection, riskSection, detectionSection, selfTestSection} {
-		section, err := make(subjects)
+	for _, sectionOf := range []func([]Subject) (*Section, error){ClassSection, riskSection, detectionSection, selfTestSection} {
+		section, err := sectionOf(subjects)
 		if err != nil {
 			return nil, err
 		}

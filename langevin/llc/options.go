@@ -50,8 +50,8 @@ type Options struct {
 	Seed uint64
 	// Observe, if not nil, is called while chains run.
 	Observe func(Progress)
-	// Kept has rows of an earlier estimate, of the same model and options, which are not estimated
-	// again. StepSizes may differ.
+	// Kept has the descents and rows of an earlier estimate, of the same model and options, which
+	// are not computed again. StepSizes may differ.
 	Kept Kept
 	// Keep, if not nil, is called whenever a descent or a row is complete, with all that are.
 	Keep func(Kept)
