@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -128,6 +129,46 @@ func TestTransformersBroadcast(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What differs from a GELU in one number, in the order of a division, or in a number that is
+// sampled, is none.
+func TestAlmostGELU(t *testing.T) {
+	for name, c := range map[string]struct {
+		divide []string
+		root   float64
+		half   []int
+		frozen bool
+	}{
+		"another number":   {[]string{"x", "root"}, 1.41, nil, true},
+		"another dividend": {[]string{"root", "x"}, math.Sqrt2, nil, true},
+		"a sampled factor": {[]string{"x", "root"}, math.Sqrt2, []int{1}, false},
+		"a GELU":           {[]string{"x", "root"}, math.Sqrt2, []int{1}, true},
+	} {
+		node := func(op, y string, inputs ...string) []byte { return nodeOf(op, inputs, []string{y}, nil) }
+		m, err := Read(modelOf(18, graphOf{
+			nodes: [][]byte{node("Div", "z", c.divide...), node("Erf", "e", "z"), node("Add", "f", "e", "one"), node("Mul", "g", "x", "f"),
+				node("Mul", "y", "g", "half")},
+			tensors: [][]byte{tensorOf("root", nil, c.root), tensorOf("one", nil, 1), tensorOf("half", c.half, 0.5)},
+			inputs:  [][]byte{valueOf("x", -1, 2)}, outputs: [][]byte{valueOf("y")},
+		}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := m.Network(Options{Frozen: func(string) bool { return c.frozen }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := graph.New(tensor.Float32)
+		b.Output("y", n.Apply(b, b.Data("x", tensor.Float32, 2, 2)))
+		p, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := strings.Contains(p.Dump(), "gelu_fwd"); is != (name == "a GELU") {
+			t.Errorf("%s: is a GELU: %v", name, is)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func pointwiseCases() []Case {
 			Name: fmt.Sprint("relu ", shape), Op: op.ReLU{}, Inputs: []Input{Float(Distinct, shape...)}, Naive: relu, Terms: 1,
 		})
 	}
-	for _, shape := range []tensor.Shape{{1, 1}, {31, 33}, {2, 257, 3}, {3, 5, 7, 9}, {100, 10, 24, 24}} {
+	for _, shape := range []tensor.Shape{{1, 1}, {31, 33}, {300, 31}, {2, 257, 3}, {3, 5, 7, 9}, {100, 10, 24, 24}} {
 		width := shape.Elements() / (shape[0] * shape[1])
 		cases = append(cases, Case{
 			Name: fmt.Sprint("bias ", shape), Op: op.BiasAdd{}, Terms: 1,
