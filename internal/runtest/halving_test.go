@@ -3,6 +3,7 @@ package runtest
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -104,5 +105,30 @@ func TestChainsThatDiverge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Chains that learn little continue as they are: some memorize labels that are mostly noise, so
+// that the images held out have a larger loss than that of guessing, and some learn slowly.
+func TestLittleLearnedIsNoPlateau(t *testing.T) {
+	for _, c := range []struct {
+		noise, rate float64
+		patience    int
+	}{{0.8, 0.003, 4}, {0.7, 0.02, 4}, {1, 0.02, 12}} {
+		spec, data, r := diverging()["cycle"], squares(t, 120, 3, 1), rand.New(rand.NewPCG(1, 2))
+		spec.Network, spec.WarmEpochs, spec.WarmPatience = "mlp-64-64", 30, c.patience
+		spec.WarmSchedule, spec.Schedule = optimizers.Constant{Rate: c.rate}, optimizers.Cyclical{Initial: 0.01, Cycles: 1}
+		for i := range data.Labels {
+			if r.Float64() < c.noise {
+				data.Labels[i] = r.Int32N(3)
+			}
+		}
+		run, err := bayes.Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 2))
+		must(t, err)
+		d, err := run.Diagnostics()
+		must(t, err)
+		if slices.Max(d.WarmStart.Halvings) > 0 {
+			t.Errorf("%+v: %v halvings, want none", c, d.WarmStart.Halvings)
+		}
 	}
 }
