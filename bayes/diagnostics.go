@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
@@ -115,6 +116,43 @@ func (w *WarmStart) String() string {
 	}
 	return fmt.Sprintf("warm start: the chains begin where %d epochs of the optimizer were best, after %s: "+
 		"loss %.3f, accuracy %.3f on %d training images held out", w.Epochs, after, loss, accuracy, w.HeldOut)
+}
+
+// Outlier is a chain whose loss in the sampling phase is far above those of the other chains, so
+// that its samples spoil the average.
+type Outlier struct {
+	Chain        int     // its index in Diagnostics.Losses
+	Loss, Median float64 // the chain's mean loss, and the median of these over the chains
+}
+
+// Outliers returns the chains whose loss is more than twice the median over the chains, and more
+// than half a nat above it.
+func (d *Diagnostics) Outliers() (all []Outlier) {
+	losses := make([]float64, len(d.Losses))
+	for i, values := range d.Losses {
+		losses[i] = stat.Mean(values, nil)
+	}
+	chains, median := outliers(losses)
+	for _, i := range chains {
+		all = append(all, Outlier{i, losses[i], median})
+	}
+	return all
+}
+
+// outliers returns the indices of losses that are far above the others, as Outliers does, and the
+// median: the lower of the middle two if the number of losses is even.
+func outliers(losses []float64) (chains []int, median float64) {
+	const factor, nats = 2, 0.5
+	if len(losses) == 0 {
+		return nil, math.NaN()
+	}
+	median = slices.Sorted(slices.Values(losses))[(len(losses)-1)/2]
+	for i, loss := range losses {
+		if loss > max(factor*median, median+nats) {
+			chains = append(chains, i)
+		}
+	}
+	return chains, median
 }
 
 // Diagnostics reads the diagnostics of a run that has finished or was stopped. For a gathered run,

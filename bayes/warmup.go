@@ -82,7 +82,25 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 		t.remark(fmt.Sprintf("warm start: %d of %d chains never predicted the images held out better than the frequencies of their classes do, "+
 			"and begin at their initial values: try a lower rate (warm-schedule), more epochs (warm-epochs) or another warm-start", failed, len(w.chains)))
 	}
+	for _, text := range w.farAbove() {
+		t.remark(text)
+	}
 	return t.saveNow()
+}
+
+// farAbove returns a remark on each chain whose loss is far above the others': the mean over the
+// chains hides it, and its samples have the same weight as theirs.
+func (w *warmUp) farAbove() (remarks []string) {
+	losses := make([]float64, len(w.chains))
+	for i, c := range w.chains {
+		losses[i] = c.loss
+	}
+	chains, median := outliers(losses)
+	for _, i := range chains {
+		remarks = append(remarks, fmt.Sprintf("warm start: chain %d begins with a loss of %.3g and an accuracy of %.3f on the images held out, "+
+			"and the median of the losses is %.3g: its samples may spoil the average", w.training.spec.FirstChain+i, losses[i], w.chains[i].accuracy, median))
+	}
+	return remarks
 }
 
 // guessing returns the entropy of the classes of the images held out: the loss of a network that

@@ -146,6 +146,10 @@ func (o observed) verdict() []string {
 	if verdict := o.Verdict(o.spec.NoiseTemperature()).Text; verdict != "" {
 		notes = append(notes, o.name+": "+verdict+".")
 	}
+	for _, outlier := range o.Outliers() {
+		notes = append(notes, fmt.Sprintf("%s: chain %d spoils the average: its loss while sampling is %.3g, and the median over the chains is %.3g.",
+			o.name, o.spec.FirstChain+outlier.Chain, outlier.Loss, outlier.Median))
+	}
 	if !isNaN(o.Acceptance) {
 		notes = append(notes, fmt.Sprintf("%s: mean acceptance probability %.2f.", o.name, float64(o.Acceptance)))
 	}

@@ -257,6 +257,15 @@ func TestDivergedIsSaid(t *testing.T) {
 	}
 }
 
+// Chains whose loss is far above the others' are named.
+func TestOutliersAreNamed(t *testing.T) {
+	o := observed{&bayes.Diagnostics{Losses: [][]float64{{0.01}, {1.92}, {0.02}}}, "sghmc", bayes.Spec{FirstChain: 3, Temperature: new(1.0)}}
+	want := "sghmc: chain 4 spoils the average: its loss while sampling is 1.92, and the median over the chains is 0.02."
+	if notes := strings.Join(o.verdict(), "\n"); !strings.Contains(notes, want) {
+		t.Errorf("%q, want %q", notes, want)
+	}
+}
+
 // Large errors are written without exponents.
 func TestWithError(t *testing.T) {
 	for want, given := range map[string][2]bayes.Number{
