@@ -489,8 +489,12 @@ func (t *training) warn() {
 		if t.measured.Loss < guessing {
 			below = "hardly"
 		}
-		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the loss of guessing among %d classes, %.3f; more epochs or another "+
-			"learning rate may help, or the method auto, which finds a rate", t.measured.Loss, below, t.data.Classes, guessing))
+		advice := "more epochs or another learning rate may help, or the method auto, which finds a rate"
+		if !t.kind.traits().rated || mayChoose(t.spec.Method) {
+			advice = "more epochs may help, or another network, if this one cannot tell these classes apart"
+		}
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the loss of guessing among %d classes, %.3f; %s",
+			t.measured.Loss, below, t.data.Classes, guessing, advice))
 	}
 }
 

@@ -94,9 +94,10 @@ type warmChain struct {
 
 // watchdog remembers what was remarked about a run, so that each remark is made once.
 type watchdog struct {
-	bad     []int // consecutive windows with a loss no better than guessing's, by chain
-	windows int   // in the sampling phase
-	warned  bool  // about the temperature
+	bad     []int  // consecutive windows with a loss no better than guessing's, by chain
+	named   []bool // the chains that a remark named
+	windows int    // in the sampling phase
+	warned  bool   // about the temperature
 }
 
 // newTraining resolves a specification for data, and finds the mistakes that can be found without a

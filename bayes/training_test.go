@@ -101,9 +101,25 @@ func TestWatchdog(t *testing.T) {
 	for range 3 * guessingWindows {
 		tr.watch(p, []float64{0.1, 2, 0.1})
 	}
-	want := "chain 1 has been no better than guessing for 5 windows, with a loss of 2 now, while 2 others are better"
+	want := "chain 1 has been no better than guessing for 5 windows, with a loss of 2 now, while 2 of 3 chains are better"
 	if text := strings.Join(remarks, "; "); len(remarks) != 1 || !strings.Contains(text, want) {
 		t.Errorf("remarks %q", text)
+	}
+	// A chain is named once, also if it gets better for a while.
+	tr.watch(p, []float64{0.1, 0.1, 0.1})
+	for range 3 * guessingWindows {
+		tr.watch(p, []float64{0.1, 2, 0.1})
+	}
+	if len(remarks) != 1 {
+		t.Errorf("remarks %q", remarks)
+	}
+	// The losses of chains that all guess are now above and now below the loss of guessing.
+	tr.watchdog, remarks = watchdog{}, nil
+	for range 3 * guessingWindows {
+		tr.watch(p, []float64{1.11, 1.09, 1.1})
+	}
+	if len(remarks) > 0 {
+		t.Errorf("remarks %q", remarks)
 	}
 	// All chains at once, early in the run, have learnt nothing yet: another warning says so.
 	tr.watchdog, remarks = watchdog{}, nil
@@ -253,6 +269,28 @@ func TestWarn(t *testing.T) {
 		tr.session.Close()
 		if !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("loss %.2f of guessing: remarks %q, want %q", factor, got, want)
+		}
+	}
+}
+
+// Neither the method auto nor a learning rate is the advice to a run that auto chose, or whose
+// method has no learning rate.
+func TestWarnAdvice(t *testing.T) {
+	for name, want := range map[string]string{
+		"sgld": "another learning rate may help, or the method auto", "mclmc": "or another network", "hmc": "or another network",
+	} {
+		var remarks []string
+		options := []Option{with(t, 1), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) })}
+		tr, err := newTraining(Spec{Network: "mlp-3", Method: methodOf(t, name)}, squares(t, 100, 3, 1), "", environmentOf(options))
+		must(t, err)
+		must(t, tr.load(t.Context(), tr.device))
+		tr.observing()
+		tr.measured.Loss = 2
+		remarks = nil
+		tr.warn()
+		tr.session.Close()
+		if len(remarks) != 1 || !strings.Contains(remarks[0], want) || strings.Contains(remarks[0], "auto") != (name == "sgld") {
+			t.Errorf("%s: remarks %q, want %q", name, remarks, want)
 		}
 	}
 }

@@ -350,26 +350,27 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 	g := &t.watchdog
 	g.windows++
 	if g.bad == nil {
-		g.bad = make([]int, len(losses))
+		g.bad, g.named = make([]int, len(losses)), make([]bool, len(losses))
 	}
 	guessing, well := math.Log(float64(t.data.Classes)), 0
-	if slices.Min(losses) < guessing/2 { // there is something to learn
-		guessing *= almostGuessing
-	}
-	for _, loss := range losses {
-		if loss < guessing {
+	for _, loss := range losses { // losses of chains that guess are on either side of guessing
+		if loss < almostGuessing*guessing {
 			well++
 		}
+	}
+	if slices.Min(losses) < guessing/2 { // there is something to learn
+		guessing *= almostGuessing
 	}
 	for i, loss := range losses {
 		if loss < guessing {
 			g.bad[i] = 0
 			continue
 		}
-		if g.bad[i]++; g.bad[i] == guessingWindows && well > 0 {
-			t.remark(fmt.Sprintf("chain %d has been no better than guessing for %d windows, with a loss of %.3g now, while %d others are better; "+
+		if g.bad[i]++; g.bad[i] >= guessingWindows && well > 0 && !g.named[i] {
+			g.named[i] = true
+			t.remark(fmt.Sprintf("chain %d has been no better than guessing for %d windows, with a loss of %.3g now, while %d of %d chains are better; "+
 				"its samples spoil the average",
-				t.spec.FirstChain+i, guessingWindows, loss, well))
+				t.spec.FirstChain+i, guessingWindows, loss, well, len(losses)))
 		}
 	}
 	if t.plan.Cycles > 0 {
