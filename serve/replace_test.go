@@ -159,6 +159,14 @@ func TestReloadModels(t *testing.T) {
 		if got := models(); err == nil && got != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: models %s (%v), want %s", c.list, got, err, c.want)
 		}
+		var run, health struct{ Digest string } // of the model that answers without parameters
+		_, _, body := get(s, "/run")
+		check(json.Unmarshal([]byte(body), &run))
+		_, _, body = get(s, "/health")
+		check(json.Unmarshal([]byte(body), &health))
+		if health != run || run.Digest == "" {
+			t.Errorf("%v: /health has the digest %s, /run %s", c.list, health.Digest, run.Digest)
+		}
 	}
 	if now := s.models.find("patterns", "1").queue.served.Load(); now != before {
 		t.Error("a run that has not changed was loaded again")

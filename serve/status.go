@@ -48,7 +48,12 @@ func (b *backend) health(w http.ResponseWriter, r *http.Request) error {
 	var h healthInfo
 	var code int
 	if h.Status, code = b.state(); b.secrets.Load().authorized(r) {
-		run := b.models.list()[0].info()
+		m, err := b.models.acquire("", "") // the model that answers without parameters
+		if err != nil {
+			return err
+		}
+		defer m.requests.Done()
+		run := m.info()
 		h.Run, h.Samples, h.Digest = run.Name, run.Samples, run.Digest
 	}
 	writeJSON(w, code, h)
