@@ -73,10 +73,10 @@ func ArviZ(ctx context.Context, run *bayes.Run, images *datasets.Dataset, dir st
 // draws.
 func arvizRefusal(run *bayes.Run, passes int) error {
 	if m := run.Manifest(); m.Teacher != nil {
-		return invalid("arviz: %s was distilled from a posterior, and has no draws: export its teacher, %s", run.Dir(), m.Spec.Teacher)
+		return invalid("arviz: %s was distilled from a posterior and has no draws; export its teacher, %s", run.Dir(), m.Spec.Teacher)
 	}
 	if passes > 1 {
-		return invalid("arviz: %s has one set of weights and random dropout masks, and so no draws: use another method", run.Dir())
+		return invalid("arviz: %s has one set of weights and random dropout masks, but no draws; use another method", run.Dir())
 	}
 	return nil
 }

@@ -127,5 +127,9 @@ func (c *card) writeDraws() error {
 
 // leaveOut remarks that a file is left out.
 func (c *card) leaveOut(what string, reason error) {
-	c.remarks = append(c.remarks, fmt.Sprintf("the card has %s: %s", what, strings.TrimPrefix(reason.Error(), "export: ")))
+	text := reason.Error()
+	for _, prefix := range []string{"export: ", "arviz: ", "onnx: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	c.remarks = append(c.remarks, fmt.Sprintf("the card has %s: %s", what, text))
 }

@@ -43,7 +43,7 @@ func TestCard(t *testing.T) {
 	}
 	// Without test images there are no scores and no predictions; what the run promises stays.
 	text, place, remarks := cardOf(t, run, nil)
-	if len(remarks) != 2 || !strings.Contains(text, "- the card has no scores, because there are no test images") || strings.Contains(text, "## Scores") ||
+	if len(remarks) != 2 || !strings.Contains(text, "- The card has no scores, because there are no test images.\n") || strings.Contains(text, "## Scores") ||
 		strings.Contains(text, "the test images, for ArviZ") || !strings.Contains(text, "Prediction sets contain the true class") {
 		t.Errorf("without test images: remarks %q, the card is\n%s", remarks, text)
 	}
@@ -63,7 +63,7 @@ func TestCard(t *testing.T) {
 func TestCardOfDistilled(t *testing.T) {
 	run, data := fitted(t, "distilled", 1, 3)
 	_, err := ArviZ(t.Context(), run, data.Test, filepath.Join(t.TempDir(), "zarr"))
-	if refused := "was distilled from a posterior, and has no draws: export its teacher, "; err == nil || !strings.Contains(err.Error(), refused) {
+	if refused := "was distilled from a posterior and has no draws; export its teacher, "; err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("the error is %v, want %q", err, refused)
 	}
 	dir := filepath.Join(t.TempDir(), "card")
@@ -205,7 +205,8 @@ func TestCardOfDropout(t *testing.T) {
 	run := fittedWith(t, bayes.Spec{Network: "mlp-8", Method: bayes.Dropout{Rate: 0.25}, Epochs: 2, Samples: 4}, data)
 	card, dir, remarks := cardOf(t, run, data.Test)
 	contains(t, card,
-		[]string{"Monte Carlo dropout. Predictions average 4 passes of 1 trained network", "has no file for ONNX Runtime", "has no groups for ArviZ"},
+		[]string{"Monte Carlo dropout. Predictions average 4 passes of 1 trained network", "- The card has no file for ONNX Runtime: ",
+			"- The card has no groups for ArviZ: " + markdown(run.Dir()) + " has one set of weights", "The build is unknown. "},
 		[]string{"`model.onnx`", "`posterior.zarr`"})
 	if len(remarks) != 2 {
 		t.Errorf("the remarks are %q, want two", remarks)

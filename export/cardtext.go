@@ -124,7 +124,7 @@ func (c *card) trainingData() string {
 		s.say("The SHA-256 of images and labels is `%s`.\n", d.Content)
 	}
 	for _, remark := range d.Remarks {
-		s.say("- %s", markdown(remark))
+		s.say("- %s", markdown(sentence(remark)))
 	}
 	return s.String() + "\n"
 }
@@ -152,7 +152,8 @@ func (c *card) method() (string, error) {
 		}
 		s.say("| %s | %s |", title, markdown(settings[name]))
 	}
-	s.say("\n%d parameters. The build is %s. The digest of the run is `%s`.\n", c.m.Parameters, markdown(c.m.Revision), digest)
+	revision, _, _ := strings.Cut(c.m.Revision, ":") // an unknown one has advice after it
+	s.say("\n%d parameters. The build is %s. The digest of the run is `%s`.\n", c.m.Parameters, markdown(revision), digest)
 	return s.String(), nil
 }
 
@@ -289,7 +290,7 @@ func (c *card) limits() (string, error) {
 	case !decides:
 		s.say("- Nothing tells images out of distribution from others, since the run is not calibrated for it.")
 	case calibration.SelfTest != nil:
-		s.say("- Images out of distribution are recognized in part only. Of strange images made for a test, these were accepted:\n")
+		s.say("- Images out of distribution may be accepted as in distribution. Of strange images made for a test, these were:\n")
 		s.say("  | images | accepted | of |\n  |---|---|---|")
 		for _, kind := range calibration.SelfTest.Kinds {
 			s.say("  | %s | %d | %d |", markdown(kind.Kind), kind.Accepted, kind.Images)
@@ -298,9 +299,14 @@ func (c *card) limits() (string, error) {
 	}
 	s.say("- The network was not tested against images made to deceive it.")
 	for _, remark := range c.remarks {
-		s.say("- %s", markdown(remark))
+		s.say("- %s", markdown(sentence(remark)))
 	}
 	return s.String(), nil
+}
+
+// sentence returns a remark as a sentence.
+func sentence(remark string) string {
+	return strings.ToUpper(remark[:1]) + remark[1:] + "."
 }
 
 // markdown escapes text for a table of Markdown.

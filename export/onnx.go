@@ -182,7 +182,7 @@ func (p *predictive) choose(run *bayes.Run) (err error) {
 // number of passes of each sample.
 func onnxRefusal(run *bayes.Run, passes int) error {
 	if passes > 1 {
-		return invalid("onnx: %s predicts with random dropout masks, which an ONNX file cannot repeat: use another method", run.Dir())
+		return invalid("onnx: %s predicts with random dropout masks, which an ONNX file cannot repeat; use another method", run.Dir())
 	}
 	return nil
 }
