@@ -513,3 +513,24 @@ func TestValidationShare(t *testing.T) {
 		}
 	}
 }
+
+// Of data on which nothing is trained, the test images are loaded, or else the validation images,
+// or else all images. None of these is divided.
+func TestLoadUnseen(t *testing.T) {
+	for want, splits := range map[string][]string{"test": {"train", "val", "test"}, "val": {"train", "val"}, "": {""}} {
+		options := isolated(t)
+		options.Remark = func(text string) { t.Errorf("%v: remark %q", splits, text) }
+		images, err := LoadUnseen(flowers(t, 5, splits...), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range images.Files {
+			if !strings.Contains(filepath.ToSlash(file), want+"/") {
+				t.Errorf("%v: %s is loaded, want images of %q", splits, file, want)
+			}
+		}
+		if images.Len() != 15 {
+			t.Errorf("%v: %d images, want 15", splits, images.Len())
+		}
+	}
+}

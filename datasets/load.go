@@ -1,6 +1,10 @@
 package datasets
 
-import "github.com/pkg/errors"
+import (
+	"cmp"
+
+	"github.com/pkg/errors"
+)
 
 // Description describes a data set and where Load would read it from.
 type Description struct {
@@ -82,4 +86,20 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		return nil, errors.WithStack(&NoSplitError{name, split})
 	}
 	return dataset, nil
+}
+
+// LoadUnseen returns the images of a data set from which nothing is used for training: its test
+// split, or else its validation split, or else all images. No split is drawn.
+func LoadUnseen(name string, options Options) (*Dataset, error) {
+	for _, source := range sources() {
+		if source.name == name {
+			return Load(name, Test, options)
+		}
+	}
+	options.Validation, options.Test = -1, -1
+	splits, err := openAll(name, options)
+	if err != nil {
+		return nil, err
+	}
+	return cmp.Or(splits.Test, splits.Validation, splits.Train), nil
 }

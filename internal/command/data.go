@@ -53,8 +53,8 @@ func openTraining(ctx context.Context, d config.Data, c *console) (*datasets.Spl
 	return nil, usage("pollen: data: %q must have at least %d classes, got %d: %q", few.Data, few.Min, len(few.Classes), few.Classes)
 }
 
-// loadTest loads the test images of a data set in the shape of a run's images. If ood is set, the
-// images need no classes.
+// loadTest loads the test images of a data set in the shape of a run's images, or all images of
+// foreign data that are not split. If ood is set, the images need no classes.
 func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c *console) (*datasets.Dataset, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {
@@ -70,9 +70,13 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	if d.Place() != own.Place() || d.Size != own.Size || d.Channels != own.Channels || d.Resize != own.Resize {
 		o = shaped
 	}
-	data, err := datasets.Load(d.Name, datasets.Test, o)
+	load := func(o datasets.Options) (*datasets.Dataset, error) { return datasets.Load(d.Name, datasets.Test, o) }
+	if d.Foreign {
+		load = func(o datasets.Options) (*datasets.Dataset, error) { return datasets.LoadUnseen(d.Name, o) }
+	}
+	data, err := load(o)
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
-		data, err = datasets.Load(d.Name, datasets.Test, shaped) // images of other sizes were added since
+		data, err = load(shaped) // images of other sizes were added since
 	}
 	return data, err
 }

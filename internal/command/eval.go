@@ -32,7 +32,7 @@ type scoreFlags struct {
 
 func (s *scoreFlags) bind(command *cobra.Command) {
 	f := command.Flags()
-	f.StringVar(&s.data.Name, "data", "", "data set whose test images are scored (default: the run's own)")
+	f.StringVar(&s.data.Name, "data", "", "data set whose test images are scored, or all its images if it is not split (default: the run's own)")
 	config.BindDataDir(f, &s.data.Dir)
 	s.data.BindMaxSkipped(f)
 	s.device.bind(f)

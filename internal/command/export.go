@@ -116,7 +116,7 @@ The formats are described in docs/export.md.`,
 	x.guarantees.bindLevels(f)
 	x.guarantees.bindSets(f)
 	f.BoolVar(&x.float, "float", false, "images are float32 in [0, 1] rather than bytes")
-	f.StringVar(&x.data.Name, "data", "", "data set whose test images are predicted (default: the run's own)")
+	f.StringVar(&x.data.Name, "data", "", "data set whose test images are predicted, or all its images if it is not split (default: the run's own)")
 	config.BindDataDir(f, &x.data.Dir)
 	x.data.BindMaxSkipped(f)
 	x.device.bind(f)

@@ -115,7 +115,7 @@ func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
 		{own: []Data{fewer}, want: fewer},
 		{own: []Data{fewer}, place: "notmnist", want: fewer},
 		{own: []Data{some}, place: "notmnist", want: some},
-		{own: []Data{fewer}, place: "mnist", want: Data{Name: "mnist"}},
+		{own: []Data{fewer}, place: "mnist", want: Data{Name: "mnist", Foreign: true}},
 		{own: []Data{elsewhere, fewer}, place: "notmnist", want: fewer},
 		{own: []Data{usual, usual}, want: usual},
 		{own: []Data{usual, elsewhere}, complain: "on notmnist, run 1 on glyphs: choose one with --data"},

@@ -42,6 +42,7 @@ type Data struct {
 	Channels, Bits                           int
 	FloatMax                                 float64
 	Validation, Test, MaxSkipped             fraction
+	Foreign                                  bool // no run's own data, so that nothing need be held out of them
 }
 
 // The values of Data.Resize.
@@ -222,7 +223,7 @@ func Check(flag, name, dir string) error {
 // is not "". It returns an error if the runs have different own data, or if test images of one may
 // be training images of another.
 func TestData(runs []string, own []Data, place string) (Data, error) {
-	tested, first := Data{Name: place}, -1
+	tested, first := Data{Name: place, Foreign: true}, -1
 	for i, d := range own {
 		switch {
 		case place != "" && d.Place() != tested.Place():
@@ -267,6 +268,7 @@ func (d *Data) GroupColumn() []string {
 func (d Data) OOD(name, classes string, known []string) (Data, error) {
 	other := Data{Name: name, Dir: d.Dir, Classes: classes, MaxSkipped: d.MaxSkipped, FloatMax: d.FloatMax}
 	if name == "" || other.Place() != d.Place() {
+		other.Foreign = true
 		return other, nil
 	}
 	other.Size, other.Channels, other.Resize = d.Size, d.Channels, d.Resize
