@@ -83,12 +83,11 @@ func (s Spec) withModel() (Spec, error) {
 	if err != nil {
 		return s, &InvalidError{err}
 	}
-	if s.Cut == "" {
-		s.Cut, err = model.Features()
-	} else {
-		s.Cut, err = model.Value(s.Cut)
-	}
-	if err != nil {
+	if s.Cut != "" {
+		if s.Cut, err = model.Value(s.Cut); err != nil {
+			return s, invalid("cut: model %s: %v", s.Network, err)
+		}
+	} else if s.Cut, err = model.Features(); err != nil {
 		return s, invalid("model %s: %v; give the value to cut at with cut", s.Network, err)
 	}
 	if s.Input == "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 )
 
@@ -76,6 +77,19 @@ func TestAdvisedFiles(t *testing.T) {
 	fit("b", backbone)
 	if got := knownNetwork(run); got != backbone {
 		t.Errorf("the known network is %q, want %q", got, backbone)
+	}
+}
+
+// A --size that the network of an ONNX file does not read is an error before images are read.
+func TestShapeForAnotherSize(t *testing.T) {
+	spec := bayes.Spec{Network: onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)}
+	for size, want := range map[string]string{
+		"": "", "16": "", "16x16": "", "32": "reads images of 16x16: leave out --size, got 32", "16x32": "got 16x32", "x": "--size must be a number",
+	} {
+		err := shapeFor(spec, &config.Data{Size: size})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("--size %q: error %v, want %q", size, err, want)
+		}
 	}
 }
 

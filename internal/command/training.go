@@ -58,7 +58,7 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 
 // shapeFor requests images as the network of an ONNX file reads them, unless their size and
 // channels are given: in colour and of the file's size, or of 224x224 if the file leaves the size
-// open. For other networks it returns the errors that can be found before images are read.
+// open. It returns the errors that can be found before images are read.
 func shapeFor(spec bayes.Spec, d *config.Data) error {
 	channels, height, width, err := spec.ImageShape()
 	if err != nil {
@@ -68,6 +68,12 @@ func shapeFor(spec bayes.Spec, d *config.Data) error {
 		const anyNumber = 2 // of classes
 		_, err = spec.Build(anyNumber)
 		return err
+	}
+	switch h, w, err := config.ParseSize(d.Size); {
+	case err != nil:
+		return err
+	case h > 0 && (height > 0 && h != height || width > 0 && w != width):
+		return usage("pollen: %s reads images of %dx%d: leave out --size, got %s", spec.Network, height, width, d.Size)
 	}
 	d.Channels = cmp.Or(d.Channels, channels)
 	d.Resize = cmp.Or(d.Resize, config.Crop)

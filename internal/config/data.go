@@ -177,7 +177,7 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 		return o, Usagef("pollen: --resize must be %s or %s, got %q", Stretch, Crop, d.Resize)
 	}
 	o.Crop = d.Resize == Crop
-	o.Height, o.Width, err = parseSize(d.Size)
+	o.Height, o.Width, err = ParseSize(d.Size)
 	return o, err
 }
 
@@ -188,8 +188,8 @@ func split(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// parseSize reads "32" or "48x64", height first.
-func parseSize(text string) (height, width int, err error) {
+// ParseSize reads "32" or "48x64", height first. It returns 0 for "".
+func ParseSize(text string) (height, width int, err error) {
 	if text == "" {
 		return 0, 0, nil
 	}

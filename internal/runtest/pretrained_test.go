@@ -296,7 +296,8 @@ func TestPretrainedErrors(t *testing.T) {
 	}{
 		"not a vector":     {change: func(s *bayes.Spec) { s.Cut = "pool" }, want: `got [1 12 1 1] at the value "c": cut the network after its pooling`},
 		"not the output":   {change: func(s *bayes.Spec) { s.Cut = "pool" }, want: `its output is "logits"`},
-		"no such value":    {change: func(s *bayes.Spec) { s.Cut = "elsewhere" }, want: `no node and no value "elsewhere"`},
+		"no such value":    {change: func(s *bayes.Spec) { s.Cut = "elsewhere" }, want: "cut: model "},
+		"a value by name":  {change: func(s *bayes.Spec) { s.Cut = "elsewhere" }, want: `no node and no value "elsewhere"`},
 		"unknown operator": {network: onnxtest.Backbone{Operator: "Wobble"}, want: "Wobble in node act (Wobble)"},
 		"a name":           {change: func(s *bayes.Spec) { s.Freeze = "features.1" }, want: `freeze must be all, none or names of weights`},
 		"a head":           {change: func(s *bayes.Spec) { s.Head = "mlp:many" }, want: "head must be linear, mlp:WIDTH"},
