@@ -135,6 +135,20 @@ func (r *Run) Calibration() (*evaluate.Calibration, error) {
 	return c, nil
 }
 
+// CalibratedOn reports whether the run was calibrated on exactly these images, which must have
+// labels: its guarantees hold for other images like these, and it is better on these.
+func (r *Run) CalibratedOn(images *datasets.Dataset) (bool, error) {
+	c, err := r.Calibration()
+	if os.IsNotExist(errors.Cause(err)) || images.Labels == nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	images, err = r.relabelled(images)
+	return err == nil && c.Content == contentHash(images), err
+}
+
 // calibrationIfAny returns the result of Calibrate, or nil. used is the number of samples of the
 // prediction. The result is also nil if the calibration used samples that are left out now, since
 // its quantiles are only valid for the same average, or is damaged and left out.

@@ -103,6 +103,12 @@ func remarkSeen(name string, run *bayes.Run, data config.Data, images *datasets.
 	if own := config.DataOf(m); !changed && data.Place() == own.Place() {
 		return 0, remarks
 	}
+	if what == testImages {
+		if calibrated, err := run.CalibratedOn(images); err == nil && calibrated { // an error fails where the calibration is used
+			remark("%s was calibrated on these images of %s: prediction sets, in-distribution decisions and certified errors are better on them than on new ones",
+				name, images.Name)
+		}
+	}
 	trained, held, err := run.Seen(images)
 	if err != nil {
 		if !os.IsNotExist(errors.Cause(err)) { // else it is a run of an earlier version
