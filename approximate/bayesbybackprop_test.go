@@ -336,8 +336,7 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 	}
 }
 
-// TestLossDataSize: the weight of the divergence is that of the data set from which the minibatches
-// come.
+// TestLossDataSize: the divergence is divided by the number of rows that minibatches come from.
 func TestLossDataSize(t *testing.T) {
 	for dataSize, right := range map[int]bool{8: true, 7: false, 4: false} {
 		v := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(1)}, InitialStd: 0.1}

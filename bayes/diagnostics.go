@@ -118,8 +118,8 @@ func (w *WarmStart) String() string {
 		"loss %.3f, accuracy %.3f on %d training images held out", w.Epochs, after, loss, accuracy, w.HeldOut)
 }
 
-// Outlier is a chain whose loss in the sampling phase is far above those of the other chains, so
-// that its samples spoil the average.
+// Outlier is a chain whose loss in the sampling phase is far above the others', so that its samples
+// spoil the average.
 type Outlier struct {
 	Chain        int     // its index in Diagnostics.Losses
 	Loss, Median float64 // the chain's mean loss, and the median of these over the chains

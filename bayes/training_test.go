@@ -251,7 +251,7 @@ func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 	}
 }
 
-// A loss that is close to that of guessing is remarked on, on either side.
+// A loss close to the loss of guessing gets a remark, on either side of it.
 func TestWarn(t *testing.T) {
 	data := squares(t, 100, 3, 1)
 	guessing := math.Log(float64(data.Classes))

@@ -16,9 +16,9 @@ type Summary struct {
 	Bulk, Tail        float64 // effective sample sizes, see EffectiveSampleSize; NaN when all values are equal
 }
 
-// Summarize summarizes the traces of a quantity, one for each chain. Its errors are those of
-// SplitRHat and EffectiveSampleSize, except that values may all be equal, as those of a count of
-// divergences should be.
+// Summarize summarizes the traces of a quantity, one for each chain. It returns the errors of
+// SplitRHat and EffectiveSampleSize, except that values may all be equal, as a count of divergences
+// should be.
 func Summarize(chains [][]float64) (s Summary, err error) {
 	if s.RHat, err = SplitRHat(chains); err != nil {
 		return s, err

@@ -65,8 +65,8 @@ func checkIndependent(b *graph.Builder, sampler Sampler, loss *graph.Node) error
 	return nil
 }
 
-// checkEpochs reports a loss of other minibatches than those of the given size from epochs of all
-// data.
+// checkEpochs returns an error unless the loss gathers minibatches of the given size from epochs of
+// all data.
 func (p Posterior) checkEpochs(b *graph.Builder, loss *graph.Node, batchSize int) error {
 	for _, e := range examplesOf(b, loss) {
 		if e.batch.Size != batchSize || e.batch.Order == op.Independent || e.rows != p.DataSize {

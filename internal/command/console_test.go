@@ -34,7 +34,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// The last line of a task has the speed of all its work, not that of the last window of steps.
+// The last line of a task has the speed of all its work, not only of the last window of steps.
 func TestLastSpeed(t *testing.T) {
 	c, _, remarks, clock := testConsole()
 	observe := c.observer("run")

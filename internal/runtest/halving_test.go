@@ -109,7 +109,7 @@ func TestChainsThatDiverge(t *testing.T) {
 }
 
 // Chains that learn little continue as they are: some memorize labels that are mostly noise, so
-// that the images held out have a larger loss than that of guessing, and some learn slowly.
+// that their loss on the images held out is above the loss of guessing, and some learn slowly.
 func TestLittleLearnedIsNoPlateau(t *testing.T) {
 	for _, c := range []struct {
 		noise, rate float64
