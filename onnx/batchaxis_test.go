@@ -132,14 +132,14 @@ func TestDeclaredBatchErrors(t *testing.T) {
 			"in b within axis 0 of [1 4]"},
 		{"an output of another shape", fixed(nil, turned("y", "x", 1, 0, 2)), "value y has shape [2 1 6] for a batch of 1 and [2 3 6] for a batch of 3"},
 	} {
-		if err := applyTo(t, row.model, 3, 2, 6); err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasSuffix(err.Error(), exportDynamic) {
+		if err := applyTo(t, row.model, 3, 2, 6).Err(); err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasSuffix(err.Error(), exportDynamic) {
 			t.Errorf("%s: error %v, want %q", row.name, err, row.want)
 		}
 	}
 }
 
-// applyTo returns the error of applying a model to images of a shape.
-func applyTo(t *testing.T, model []byte, shape ...int) error {
+// applyTo returns a builder in which a model is applied to images of a shape.
+func applyTo(t *testing.T, model []byte, shape ...int) *graph.Builder {
 	t.Helper()
 	m, err := Read(model, nil)
 	if err != nil {
@@ -151,5 +151,5 @@ func applyTo(t *testing.T, model []byte, shape ...int) error {
 	}
 	b := graph.New(tensor.Float32)
 	n.Apply(b, b.Data("images", tensor.Float32, shape...))
-	return b.Err()
+	return b
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 // numbered returns an array of small integers.
@@ -129,16 +128,7 @@ func TestEinsum(t *testing.T) {
 // column it would take ten times as long.
 func TestEinsumOfElements(t *testing.T) {
 	for equation, shape := range map[string][]int{"bi,bi->bi": {2, 3}, "bi,i->bi": {3}, "bi,j->bij": {4}} {
-		m, err := Read(single("Einsum", map[string]any{"equation": equation}, []int{-1, 3}, tensorOf("a", shape, numbered(shape, 1).values...)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := m.Network(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := graph.New(tensor.Float32)
-		n.Apply(b, b.Data("images", tensor.Float32, 2, 3))
+		b := applyTo(t, single("Einsum", map[string]any{"equation": equation}, []int{-1, 3}, tensorOf("a", shape, numbered(shape, 1).values...)), 2, 3)
 		if all := b.Applications(); b.Err() != nil || !slices.ContainsFunc(all, func(a graph.Application) bool { return a.Op == op.Multiply{} }) {
 			t.Errorf("%s is %v (%v), want a Multiply", equation, all, b.Err())
 		}
@@ -165,7 +155,7 @@ func TestRejectEinsum(t *testing.T) {
 		{"bij,jj->bi", []int{4, 5}, "axes 0 and 1 of shape [4 5] have the same label"},
 	} {
 		tensor := tensorOf("a", row.other, numbered(row.other, 1).values...)
-		err := applyTo(t, single("Einsum", map[string]any{"equation": row.equation}, []int{-1, 3, 4}, tensor), 2, 3, 4)
+		err := applyTo(t, single("Einsum", map[string]any{"equation": row.equation}, []int{-1, 3, 4}, tensor), 2, 3, 4).Err()
 		if row.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", row.equation, err)

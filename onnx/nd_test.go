@@ -23,7 +23,7 @@ func TestRejectND(t *testing.T) {
 		{"too many axes", single("GatherND", nil, []int{-1, 3}, at([]int{1, 3}, 0, 0, 0)), "do not select from shape [2 3]"},
 		{"other batches", single("GatherND", map[string]any{"batch_dims": 1}, []int{-1, 3}, at([]int{3, 1}, 0, 0, 0)), "do not select from shape [2 3]"},
 	} {
-		if err := applyTo(t, row.model, 2, 3); err == nil || !strings.Contains(err.Error(), row.want) {
+		if err := applyTo(t, row.model, 2, 3).Err(); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: error %v, want %q", row.name, err, row.want)
 		}
 	}
