@@ -4,6 +4,7 @@ package kernel
 type convPlan struct {
 	window
 	outputs int  // output channels of convTile
+	ranges  int  // of the outputs, each a tile
 	bias    bool // whether convTile adds a bias
 	relu    bool
 	ceiling float32 // 0 for none
@@ -58,6 +59,7 @@ func (c Conv2D) direct() Routine {
 	vertical, horizontal := c.axes()
 	p.choose(vertical, horizontal)
 	p.build(vertical, horizontal, c.K)
+	p.divideOutputs()
 	bias := 0
 	if c.Bias {
 		bias = c.K
@@ -67,7 +69,7 @@ func (c Conv2D) direct() Routine {
 		planes.Count = c.K
 	}
 	return Routine{
-		Phases:  []int{p.tiles()},
+		Phases:  []int{p.tiles() * p.ranges},
 		Rows:    c.B,
 		Unit:    p.images,
 		Planes:  planes,
@@ -77,9 +79,28 @@ func (c Conv2D) direct() Routine {
 	}
 }
 
+// Limits of dividing the outputs.
+const (
+	// rangeOutputs and rangeProducts bound a range from below: each one packs the pixels again, and
+	// a worker must have more to do than to wake up.
+	rangeOutputs  = 128
+	rangeProducts = 1 << 19
+)
+
+// divideOutputs sets ranges. The pixels of one small image make too few tiles for all threads, so
+// each thread computes some of the outputs. Several images are left to the threads as they are:
+// fused with its neighbours, a convolution is divided by images only.
+func (p *convPlan) divideOutputs() {
+	p.ranges = 1
+	if p.batch == 1 {
+		products := p.outputs * len(p.taps) * p.rows * p.outW
+		p.ranges = max(1, min(tileCount/p.tiles(), p.outputs/rangeOutputs, products/rangeProducts))
+	}
+}
+
 // convolveBack prepares BackwardInput as a convolution with the flipped filter.
 func (c Conv2D) convolveBack() Routine {
-	p := convPlan{outputs: c.C, shape: c}
+	p := convPlan{outputs: c.C, ranges: 1, shape: c}
 	p.window = window{
 		channels: c.K, height: c.P(), width: c.Q(),
 		spacingH: c.StrideH, spacingW: c.StrideW,

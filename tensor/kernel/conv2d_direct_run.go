@@ -18,7 +18,7 @@ func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 
 // convTile convolves the pixels of one tile with the filter [outputs, taps].
 func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
-	at := p.part(tile, batch)
+	at := p.part(tile/p.ranges, batch)
 	padded := scratch[:p.paddedSize()]
 	panels := scratch[len(padded):]
 	// The padded copy makes every tap of every pixel valid, so that no bounds are checked below.
@@ -26,6 +26,15 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 		padded = x[at.image*p.channels*p.height*p.width+at.row*p.width:]
 	} else {
 		pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
+	}
+	if p.ranges > 1 {
+		some, plane := *p, p.outH*p.outW
+		lo, hi := splitRange(p.outputs, p.ranges, tile%p.ranges)
+		y, filter = y[(at.image*p.outputs+lo)*plane:][:(hi-lo)*plane], filter[lo*len(p.taps):hi*len(p.taps)]
+		if p.bias {
+			bias = bias[lo:hi]
+		}
+		some.outputs, at.image, p = hi-lo, 0, &some
 	}
 	if p.inPlace(p.outputs) && convInPlace(p, at, filter, bias, y, padded) {
 		return

@@ -234,3 +234,37 @@ func TestConv2DPacked(t *testing.T) {
 		}
 	})
 }
+
+// TestConv2DDivided divides the outputs of one image, which is packed, read in place or padded,
+// into several tiles. They have the bits that the image has in a batch.
+func TestConv2DDivided(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
+		for _, c := range []Conv2D{
+			{C: 96, K: 600, H: 7, W: 7, R: 1, S: 1, StrideH: 1, StrideW: 1},
+			{C: 40, K: 1040, H: 7, W: 7, R: 1, S: 1, StrideH: 1, StrideW: 1},
+			{C: 19, K: 389, H: 15, W: 18, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1},
+		} {
+			c.DilationH, c.DilationW, c.Bias, c.ReLU, c.Ceiling = 1, 1, true, true, 2
+			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+				c.B = 1
+				one := c.flattened().direct()
+				if n := one.plan.(*convPlan).ranges; n < 2 {
+					t.Fatalf("%d range", n)
+				}
+				check(t, one, false, forwardTerms[float32](c))
+				check(t, one, false, forwardTerms[float64](c))
+				c.B = 20
+				batch := c.flattened().direct()
+				in := random[float32](newRandom(), &batch)
+				want := execute(t, &batch, in, false, nil)
+				x, y := one.sizeA, one.sizeOut
+				for image := range c.B {
+					in := inputs[float32]{a: in.a[image*x:][:x], b: in.b, bias: in.bias}
+					if !slices.Equal(execute(t, &one, in, false, nil), want[image*y:][:y]) {
+						t.Errorf("image %d has other bits without the batch", image)
+					}
+				}
+			})
+		}
+	})
+}

@@ -251,7 +251,14 @@ func TestRunPlanes(t *testing.T) {
 	pointwise := Conv2D{B: 3, C: 5, K: 13, H: 40, W: 33, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Bias: true, ReLU: true}
 	depthwise := groupedCase(len(groupedCases) - 1)
 	onEachInstructionSet(t, func(t *testing.T) {
-		for name, prepare := range map[string]func() (Routine, error){"pointwise": pointwise.Forward, "depthwise": depthwise.Forward} {
+		divided := pointwise
+		divided.B, divided.C, divided.K = 1, 20, 300
+		if p, err := divided.Forward(); err != nil || p.plan.(*convPlan).ranges < 2 {
+			t.Fatalf("divided: %v, %d ranges", err, p.plan.(*convPlan).ranges)
+		}
+		for name, prepare := range map[string]func() (Routine, error){
+			"pointwise": pointwise.Forward, "divided": divided.Forward, "depthwise": depthwise.Forward,
+		} {
 			p, err := prepare()
 			if err != nil || p.Planes.Count == 0 {
 				t.Fatalf("%s: %v, %d planes", name, err, p.Planes.Count)

@@ -117,8 +117,8 @@ func RunPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
 		tapsUnits(plan, 0, hi-lo, o)
 	case *convPlan:
 		some := *plan
-		some.outputs = hi - lo
-		for tile := range p.Phases[0] / p.Rows {
+		some.outputs, some.ranges = hi-lo, 1
+		for tile := range p.Phases[0] / p.Rows / plan.ranges {
 			convTile(&some, tile, 1, o.A, o.B, o.Bias, o.Out, o.Scratch)
 		}
 	}
