@@ -58,6 +58,7 @@ func (c Conv2D) direct() Routine {
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
 	p.choose(vertical, horizontal)
+	p.splitColumns(horizontal)
 	p.build(vertical, horizontal, c.K)
 	p.divideOutputs()
 	bias := 0

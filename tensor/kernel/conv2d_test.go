@@ -165,6 +165,13 @@ func TestConv2D(t *testing.T) {
 			c.TrailH, c.TrailW = 1, 1
 		},
 		func(c *Conv2D) {
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.StrideH, c.StrideW = 2, 3, 20, 37, 11, 3, 4, 1, 2
+			c.DilationW, c.PadW, c.TrailW = 3, 2, -1
+		},
+		func(c *Conv2D) {
+			c.C, c.H, c.W, c.K, c.R, c.S, c.StrideH, c.StrideW, c.PadH, c.PadW = 3, 40, 36, 17, 7, 7, 2, 2, 3, 3
+		},
+		func(c *Conv2D) {
 			c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW, c.TrailH, c.TrailW = 9, 17, 8, 9, 18, 3, 3, 1, 2, 1, -1
 		},
 	}

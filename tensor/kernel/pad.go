@@ -12,6 +12,13 @@ func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int)
 			from := source[((image+n)*w.channels+c)*w.height*w.width:][:w.height*w.width]
 			to := padded[(n*w.channels+c)*plane:][:plane]
 			clear(to)
+			if w.split {
+				if lines, width := last-first, min(w.width, w.paddedW-w.padW); lines > 0 && width > 0 {
+					to := to[(first-top)*w.paddedW:]
+					unzipLinesOf(to[w.column(w.padW):], to[w.column(w.padW+1):], w.paddedW, from[first*w.width:], w.width, lines, width)
+				}
+				continue
+			}
 			if w.spacingH == 1 && w.spacingW == 1 && w.padW >= 0 && w.padW < w.paddedW && first < last {
 				width := min(w.width, w.paddedW-w.padW)
 				if copyLinesFast(to[(first-top)*w.paddedW+w.padW:], w.paddedW, from[first*w.width:], w.width, last-first, width) {

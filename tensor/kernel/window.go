@@ -8,7 +8,8 @@ package kernel
 // and packing it in either orientation needs no arithmetic on coordinates.
 //
 // For a 3 x 3 filter on a padded line of 10 elements, taps are 0, 1, 2, 10, 11, 12, 20, 21, 22, and
-// the pixels of the first output line are 0, 1, 2 and so on.
+// the pixels of the first output line are 0, 1, 2 and so on. With a stride of 2 and split lines,
+// taps are 0, 5, 1, 10, 15, 11, 20, 25, 21, and the pixels are the same.
 type window struct {
 	channels, height, width int // of an image
 	spacingH, spacingW      int // distance in the padded copy between adjacent elements of the image
@@ -22,6 +23,7 @@ type window struct {
 	panels                  []pixelPanel // the same pixels, prepared for packing
 	halves                  int          // half panels of a line
 	inSource                bool         // whether images are read where they are, not in a padded copy
+	split                   bool         // whether lines of the padded copy are the even columns, then the odd ones
 	places                  []int32      // for reading in place, see findPlaces
 }
 
@@ -40,6 +42,21 @@ type pixelPanel struct {
 // slack is the number of elements after the padded copy that whole vectors may read.
 const slack = panelColumns
 
+// splitColumns divides the lines of the padded copy into halves, for output pixels that are two
+// columns apart: the elements that a tap reads for consecutive pixels are then consecutive. Lines
+// too short for the assembly that divides them are left as they are.
+func (w *window) splitColumns(horizontal axis) {
+	w.split = horizontal.stride == 2 && w.width >= panelColumns
+}
+
+// column returns the position of a column in a line of the padded copy.
+func (w *window) column(x int) int {
+	if w.split {
+		return x%2*(w.paddedW/2) + x/2
+	}
+	return x
+}
+
 // axis is one axis of a window.
 type axis struct{ taps, dilation, stride int }
 
@@ -53,11 +70,15 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 	if w.inSource {
 		w.paddedH, w.paddedW = w.height, w.width
 	}
+	step := horizontal.stride
+	if w.split {
+		w.paddedW, step = ceilDiv(w.paddedW, 2)*2, 1
+	}
 	w.taps = make([]int32, 0, w.channels*vertical.taps*horizontal.taps)
 	for c := range w.channels {
 		for r := range vertical.taps {
 			for s := range horizontal.taps {
-				at := (c*w.paddedH+r*vertical.dilation)*w.paddedW + s*horizontal.dilation
+				at := (c*w.paddedH+r*vertical.dilation)*w.paddedW + w.column(s*horizontal.dilation)
 				w.taps = append(w.taps, int32(at))
 			}
 		}
@@ -65,7 +86,7 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 	for image := range w.images {
 		for p := range w.rows {
 			for q := range w.outW {
-				at := (image*w.channels*w.paddedH+p*vertical.stride)*w.paddedW + q*horizontal.stride
+				at := (image*w.channels*w.paddedH+p*vertical.stride)*w.paddedW + q*step
 				w.pixels = append(w.pixels, int32(at))
 			}
 		}
@@ -82,7 +103,7 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 		p.whole = j/run == (j+panelColumns-1)/run
 		p.output = int32(j/run*outputs*w.outH*w.outW + j%run)
 	}
-	if horizontal.stride == 1 {
+	if step == 1 {
 		w.findPlaces(outputs)
 	}
 }
