@@ -4,11 +4,9 @@ import "math"
 
 // Abs is y = |x|, elementwise: x [...] -> y [...]. Its derivative is sign(x), with 0 at 0. The
 // density of the Laplace distribution uses it.
-type Abs struct{ elementwise[absUnary] }
+type Abs struct{ elementwise[Abs] }
 
-type absUnary struct{}
-
-func (absUnary) unary() unary {
+func (Abs) unary() unary {
 	return unary{
 		name:  "abs",
 		value: math.Abs,

@@ -11,11 +11,9 @@ import (
 )
 
 // Tanh is the hyperbolic tangent, elementwise: x [...] -> y [...].
-type Tanh struct{ elementwise[tanhUnary] }
+type Tanh struct{ elementwise[Tanh] }
 
-type tanhUnary struct{}
-
-func (tanhUnary) unary() unary {
+func (Tanh) unary() unary {
 	return unary{
 		name:       "tanh",
 		value:      math.Tanh,
@@ -27,11 +25,9 @@ func (tanhUnary) unary() unary {
 }
 
 // Sigmoid is the logistic y = 1 / (1 + e^-x), elementwise: x [...] -> y [...].
-type Sigmoid struct{ elementwise[sigmoidUnary] }
+type Sigmoid struct{ elementwise[Sigmoid] }
 
-type sigmoidUnary struct{}
-
-func (sigmoidUnary) unary() unary {
+func (Sigmoid) unary() unary {
 	return unary{
 		name:       "sigmoid",
 		value:      sigmoid,
@@ -46,11 +42,9 @@ func (sigmoidUnary) unary() unary {
 // x [...] -> y [...].
 // Source: Dugas et al., Incorporating second-order functional knowledge for better option pricing
 // (2000).
-type Softplus struct{ elementwise[softplusUnary] }
+type Softplus struct{ elementwise[Softplus] }
 
-type softplusUnary struct{}
-
-func (softplusUnary) unary() unary {
+func (Softplus) unary() unary {
 	return unary{
 		name:       "softplus",
 		value:      softplus,
@@ -62,11 +56,9 @@ func (softplusUnary) unary() unary {
 // SiLU is y = x / (1 + e^-x), also called swish, elementwise: x [...] -> y [...].
 // Source: Hendrycks and Gimpel, Gaussian error linear units (2016); Ramachandran et al., Searching
 // for activation functions (2017).
-type SiLU struct{ elementwise[siluUnary] }
+type SiLU struct{ elementwise[SiLU] }
 
-type siluUnary struct{}
-
-func (siluUnary) unary() unary {
+func (SiLU) unary() unary {
 	return unary{
 		name:  "silu",
 		value: func(x float64) float64 { return x * sigmoid(x) },
@@ -82,11 +74,9 @@ func (siluUnary) unary() unary {
 // GELU is the Gaussian error linear unit, y = x Phi(x) with the normal distribution function Phi,
 // elementwise: x [...] -> y [...].
 // Source: Hendrycks and Gimpel, Gaussian error linear units (2016).
-type GELU struct{ elementwise[geluUnary] }
+type GELU struct{ elementwise[GELU] }
 
-type geluUnary struct{}
-
-func (geluUnary) unary() unary {
+func (GELU) unary() unary {
 	phi := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 	return unary{
 		name:       "gelu",

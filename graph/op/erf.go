@@ -8,11 +8,9 @@ import (
 
 // Erf is the error function, y = 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x,
 // elementwise: x [...] -> y [...]. The normal distribution function is (1 + erf(x/sqrt 2))/2.
-type Erf struct{ elementwise[erfUnary] }
+type Erf struct{ elementwise[Erf] }
 
-type erfUnary struct{}
-
-func (erfUnary) unary() unary {
+func (Erf) unary() unary {
 	return unary{
 		name:       "erf",
 		value:      math.Erf,

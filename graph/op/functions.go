@@ -13,11 +13,9 @@ import (
 )
 
 // Exp is y = e^x, elementwise: x [...] -> y [...].
-type Exp struct{ elementwise[expUnary] }
+type Exp struct{ elementwise[Exp] }
 
-type expUnary struct{}
-
-func (expUnary) unary() unary {
+func (Exp) unary() unary {
 	return unary{
 		name:       "exp",
 		value:      math.Exp,
@@ -27,11 +25,9 @@ func (expUnary) unary() unary {
 }
 
 // Log is y = ln x, elementwise: x [...] -> y [...]; -Inf at 0, NaN below.
-type Log struct{ elementwise[logUnary] }
+type Log struct{ elementwise[Log] }
 
-type logUnary struct{}
-
-func (logUnary) unary() unary {
+func (Log) unary() unary {
 	return unary{
 		name:       "log",
 		value:      math.Log,
@@ -41,11 +37,9 @@ func (logUnary) unary() unary {
 
 // Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0, and its gradient is
 // infinite at 0.
-type Sqrt struct{ elementwise[sqrtUnary] }
+type Sqrt struct{ elementwise[Sqrt] }
 
-type sqrtUnary struct{}
-
-func (sqrtUnary) unary() unary {
+func (Sqrt) unary() unary {
 	return unary{
 		name:       "sqrt",
 		value:      math.Sqrt,
@@ -55,11 +49,9 @@ func (sqrtUnary) unary() unary {
 }
 
 // Squared is y = x^2, elementwise: x [...] -> y [...].
-type Squared struct{ elementwise[squaredUnary] }
+type Squared struct{ elementwise[Squared] }
 
-type squaredUnary struct{}
-
-func (squaredUnary) unary() unary {
+func (Squared) unary() unary {
 	return unary{
 		name:       "squared",
 		value:      func(x float64) float64 { return x * x },
@@ -69,11 +61,9 @@ func (squaredUnary) unary() unary {
 
 // Lgamma is y = ln |Gamma(x)|, elementwise: x [...] -> y [...]. It is +Inf at 0 and the negative
 // integers. Its derivative is the digamma function.
-type Lgamma struct{ elementwise[lgammaUnary] }
+type Lgamma struct{ elementwise[Lgamma] }
 
-type lgammaUnary struct{}
-
-func (lgammaUnary) unary() unary {
+func (Lgamma) unary() unary {
 	return unary{
 		name: "lgamma",
 		value: func(x float64) float64 {
@@ -85,11 +75,9 @@ func (lgammaUnary) unary() unary {
 }
 
 // Negate is y = -x, elementwise: x [...] -> y [...].
-type Negate struct{ elementwise[negateUnary] }
+type Negate struct{ elementwise[Negate] }
 
-type negateUnary struct{}
-
-func (negateUnary) unary() unary {
+func (Negate) unary() unary {
 	return unary{
 		name:  "negate",
 		value: func(x float64) float64 { return -x },

@@ -9,11 +9,9 @@ import (
 
 // Log1p is y = ln(1 + x), elementwise, exact to rounding for small x: x [...] -> y [...]. It is
 // -Inf at -1 and NaN below. Densities with algebraic tails use it.
-type Log1p struct{ elementwise[log1pUnary] }
+type Log1p struct{ elementwise[Log1p] }
 
-type log1pUnary struct{}
-
-func (log1pUnary) unary() unary {
+func (Log1p) unary() unary {
 	return unary{
 		name:       "log1p",
 		value:      math.Log1p,

@@ -121,7 +121,7 @@ func thresholdOf(n normalization, at graph.Site, readers []graph.Site) (ds graph
 // read it, activationOf returns dz, from which ds is computed. If ds is the gradient of SiLU(y +
 // r), it also returns r, and ds may have other readers.
 func activationOf(ds, y graph.Site, readers []graph.Site) (dz graph.Site, r []graph.Site, ok bool) {
-	if ds.Op() != graph.Op(unaryBackward{SiLU{}.elementwise}) {
+	if ds.Op() != graph.Op(unaryBackward{SiLU{}}) {
 		return dz, nil, false
 	}
 	dz, s := ds.Inputs()[0], ds.Inputs()[1]

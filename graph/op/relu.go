@@ -15,12 +15,7 @@ type ReLU struct{}
 func (ReLU) Name() string { return "relu" }
 
 // Shape implements graph.Op.
-func (ReLU) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := checkRanks(in, -1); err != nil {
-		return nil, err
-	}
-	return in[0], nil
-}
+func (ReLU) Shape(in []tensor.Shape) (tensor.Shape, error) { return unaryShape(in) }
 
 // Lower implements graph.Op.
 func (ReLU) Lower(l *graph.Lowering) {

@@ -5,12 +5,10 @@ import "math"
 // SoftplusInverse is y = ln(e^x - 1), elementwise, computed as x + ln(1 - e^-x):
 // x [...] -> y [...]. It is -Inf at 0 and NaN below.
 type SoftplusInverse struct {
-	elementwise[softplusInverseUnary]
+	elementwise[SoftplusInverse]
 }
 
-type softplusInverseUnary struct{}
-
-func (softplusInverseUnary) unary() unary {
+func (SoftplusInverse) unary() unary {
 	return unary{
 		name:       "softplus_inverse",
 		value:      func(x float64) float64 { return x + math.Log(-math.Expm1(-x)) },

@@ -6,11 +6,9 @@ import "math"
 // needs only y. It saturates like tanh, but polynomially. Source: Bergstra, Desjardins, Lamblin and
 // Bengio, Quadratic polynomials learn better image features (2009); Turian, Bergstra and Bengio
 // (2009). layers.Softsign uses it.
-type Softsign struct{ elementwise[softsignUnary] }
+type Softsign struct{ elementwise[Softsign] }
 
-type softsignUnary struct{}
-
-func (softsignUnary) unary() unary {
+func (Softsign) unary() unary {
 	return unary{
 		name:  "softsign",
 		value: func(x float64) float64 { return x / (1 + math.Abs(x)) },

@@ -14,15 +14,13 @@ import (
 // x [...] -> y [...]. From x = 50 on, where the terms cancel, it is computed by an asymptotic
 // series in 1/x about the constant of the normal density, -1/2 ln(2 pi). Source: Stirling's series
 // of the ratio of two gamma functions, DLMF 5.11.8.
-type StudentTConstant struct{ elementwise[studentTUnary] }
-
-type studentTUnary struct{}
+type StudentTConstant struct{ elementwise[StudentTConstant] }
 
 // asymptoticFrom is where the series becomes exact to rounding: the first omitted term is below
 // 1e-15.
 const asymptoticFrom = 50
 
-func (studentTUnary) unary() unary {
+func (StudentTConstant) unary() unary {
 	return unary{
 		name:  "student_t_constant",
 		value: StudentTConstant{}.Of,

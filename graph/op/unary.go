@@ -27,27 +27,29 @@ type unaryOp interface {
 	unary() unary
 }
 
-// elementwise implements the methods of an op without attributes by a unary function. The op embeds
-// it, and its file is a struct and a function, see softsign.go.
-type elementwise[C interface{ unary() unary }] struct{}
-
-func (elementwise[C]) unary() unary {
-	var c C
-	return c.unary()
-}
+// elementwise implements the other methods of an op O without attributes that has the method unary.
+// O embeds it, see softsign.go.
+type elementwise[O unaryOp] struct{}
 
 // Name implements graph.Op.
-func (e elementwise[C]) Name() string { return e.unary().name }
+func (elementwise[O]) Name() string {
+	var op O
+	return op.unary().name
+}
 
 // Shape implements graph.Op.
-func (elementwise[C]) Shape(in []tensor.Shape) (tensor.Shape, error) { return unaryShape(in) }
+func (elementwise[O]) Shape(in []tensor.Shape) (tensor.Shape, error) { return unaryShape(in) }
 
 // Lower implements graph.Op.
-func (e elementwise[C]) Lower(l *graph.Lowering) { lowerUnary(l, e.unary()) }
+func (elementwise[O]) Lower(l *graph.Lowering) {
+	var op O
+	lowerUnary(l, op.unary())
+}
 
 // Gradients implements graph.Differentiable.
-func (e elementwise[C]) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
-	return unaryGradients(b, e, in[0], y, dout)
+func (elementwise[O]) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	var op O
+	return unaryGradients(b, op, in[0], y, dout)
 }
 
 func unaryShape(in []tensor.Shape) (tensor.Shape, error) {
