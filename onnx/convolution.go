@@ -76,19 +76,9 @@ func conv(t *translator) ([]value, error) {
 // onlyNormalized reports whether a batch normalisation is all that reads the output of the node
 // that is being translated. It applies the convolution itself, with its own factors.
 func (t *translator) onlyNormalized() bool {
-	y, readers := t.node.outputs[0], 0
-	for _, n := range t.nodes {
-		for i, name := range n.inputs {
-			if name != y {
-				continue
-			}
-			if n.op != "BatchNormalization" || i != 0 {
-				return false
-			}
-			readers++
-		}
-	}
-	return readers == 1 && y != t.output
+	y := t.node.outputs[0]
+	readers := t.readers[y]
+	return y != t.output && len(readers) == 1 && readers[0].op == "BatchNormalization" && readers[0].inputs[0] == y
 }
 
 // biased adds the bias of a convolution, if it has one, and if line is set removes the axis that
@@ -169,13 +159,12 @@ func convTranspose(t *translator) ([]value, error) {
 	line := len(shape) == 3
 	if line {
 		x, w, extra = t.view(x, []int{shape[0], shape[1], 1, shape[2]}), w.flat(), []int{0, extra[0]}
-		shape, size = graph.ShapeOf(x), []int{size[0], size[1], 1, size[2]}
-		if filter, err = t.reshaped(filter, size); err != nil {
+		shape = graph.ShapeOf(x)
+		if filter, err = t.reshaped(filter, []int{size[0], size[1], 1, size[2]}); err != nil {
 			return nil, err
 		}
 	}
 	spread := value{node: x}
-	turned := filter
 	for i := range 2 {
 		axis := 2 + i
 		if w.stride[i] > 1 {
@@ -187,32 +176,36 @@ func convTranspose(t *translator) ([]value, error) {
 		if spread, err = t.padded(spread, axis, before, after, "constant", 0); err != nil {
 			return nil, err
 		}
-		if turned, err = t.take(turned, axis, span(size[axis]-1, -1, size[axis])); err != nil {
-			return nil, err
-		}
 	}
-	// [C K/groups R S] becomes [K C/groups R S], within each group.
-	within, kernels := shape[1]/groups, size[1]
-	for _, change := range []func(v value) (value, error){
-		func(v value) (value, error) { return t.reshaped(v, []int{groups, within, kernels, size[2], size[3]}) },
-		func(v value) (value, error) { return t.transposed(v, []int{0, 2, 1, 3, 4}) },
-		func(v value) (value, error) { return t.reshaped(v, []int{groups * kernels, within, size[2], size[3]}) },
-	} {
-		if turned, err = change(turned); err != nil {
-			return nil, err
-		}
-	}
-	if turned.node == nil {
-		if turned.node, err = t.constant(turned.array); err != nil {
-			return nil, err
-		}
+	turned, err := t.turned(filter, groups)
+	if err != nil {
+		return nil, err
 	}
 	plain := &window{kernel: w.kernel, stride: []int{1, 1}, dilation: w.dilation, before: []int{0, 0}, after: []int{0, 0}}
-	y, err := t.convolved(spread.node, turned.node, plain, groups)
+	y, err := t.convolved(spread.node, turned, plain, groups)
 	if err != nil {
 		return nil, err
 	}
 	return t.biased(y, line)
+}
+
+// turned returns a filter [C K/groups R S] turned by 180 degrees, as [K C/groups R S].
+func (t *translator) turned(filter value, groups int) (*graph.Node, error) {
+	size := filter.shape()
+	within, kernels, height, width := size[0]/groups, size[1], size[2], size[3]
+	for _, change := range []func(v value) (value, error){
+		func(v value) (value, error) { return t.take(v, 2, span(height-1, -1, height)) },
+		func(v value) (value, error) { return t.take(v, 3, span(width-1, -1, width)) },
+		func(v value) (value, error) { return t.reshaped(v, []int{groups, within, kernels, height, width}) },
+		func(v value) (value, error) { return t.transposed(v, []int{0, 2, 1, 3, 4}) },
+		func(v value) (value, error) { return t.reshaped(v, []int{groups * kernels, within, height, width}) },
+	} {
+		var err error
+		if filter, err = change(filter); err != nil {
+			return nil, err
+		}
+	}
+	return t.asNode(filter)
 }
 
 // transposedPadding sets the padding of a transposed convolution from its output's shape, if that

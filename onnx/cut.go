@@ -21,7 +21,7 @@ func (m *Model) Features() (value string, err error) {
 		if node.op != "Gemm" && node.op != "MatMul" || len(node.inputs) < 2 {
 			continue
 		}
-		if m.isWeight(p, node.inputs[1]) && !m.isWeight(p, node.inputs[0]) {
+		if p.isWeight(node.inputs[1]) && !p.isWeight(node.inputs[0]) {
 			return node.inputs[0], nil
 		}
 	}
@@ -29,15 +29,15 @@ func (m *Model) Features() (value string, err error) {
 }
 
 // isWeight reports whether a value is a tensor, or a rearranged one, such as a transposed matrix.
-func (m *Model) isWeight(p *part, name string) bool {
-	for m.tensors[name] == nil {
-		maker := slices.IndexFunc(p.nodes, func(x *node) bool { return slices.Contains(x.outputs, name) })
-		if maker < 0 || len(p.nodes[maker].inputs) == 0 {
+func (p *part) isWeight(name string) bool {
+	for p.model.tensors[name] == nil {
+		maker := p.makers[name]
+		if maker == nil || len(maker.inputs) == 0 {
 			return false
 		}
-		switch p.nodes[maker].op {
+		switch maker.op {
 		case "Transpose", "Reshape", "Cast", "Identity", "DequantizeLinear":
-			name = p.nodes[maker].inputs[0]
+			name = maker.inputs[0]
 		default:
 			return false
 		}

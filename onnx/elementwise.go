@@ -183,7 +183,7 @@ func (t *translator) spelledSiLU() (x string, ok bool) {
 		return "", false
 	}
 	for i, x := range t.inputs {
-		if n := t.maker(t.inputs[1-i]); n != nil && n.op == "Sigmoid" && len(n.inputs) == 1 && n.inputs[0] == x {
+		if n := t.makers[t.inputs[1-i]]; n != nil && n.op == "Sigmoid" && len(n.inputs) == 1 && n.inputs[0] == x {
 			return x, true
 		}
 	}
@@ -198,7 +198,7 @@ func (t *translator) spelledGELU() (x string, ok bool) {
 	}
 	factors := t.inputs
 	for i, name := range t.inputs {
-		if inner := t.maker(name); inner != nil && inner.op == "Mul" && len(inner.inputs) == 2 {
+		if inner := t.makers[name]; inner != nil && inner.op == "Mul" && len(inner.inputs) == 2 {
 			factors = append(slices.Clone(inner.inputs), t.inputs[1-i])
 			break
 		}
@@ -209,7 +209,7 @@ func (t *translator) spelledGELU() (x string, ok bool) {
 	rest := slices.DeleteFunc(slices.Clone(factors), func(name string) bool { return t.isNumber(name, 0.5) })
 	for i, name := range rest {
 		shifted := t.madeWith(name, "Add", 1)
-		erf := t.maker(shifted)
+		erf := t.makers[shifted]
 		if len(rest) != 2 || erf == nil || erf.op != "Erf" || len(erf.inputs) != 1 {
 			continue
 		}
@@ -225,7 +225,7 @@ func (t *translator) spelledGELU() (x string, ok bool) {
 // other operand was applied to make a value, or "". A quotient has the number as its second
 // operand.
 func (t *translator) madeWith(name, operator string, number float64) (operand string) {
-	n := t.maker(name)
+	n := t.makers[name]
 	if n == nil || n.op != operator || len(n.inputs) != 2 {
 		return ""
 	}
@@ -255,19 +255,6 @@ func (t *translator) numberOf(name string) (number float64, axes int, ok bool) {
 		return 0, 0, false
 	}
 	return a.values[0], len(a.shape), true
-}
-
-// maker returns the node that makes a value, or nil.
-func (t *translator) maker(name string) *node {
-	if t.makers == nil {
-		t.makers = map[string]*node{}
-		for _, n := range t.nodes {
-			for _, y := range n.outputs {
-				t.makers[y] = n
-			}
-		}
-	}
-	return t.makers[name]
 }
 
 func swish(t *translator, x *graph.Node) *graph.Node {

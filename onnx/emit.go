@@ -154,37 +154,36 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		return e.reduction("ReduceMean", o.Axes, in[0])
 	case op.Sum:
 		return e.reduction("ReduceSum", o.Axes, in[0])
-	case op.Add:
-		return e.both("Add", in[0], in[1])
-	case op.Subtract:
-		return e.both("Sub", in[0], in[1])
-	case op.Multiply:
-		return e.both("Mul", in[0], in[1])
-	case op.Divide:
-		return e.both("Div", in[0], in[1])
-	case op.Power:
-		return e.both("Pow", in[0], in[1])
-	case array.Extremum:
-		if o.Minimum {
-			return e.both("Min", in[0], in[1])
-		}
-		return e.both("Max", in[0], in[1])
 	case op.BatchMatMul:
 		return e.products(o, in[0], in[1])
 	case array.Transpose, array.Slice, array.Unslice, array.Repeat:
 		return e.reordered(a.Op, in[0])
+	}
+	if operator, ok := arithmeticOperators[a.Op]; ok {
+		return e.both(operator, in[0], in[1])
 	}
 	if len(in) == 1 {
 		if v, ok := e.elementwise(a.Op, in[0]); ok {
 			return v, nil
 		}
 	}
+	return e.batchFirst(a.Op, in)
+}
+
+// arithmeticOperators has the operators of ops of two values that broadcast.
+var arithmeticOperators = map[graph.Op]string{
+	op.Add{}: "Add", op.Subtract{}: "Sub", op.Multiply{}: "Mul", op.Divide{}: "Div", op.Power{}: "Pow",
+	array.Extremum{}: "Max", array.Extremum{Minimum: true}: "Min",
+}
+
+// batchFirst adds an op whose inputs must have the batch on the first axis.
+func (e *Emission) batchFirst(o graph.Op, in []emitted) (emitted, error) {
 	for _, v := range in {
 		if v.batch > 0 {
 			return emitted{}, errors.Errorf("the op of a value of shape %v whose batch is not the first axis has no translation to ONNX", v.shape)
 		}
 	}
-	switch o := a.Op.(type) {
+	switch o := o.(type) {
 	case op.Conv2D:
 		return e.convolution(in[0], in[1], 1, o)
 	case op.GroupedConv2D:
@@ -207,7 +206,7 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 	case op.Threshold:
 		return e.perChannel("Max", in[0], in[1])
 	case op.Softmax, array.LogSoftmax, array.RowMaximum:
-		return e.rows(a.Op, in[0])
+		return e.rows(o, in[0])
 	}
 	return emitted{}, errors.New("the op has no translation to ONNX")
 }

@@ -29,6 +29,9 @@ type part struct {
 	frozen func(name string) bool
 	offset func(name string) bool
 	nodes  []*node // that the output depends on, in order
+
+	makers  map[string]*node   // of the values that nodes make
+	readers map[string][]*node // of values, a node once for each input
 }
 
 // follows reports whether a value depends on the input.
@@ -49,7 +52,8 @@ func (m *Model) part(o Options) (*part, error) {
 	if len(m.Inputs) != 1 {
 		return nil, errors.Errorf("onnx: the model must have one input, got %d", len(m.Inputs))
 	}
-	p := &part{model: m, input: m.Inputs[0].Name, output: o.Output, frozen: o.Frozen, offset: o.Offset}
+	p := &part{model: m, input: m.Inputs[0].Name, output: o.Output, frozen: o.Frozen, offset: o.Offset,
+		makers: map[string]*node{}, readers: map[string][]*node{}}
 	if p.output == "" {
 		if len(m.Outputs) == 0 {
 			return nil, errors.New("onnx: the model has no output")
@@ -77,8 +81,15 @@ func (m *Model) part(o Options) (*part, error) {
 		}
 	}
 	for _, node := range m.nodes {
-		if needed[node] {
-			p.nodes = append(p.nodes, node)
+		if !needed[node] {
+			continue
+		}
+		p.nodes = append(p.nodes, node)
+		for _, name := range node.inputs {
+			p.readers[name] = append(p.readers[name], node)
+		}
+		for _, name := range node.outputs {
+			p.makers[name] = node
 		}
 	}
 	return p, nil

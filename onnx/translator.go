@@ -26,8 +26,7 @@ type translator struct {
 	minor      map[string]int
 	shapesOnly bool
 	constants  int // made so far, which are numbered
-	makers     map[string]*node
-	*node      // being translated
+	*node          // being translated
 }
 
 // translation makes the outputs of the node that is being translated.
