@@ -30,19 +30,18 @@ func (m *Model) Features() (value string, err error) {
 
 // isWeight reports whether a value is a tensor, or a rearranged one, such as a transposed matrix.
 func (p *part) isWeight(name string) bool {
-	for p.model.tensors[name] == nil {
+	rearranging := []string{"Transpose", "Reshape", "Cast", "Identity", "DequantizeLinear"}
+	for range len(p.nodes) + 1 { // a damaged model has cycles
+		if p.model.tensors[name] != nil {
+			return true
+		}
 		maker := p.makers[name]
-		if maker == nil || len(maker.inputs) == 0 {
+		if maker == nil || len(maker.inputs) == 0 || !slices.Contains(rearranging, maker.op) {
 			return false
 		}
-		switch maker.op {
-		case "Transpose", "Reshape", "Cast", "Identity", "DequantizeLinear":
-			name = maker.inputs[0]
-		default:
-			return false
-		}
+		name = maker.inputs[0]
 	}
-	return true
+	return false
 }
 
 // Value returns the value called name. name may also be that of the node that makes the value.

@@ -212,6 +212,23 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
+// Nodes that read each other's outputs make no weight.
+func TestFeaturesOfACycle(t *testing.T) {
+	m, err := Read(modelOf(13, graphOf{
+		nodes: [][]byte{
+			nodeOf("Identity", []string{"b"}, []string{"a"}, nil), nodeOf("Identity", []string{"a"}, []string{"b"}, nil),
+			nodeOf("MatMul", []string{"x", "a"}, []string{"y"}, nil),
+		},
+		inputs: [][]byte{valueOf("x", -1, 1)}, outputs: [][]byte{valueOf("y")},
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Features(); got != "y" || err != nil {
+		t.Errorf("features are %q, want y (%v)", got, err)
+	}
+}
+
 // Without axes, Squeeze leaves the axis of the examples in a batch of one.
 func TestSqueezeOfOneExample(t *testing.T) {
 	m, err := Read(single("Squeeze", nil, []int{-1, 3, 1, 1}), nil)
