@@ -75,7 +75,7 @@ func confidenceHistogram(in, out string, classes int, methods []confidences) (*F
 	return f, nil
 }
 
-var confidenceRow = FigureRow{
+var confidenceRow = figureRow{
 	File: "confidence", Title: "Confidence",
 	Caption: "Histograms of the confidence, the largest predicted probability, which is at least 1/K for K classes. On out-of-distribution data it should be low.",
 	Applies: func(subjects []Subject) bool {

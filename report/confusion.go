@@ -18,7 +18,7 @@ const maxZeros = 10
 // maxClasses is the largest number of classes for which a confusion matrix is drawn.
 const maxClasses = 50
 
-var confusionRow = FigureRow{
+var confusionRow = figureRow{
 	File: "confusion", Title: "Confusion matrix",
 	Caption: "On {in}: rows are true classes, columns predicted classes; a cell has the percentage of " +
 		"the true class. The shade grows with its square root.",

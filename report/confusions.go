@@ -19,7 +19,7 @@ const barGap vg.Length = 0.4
 // centres the ascent of 0.905 font sizes, but digits are 0.716 font sizes high.
 func raised(size vg.Length) vg.Length { return barGap + (0.905-0.716)/2*size }
 
-var confusionsRow = FigureRow{
+var confusionsRow = figureRow{
 	File: "confusions", Title: "Most frequent confusions",
 	Caption: "The classes of {in} that are most often classified as another class: number of " +
 		"images, by run.",

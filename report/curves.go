@@ -180,7 +180,7 @@ func riskCoverage(methods []selection) (*Figure, error) {
 	return Curves(Axes{X: "coverage (fraction of examples answered)", Y: "error rate of the answers, %", bounded: true}, curves)
 }
 
-var coverageRow = FigureRow{
+var coverageRow = figureRow{
 	File: "coverage", Title: "Selective prediction",
 	Caption: "The risk-coverage curve: the error rate if only the answers with the lowest entropy are given. " +
 		"Out-of-distribution data, if any, are mixed in, and every answer to them counts as an error.",

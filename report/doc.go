@@ -1,10 +1,9 @@
 // Package report makes figures, tables and HTML pages that compare runs.
 //
-// WritePage writes a page with every table and figure that applies to some Subjects into a
-// directory. A Subject describes a run: its name, assessment, images and traces. Figures returns
-// the table of figures; each FigureRow reports whether it applies to subjects, and draws them.
-// Curves and Plane draw other quantities. A Figure can be saved as PNG or SVG, a Table as plain
-// text or Markdown. A Page is a self-contained HTML file for light and dark screens.
+// WritePage writes a page, a self-contained HTML file for light and dark screens, with every table
+// and figure that applies to some Subjects. A Subject describes a run: its name, assessment, images
+// and traces. Curves and Plane draw other quantities. A Figure can be saved as PNG or SVG, a Table
+// as plain text or Markdown.
 //
 // NaN, infinities and lengths that do not match are errors, never gaps or clipped lines. A figure
 // whose input is missing is omitted. The same input gives the same bytes. A run has the same colour

@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// A table on the terminal; it can also go into a Page or, with WriteMarkdown, into a document.
+// A table on the terminal; it can also go into a Section of a page or, with WriteMarkdown, into a document.
 func Example() {
 	table := report.NewTable("method", report.Column{Title: "NLL", Format: "%.4f"}, report.Column{Title: "AUROC", Format: "%.3f"})
 	if err := table.Add("SGD", 0.0313, 0.963); err != nil {

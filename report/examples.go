@@ -12,7 +12,7 @@ import (
 // examplesShown is the number of images of each data set in the figure of examples.
 const examplesShown = 5
 
-var examplesRow = FigureRow{
+var examplesRow = figureRow{
 	File: "examples", Title: "Examples",
 	Caption: "Images of each data set, with the class above them and the prediction of each run below.",
 	Applies: func(subjects []Subject) bool { return sameData(subjects) && shownIn(subjects) != nil },
@@ -31,7 +31,7 @@ var examplesRow = FigureRow{
 	},
 }
 
-var mistakesRow = FigureRow{
+var mistakesRow = figureRow{
 	File: "mistakes", Title: "Most confident mistakes",
 	Caption: "The images of {in} that a run misclassifies with the highest confidence. Each kind of mistake " +
 		"is shown at most twice, unless there are too few others.",

@@ -75,7 +75,7 @@ func smallFigures(t *testing.T) map[string]*Figure {
 	}, 2)
 	add("imagegrid", f, err)
 	subjects := whole.subjects(t)
-	for _, row := range Figures() {
+	for _, row := range figureRows() {
 		f, err = row.Draw(subjects)
 		add("row-"+row.File, f, err)
 	}

@@ -2,8 +2,8 @@ package report
 
 import "strings"
 
-// FigureRow is a row of the table of figures.
-type FigureRow struct {
+// figureRow is a row of the table of figures.
+type figureRow struct {
 	File  string // name of its PNG file, without the extension
 	Title string
 	// Caption explains the figure. {in} and {out} stand for the names of the data sets.
@@ -13,8 +13,8 @@ type FigureRow struct {
 	Draw    func(subjects []Subject) (*Figure, error)
 }
 
-// CaptionFor returns the caption with the names of the data sets.
-func (r FigureRow) CaptionFor(subjects []Subject) string {
+// captionFor returns the caption with the names of the data sets.
+func (r figureRow) captionFor(subjects []Subject) string {
 	in, out := dataNames(subjects)
 	return namedData(r.Caption, in, out)
 }

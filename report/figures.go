@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Figures returns the table of figures, in the order in which a page shows them.
-func Figures() []FigureRow {
-	rows := []FigureRow{
+// figureRows returns the table of figures, in the order in which a page shows them.
+func figureRows() []figureRow {
+	rows := []figureRow{
 		examplesRow, mistakesRow, confidenceRow, inDistributionRow, coverageRow, reliabilityRow, setsRow,
 		confusionRow, confusionsRow,
 	}
@@ -23,8 +23,8 @@ func Figures() []FigureRow {
 }
 
 // scoreRow returns the figure for the curve of a score.
-func scoreRow(score evaluate.Score) FigureRow {
-	return FigureRow{
+func scoreRow(score evaluate.Score) figureRow {
+	return figureRow{
 		File: score.Name, Title: strings.ToUpper(score.Title[:1]) + score.Title[1:],
 		Caption: "The curve that " + score.Title + " summarises. " + score.Meaning,
 		Applies: func(subjects []Subject) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-var inDistributionRow = FigureRow{
+var inDistributionRow = figureRow{
 	File: "indistribution", Title: "In and out of distribution",
 	Caption: "Histograms, on a square-root scale, of the nonconformity score: how unlike the training images " +
 		"an image is. Scores beyond the right edge count at it. Images up to the black line are classified as in " +

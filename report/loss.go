@@ -2,7 +2,7 @@ package report
 
 import "fmt"
 
-var lossRow = FigureRow{
+var lossRow = figureRow{
 	File: "loss", Title: "Loss",
 	Caption: "The training loss by step, averaged over chains.",
 	Applies: func(subjects []Subject) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Page is a report as a self-contained HTML file for light and dark screens and for print.
-type Page struct {
+// page is a report as a self-contained HTML file for light and dark screens and for print.
+type page struct {
 	Title    string
 	Subtitle string // such as the date, the device and the seed
 	Sections []Section
@@ -47,9 +47,9 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"visible": visible,
 }).Parse(pageSource))
 
-// WriteHTML writes the page, with its figures embedded as SVG. It returns an error if the page or a
+// writeHTML writes the page, with its figures embedded as SVG. It returns an error if the page or a
 // section has no title, a table is empty, or a figure is missing.
-func (p *Page) WriteHTML(w io.Writer) error {
+func (p *page) writeHTML(w io.Writer) error {
 	if p.Title == "" || len(p.Sections) == 0 {
 		return errors.Errorf("report: Page: must have a title and at least 1 section, got title %q and %d sections", p.Title, len(p.Sections))
 	}
@@ -71,10 +71,10 @@ func (p *Page) WriteHTML(w io.Writer) error {
 	return errors.Wrap(pageTemplate.Execute(w, p), "report: Page")
 }
 
-// Save writes the page to a file, atomically.
-func (p *Page) Save(path string) error {
+// save writes the page to a file, atomically.
+func (p *page) save(path string) error {
 	var b bytes.Buffer
-	if err := p.WriteHTML(&b); err != nil {
+	if err := p.writeHTML(&b); err != nil {
 		return err
 	}
 	return save(path, b.Bytes())

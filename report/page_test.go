@@ -85,10 +85,10 @@ func TestTableRefuses(t *testing.T) {
 	refused(t, "writer", scoresTable(t).WriteMarkdown(brokenWriter{}), "disk full")
 }
 
-func smallPage(t *testing.T) Page {
+func smallPage(t *testing.T) page {
 	t.Helper()
 	figures := smallFigures(t)
-	return Page{
+	return page{
 		Title: "Digits & letters", Subtitle: "seed 1",
 		Sections: []Section{
 			{Title: "Scores", Text: []string{"First.", "<script>alert(1)</script>"}, Table: scoresTable(t)},
@@ -101,10 +101,10 @@ func smallPage(t *testing.T) Page {
 func TestPage(t *testing.T) {
 	page := smallPage(t)
 	var b, again bytes.Buffer
-	if err := page.WriteHTML(&b); err != nil {
+	if err := page.writeHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := page.WriteHTML(&again); err != nil {
+	if err := page.writeHTML(&again); err != nil {
 		t.Fatal(err)
 	}
 	html := b.String()
@@ -139,7 +139,7 @@ func TestPage(t *testing.T) {
 func TestPageSave(t *testing.T) {
 	page := smallPage(t)
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := page.Save(path); err != nil {
+	if err := page.save(path); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)
@@ -155,16 +155,16 @@ func TestPageRefuses(t *testing.T) {
 	figure := smallFigures(t)["curves"]
 	for _, c := range []struct {
 		name    string
-		page    Page
+		page    page
 		message string
 	}{
-		{"nothing", Page{}, "0 sections"},
-		{"no title", Page{Sections: []Section{{Title: "a"}}}, `title ""`},
-		{"no section", Page{Title: "a"}, "0 sections"},
-		{"no section title", Page{Title: "a", Sections: []Section{{Text: []string{"x"}}}}, "section 0 must have a title"},
-		{"no figure", Page{Title: "a", Sections: []Section{{Title: "b", Figures: []PageFigure{{figure, ""}, {}}}}}, "figure 1 must not be nil"},
-		{"empty table", Page{Title: "a", Sections: []Section{{Title: "b", Table: NewTable("method")}}}, `section "b": report: Table`},
+		{"nothing", page{}, "0 sections"},
+		{"no title", page{Sections: []Section{{Title: "a"}}}, `title ""`},
+		{"no section", page{Title: "a"}, "0 sections"},
+		{"no section title", page{Title: "a", Sections: []Section{{Text: []string{"x"}}}}, "section 0 must have a title"},
+		{"no figure", page{Title: "a", Sections: []Section{{Title: "b", Figures: []PageFigure{{figure, ""}, {}}}}}, "figure 1 must not be nil"},
+		{"empty table", page{Title: "a", Sections: []Section{{Title: "b", Table: NewTable("method")}}}, `section "b": report: Table`},
 	} {
-		refused(t, c.name, c.page.Save(filepath.Join(t.TempDir(), "report.html")), c.message)
+		refused(t, c.name, c.page.save(filepath.Join(t.TempDir(), "report.html")), c.message)
 	}
 }

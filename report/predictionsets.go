@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-var setsRow = FigureRow{
+var setsRow = figureRow{
 	File: "sets", Title: "Conformal prediction sets",
 	Caption: "Conformal prediction sets for {in}: their sizes at level 95 % and, if labels are known, " +
 		"the difference between coverage and level, which should be near 0 (of sets that may be empty; others cover more " +

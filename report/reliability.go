@@ -100,7 +100,7 @@ func reliabilityLowest(m diagram) (float64, error) {
 	return lowest, nil
 }
 
-var reliabilityRow = FigureRow{
+var reliabilityRow = figureRow{
 	File: "reliability", Title: "Reliability diagram",
 	Caption: "Calibration on {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals. " +
 		"Bins of fewer than 10 images are small and not joined.",

@@ -57,7 +57,7 @@ func TestFiguresApply(t *testing.T) {
 		{"nothing", []Subject{{Name: "a"}}, ""},
 	} {
 		var got []string
-		for _, row := range Figures() {
+		for _, row := range figureRows() {
 			other := slices.ContainsFunc(evaluate.Scores(), func(s evaluate.Score) bool {
 				return s.Curve != nil && s.Name == row.File && s.Name != "auroc"
 			})
@@ -82,7 +82,7 @@ func TestFiguresOfAllSorts(t *testing.T) {
 			labels: yes(), out: yes(), calibration: yes(), images: yes(), trace: yes(),
 		}
 		subjects := d.subjects(t)
-		for _, row := range Figures() {
+		for _, row := range figureRows() {
 			if !row.Applies(subjects) {
 				continue
 			}
@@ -99,7 +99,7 @@ func TestFiguresOfAllSorts(t *testing.T) {
 					t.Errorf("%+v: %s: %v points wide and %v high", d, row.File, figure.width, figure.height)
 				}
 			}
-			if caption := row.CaptionFor(subjects); strings.Contains(caption, "{") || !strings.HasSuffix(caption, ".") || row.Title == "" {
+			if caption := row.captionFor(subjects); strings.Contains(caption, "{") || !strings.HasSuffix(caption, ".") || row.Title == "" {
 				t.Errorf("%s: title %q, caption %q", row.File, row.Title, caption)
 			}
 		}
@@ -121,7 +121,7 @@ func TestWritePage(t *testing.T) {
 		files = append(files, entry.Name())
 	}
 	want := []string{"report.html"}
-	for _, row := range Figures() {
+	for _, row := range figureRows() {
 		want = append(want, row.File+".png")
 	}
 	slices.Sort(want)
@@ -154,7 +154,7 @@ func TestWritePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := page.WriteHTML(&again); err != nil || again.String() != html {
+	if err := page.writeHTML(&again); err != nil || again.String() != html {
 		t.Errorf("the page differs from time to time (%v)", err)
 	}
 }

@@ -1,6 +1,6 @@
 package report
 
-var validationRow = FigureRow{
+var validationRow = figureRow{
 	File: "validation", Title: "Validation",
 	Caption: "The negative log-likelihood on validation images while a run trained: of the average of the samples so far or, " +
 		"before the first sample, of the chains together, and the mean of the chains each on its own.",

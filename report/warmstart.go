@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-var warmStartRow = FigureRow{
+var warmStartRow = figureRow{
 	File: "warmstart", Title: "Warm start",
 	Caption: "The loss of each chain on training images held out of its warm start, by epoch. A dot is where it is lowest: " +
 		"the chain began to sample there, with all training images, or at its initial values if it had learned nothing.",

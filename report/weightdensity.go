@@ -106,7 +106,7 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 	return panels
 }
 
-var weightRow = FigureRow{
+var weightRow = figureRow{
 	File: "weight", Title: "Trace of one weight",
 	Caption: "The density of one weight over windows of the trace, each divided by its maximum. " +
 		"An optimizer's weight converges to a point; a Markov chain keeps moving over the posterior.",

@@ -26,16 +26,16 @@ func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Sect
 			return err
 		}
 	}
-	return page.Save(filepath.Join(dir, "report.html"))
+	return page.save(filepath.Join(dir, "report.html"))
 }
 
 // newPage returns the page, and its figures by file name.
-func newPage(title, subtitle string, subjects []Subject, sections []Section) (*Page, map[string]*Figure, error) {
+func newPage(title, subtitle string, subjects []Subject, sections []Section) (*page, map[string]*Figure, error) {
 	if err := checkSubjects("WritePage", subjects); err != nil {
 		return nil, nil, err
 	}
 	subjects = visibleNames(subjects)
-	page := &Page{Title: title, Subtitle: subtitle}
+	page := &page{Title: title, Subtitle: subtitle}
 	scores, err := scoreSections(subjects)
 	if err != nil {
 		return nil, nil, err
@@ -43,7 +43,7 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 	page.Sections = append(page.Sections, scores...)
 	files, drawn := map[string]*Figure{}, 0
 	numbered, names, changed := numberedNames(subjects)
-	for _, row := range Figures() {
+	for _, row := range figureRows() {
 		if !row.Applies(subjects) {
 			continue
 		}
@@ -59,7 +59,7 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 			return nil, nil, errors.Wrapf(err, "report: figure %s", row.File)
 		}
 		page.Sections = append(page.Sections, Section{
-			Title: row.Title, Figures: []PageFigure{{figure, row.CaptionFor(subjects)}},
+			Title: row.Title, Figures: []PageFigure{{figure, row.captionFor(subjects)}},
 		})
 	}
 	page.Sections = append(page.Sections, sections...)
@@ -75,7 +75,7 @@ func newPage(title, subtitle string, subjects []Subject, sections []Section) (*P
 
 // addNumbered replaces the PNG file of a figure by one with numbers for names, and adds the figure
 // itself as an SVG file, if they differ.
-func addNumbered(files map[string]*Figure, row FigureRow, figure *Figure, numbered []Subject) error {
+func addNumbered(files map[string]*Figure, row figureRow, figure *Figure, numbered []Subject) error {
 	other, err := row.Draw(numbered)
 	if err != nil {
 		return err

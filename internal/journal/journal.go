@@ -33,17 +33,6 @@ type Tail struct {
 	sum   uint32
 }
 
-// Damaged is the error of a line that is not as it was written.
-type Damaged struct {
-	Path string
-	Line int // from 1 on
-}
-
-// Error names the line.
-func (d *Damaged) Error() string {
-	return fmt.Sprintf("%s: line %d was changed, or lines before it are missing", d.Path, d.Line)
-}
-
 // addChecksum adds the member to a JSON object that is not empty.
 func addChecksum(line []byte, sum uint32) ([]byte, uint32) {
 	sum = crc32.Update(sum, castagnoli, line)
@@ -65,8 +54,8 @@ func hasChecksum(line []byte) bool {
 	return len(line) > ending && line[0] == '{' && bytes.HasSuffix(line, []byte(closing)) && bytes.HasPrefix(line[len(line)-ending:], []byte(opening))
 }
 
-// Read passes the intact lines to use, without their last member, and returns where they end. At a
-// changed line it stops with Damaged.
+// Read passes the intact lines to use, without their last member, and returns where they end. A
+// changed line is an error.
 func Read(path string, use func(object []byte) error) (tail Tail, err error) {
 	opened, err := file.Open(path, file.MaxJournal)
 	if err != nil {
@@ -99,7 +88,7 @@ func ReadFrom(from io.Reader, path string, use func(object []byte) error) (tail 
 			tail.Torn = true
 			return tail, nil
 		default:
-			return tail, errors.WithStack(&Damaged{path, tail.Lines + 1})
+			return tail, errors.Errorf("%s: line %d was changed, or lines before it are missing", path, tail.Lines+1)
 		}
 		if tail.Torn = !whole; tail.Torn {
 			return tail, nil
@@ -136,7 +125,7 @@ func endsInside(line []byte, sum uint32) bool {
 type Writer struct {
 	file   *file.Appended
 	buffer *bufio.Writer
-	sum    uint32
+	tail   Tail
 }
 
 // Create replaces what is at path by an empty journal.
@@ -153,7 +142,7 @@ func Append(path string, tail Tail) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{opened, bufio.NewWriter(opened), tail.sum}, nil
+	return &Writer{opened, bufio.NewWriter(opened), tail}, nil
 }
 
 // Add adds the JSON of a value, which must be an object with members, as a line. The line may stay
@@ -164,7 +153,8 @@ func (w *Writer) Add(value any) error {
 		return errors.Wrap(err, "journal")
 	}
 	var line []byte
-	line, w.sum = addChecksum(object, w.sum)
+	line, w.tail.sum = addChecksum(object, w.tail.sum)
+	w.tail.Lines++
 	_, err = w.buffer.Write(append(line, '\n'))
 	return err
 }
@@ -191,24 +181,13 @@ func Rewrite(path string, add func(line func(value any) error) error) (Tail, err
 		return Tail{}, err
 	}
 	defer pending.Close()
-	tail := Tail{}
-	buffer := bufio.NewWriter(pending)
-	err = add(func(value any) error {
-		object, err := json.Marshal(value)
-		if err != nil {
-			return errors.Wrap(err, "journal")
-		}
-		var line []byte
-		line, tail.sum = addChecksum(object, tail.sum)
-		tail.Lines++
-		_, err = buffer.Write(append(line, '\n'))
-		return err
-	})
+	w := Writer{buffer: bufio.NewWriter(pending)}
+	err = add(w.Add)
 	if err == nil {
-		err = buffer.Flush()
+		err = w.Flush()
 	}
 	if err == nil {
 		err = pending.Commit()
 	}
-	return tail, err
+	return w.tail, err
 }
