@@ -45,10 +45,10 @@ type Spec struct {
 	// features of an image at the cut are computed once.
 	Freeze string
 
-	// Input specifies how images are converted to the input of the ONNX file: a name of InputNames,
-	// or a text such as "mean=0.5,std=0.25,order=bgr" for (pixel/255 - mean)/std of the channels
-	// blue, green, red. The default follows the file's metadata; if they do not describe the input,
-	// it is "imagenet".
+	// Input specifies how images are converted to the input of the ONNX file: imagenet, inception,
+	// none, bytes, caffe, or a text such as "mean=0.5,std=0.25,order=bgr" for
+	// (pixel/255 - mean)/std of the channels blue, green, red. The default follows the file's
+	// metadata; if they do not describe the input, it is "imagenet".
 	Input string
 
 	// Method is an optimizer, a sampler or an approximation. The default is langevin.SGHMC, whose

@@ -126,25 +126,18 @@ var inputPresets = []struct {
 
 const inputForm = "mean=R/G/B,std=R/G/B,order=bgr"
 
-// InputNames returns the names of the presets of Spec.Input.
-func InputNames() []string {
-	var names []string
-	for _, p := range inputPresets {
-		names = append(names, p.name)
-	}
-	return names
-}
-
 // parseInput reads a preset, or a text such as "mean=0.5/0.5/0.5,std=0.2,order=bgr".
 func parseInput(text string) (f inputFormat, err error) {
+	var names []string
 	for _, p := range inputPresets {
 		if p.name == text {
 			return p.inputFormat, nil
 		}
+		names = append(names, p.name)
 	}
 	wrong := func() (inputFormat, error) {
 		return f, invalid("input must be %s, or as in %s, with one number or one for each channel, and std positive, got %q",
-			strings.Join(InputNames(), ", "), inputForm, text)
+			strings.Join(names, ", "), inputForm, text)
 	}
 	f.mean, f.std = []float64{0}, []float64{1}
 	for _, item := range strings.Split(text, ",") {

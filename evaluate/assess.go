@@ -61,7 +61,7 @@ func (a *Assessment) String() string {
 	var parts []string
 	for _, s := range Scores() {
 		if v, ok := a.Values[s.Name]; ok {
-			parts = append(parts, fmt.Sprintf("%s "+s.Format, s.TitleFor(a.Case), v))
+			parts = append(parts, fmt.Sprintf("%s "+s.Format, s.titleFor(a.Case), v))
 		}
 	}
 	return strings.Join(parts, ", ")

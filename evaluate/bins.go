@@ -9,8 +9,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// CalibrationBins is the number of bins of calibration errors and reliability diagrams.
-const CalibrationBins = 15
+// calibrationBins is the number of bins of calibration errors and reliability diagrams.
+const calibrationBins = 15
 
 // Bin is one bin of a reliability diagram: the number of examples with Lower < confidence <= Upper,
 // and their mean confidence and accuracy, both 0 for an empty bin. In bins of equal mass, Lower and
@@ -21,8 +21,8 @@ type Bin struct {
 	Confidence, Accuracy float64
 }
 
-// EqualWidthBins groups examples into CalibrationBins bins of equal width over (0, 1]. It returns
-// an error if labels are missing or out of range.
+// EqualWidthBins groups examples into 15 bins of equal width over (0, 1]. It returns an error if
+// labels are missing or out of range.
 func EqualWidthBins(p *Predictions) ([]Bin, error) {
 	if err := p.checkLabels("EqualWidthBins"); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func CalibrationErrorByChance(p *Predictions) (mean, high float64, err error) {
 	}
 	r, each := rand.New(rand.NewPCG(1, 2)), make([]float64, simulations(p.Len()))
 	for i := range each {
-		var right [CalibrationBins]int
+		var right [calibrationBins]int
 		for n, confidence := range confidences {
 			if r.Float64() < confidence {
 				right[members[n]]++
@@ -109,10 +109,10 @@ func equalWidth(outcomes []outcome) []Bin {
 
 // widthBins returns empty bins of equal width.
 func widthBins() []Bin {
-	bins := make([]Bin, CalibrationBins)
+	bins := make([]Bin, calibrationBins)
 	for b := range bins {
-		bins[b].Lower = float64(b) / CalibrationBins
-		bins[b].Upper = float64(b+1) / CalibrationBins
+		bins[b].Lower = float64(b) / calibrationBins
+		bins[b].Upper = float64(b+1) / calibrationBins
 	}
 	return bins
 }
@@ -120,7 +120,7 @@ func widthBins() []Bin {
 // binOf returns the number of the bin for a confidence.
 func binOf(bins []Bin, confidence float64) int {
 	b, _ := slices.BinarySearchFunc(bins, confidence, func(bin Bin, c float64) int { return cmp.Compare(bin.Upper, c) })
-	return min(b, CalibrationBins-1)
+	return min(b, calibrationBins-1)
 }
 
 // equalMass returns bins with equal numbers of outcomes, by confidence. Outcomes of the same
@@ -138,9 +138,9 @@ func equalMass(outcomes []outcome) []Bin {
 			sorted[i].accuracy = right / float64(end-begin)
 		}
 	}
-	bins := make([]Bin, CalibrationBins)
+	bins := make([]Bin, calibrationBins)
 	for b := range bins {
-		members := sorted[b*len(sorted)/CalibrationBins : (b+1)*len(sorted)/CalibrationBins]
+		members := sorted[b*len(sorted)/calibrationBins : (b+1)*len(sorted)/calibrationBins]
 		for _, p := range members {
 			bins[b].add(p)
 		}

@@ -3,11 +3,11 @@ package evaluate
 import "math"
 
 // The precision of a Dirichlet distribution is the sum of its concentrations. DirichletPrecision
-// returns values from MinPrecision to MaxPrecision: beyond them the mutual information of the
+// returns values from minPrecision to maxPrecision: beyond them the mutual information of the
 // distribution is, within the rounding of float32, the entropy of its mean or 0.
 const (
-	MinPrecision = 1e-2
-	MaxPrecision = 1e7
+	minPrecision = 1e-2
+	maxPrecision = 1e7
 )
 
 // DirichletInformation returns the mutual information, in nats, between the class and the
@@ -30,14 +30,14 @@ func DirichletInformation(mean []float64, precision float64) float64 {
 
 // DirichletPrecision returns the precision with which a Dirichlet distribution of the given mean
 // has the given mutual information, the inverse of DirichletInformation, to a relative error of
-// 1e-4. It is MinPrecision or MaxPrecision if the information is out of their range.
+// 1e-4. It is limited to 1e-2 and 1e7.
 func DirichletPrecision(mean []float64, information float64) float64 {
-	low, high := math.Log(MinPrecision), math.Log(MaxPrecision)
-	if information >= DirichletInformation(mean, MinPrecision) {
-		return MinPrecision
+	low, high := math.Log(minPrecision), math.Log(maxPrecision)
+	if information >= DirichletInformation(mean, minPrecision) {
+		return minPrecision
 	}
-	if information <= DirichletInformation(mean, MaxPrecision) {
-		return MaxPrecision
+	if information <= DirichletInformation(mean, maxPrecision) {
+		return maxPrecision
 	}
 	for high-low > 1e-4 {
 		middle := (low + high) / 2

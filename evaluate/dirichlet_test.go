@@ -36,10 +36,10 @@ func TestDirichletInformation(t *testing.T) {
 	if got, want := DirichletInformation(mean, 1e9), 2/(2*1e9); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("at a precision of 1e9 the mutual information is %v, want %v: (classes - 1) / (2 precision)", got, want)
 	}
-	if got, want := DirichletPrecision(mean, 0), MaxPrecision; got != want {
+	if got, want := DirichletPrecision(mean, 0), maxPrecision; got != want {
 		t.Errorf("without information the precision is %v, want %v", got, want)
 	}
-	if got, want := DirichletPrecision(mean, 5), MinPrecision; got != want {
+	if got, want := DirichletPrecision(mean, 5), minPrecision; got != want {
 		t.Errorf("with more information than the entropy the precision is %v, want %v", got, want)
 	}
 }

@@ -107,7 +107,7 @@ func (f *Fidelity) Rows() (rows []FidelityRow) {
 		theirs, has := f.Teacher[score.Name]
 		ours, hasOurs := f.Student[score.Name]
 		if has && hasOurs {
-			title := score.TitleFor(Case{In: &Predictions{Name: f.Data}})
+			title := score.titleFor(Case{In: &Predictions{Name: f.Data}})
 			rows = append(rows, FidelityRow{title, fmt.Sprintf(score.Format, theirs), fmt.Sprintf(score.Format, ours)})
 		}
 	}

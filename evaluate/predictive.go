@@ -100,13 +100,13 @@ func (p *Predictive) add(probabilities, logits []float32, weight float64) error 
 	return nil
 }
 
-// sumExp returns the sum of the logits' exponentials, clamped to MinPrecision and MaxPrecision.
+// sumExp returns the sum of the logits' exponentials, clamped to minPrecision and maxPrecision.
 func sumExp(logits []float32) float64 {
 	sum := 0.0
 	for _, v := range logits {
 		sum += math.Exp(float64(v))
 	}
-	return min(max(sum, MinPrecision), MaxPrecision)
+	return min(max(sum, minPrecision), maxPrecision)
 }
 
 // Samples returns the number of samples added.

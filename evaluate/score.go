@@ -34,8 +34,8 @@ const (
 // Applies reports whether the case meets the score's needs. It is false without In.
 func (s Score) Applies(c Case) bool { return c.In != nil && s.Needs&^c.has() == 0 }
 
-// TitleFor returns the title with the names of the case's data.
-func (s Score) TitleFor(c Case) string { return c.named(s.Title) }
+// titleFor returns the title with the names of the case's data.
+func (s Score) titleFor(c Case) string { return c.named(s.Title) }
 
 // mean returns the mean of at least one value.
 func mean(values []float64) float64 {

@@ -91,18 +91,18 @@ func (s Batch) forEach(header []uint64, examples, lo, hi int, visit func(i, exam
 	}
 }
 
-// MaxChannels is the maximum number of channels with different moments.
-const MaxChannels = 4
+// maxChannels is the maximum number of channels with different moments.
+const maxChannels = 4
 
 // Channels holds a number for each channel of an image, or one for all channels; see ChannelsOf. It
 // is an array, not a slice, so that ops which contain it are comparable.
 type Channels struct {
 	count  int
-	values [MaxChannels]float64
+	values [maxChannels]float64
 }
 
 // ChannelsOf returns Channels with one number for all channels, or with a number for each of up to
-// MaxChannels channels.
+// 4 channels.
 func ChannelsOf(values ...float64) Channels {
 	c := Channels{count: len(values)}
 	copy(c.values[:], values)
@@ -119,8 +119,8 @@ func (c Channels) At(channel int) float64 {
 
 // check returns an error unless there is one number, or one for each of the images' channels.
 func (c Channels) check(channels int) error {
-	if c.count != 1 && (c.count != channels || channels > MaxChannels) {
-		return errors.Errorf("moments must be 1, or one for each channel and at most %d, got %d for %d channels", MaxChannels, c.count, channels)
+	if c.count != 1 && (c.count != channels || channels > maxChannels) {
+		return errors.Errorf("moments must be 1, or one for each channel and at most %d, got %d for %d channels", maxChannels, c.count, channels)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (g GatherImages) affine(channel int) (scale, shift float64) {
 	return 1 / (255 * std), -mean / std
 }
 
-// Lower implements graph.Op. The kernel always takes MaxChannels pairs of scale and shift; those of
+// Lower implements graph.Op. The kernel always takes maxChannels pairs of scale and shift; those of
 // the last channel are repeated.
 func (g GatherImages) Lower(l *graph.Lowering) {
 	examples := l.Shapes[0][0]
@@ -181,7 +181,7 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels),
 		tensor.Int(int(g.Batch.Order)), tensor.Int(pixels / g.planes()),
 	}
-	for channel := range MaxChannels {
+	for channel := range maxChannels {
 		scale, shift := g.affine(min(channel, g.planes()-1))
 		arguments = append(arguments, tensor.Float(l.DType, scale), tensor.Float(l.DType, shift))
 	}
@@ -191,7 +191,7 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 // gatherImages copies pixels of the images of a minibatch, normalised by (x - mean)/std in each
 // channel.
 func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
-	var scales, shifts [MaxChannels]T
+	var scales, shifts [maxChannels]T
 	for channel := range g.planes() {
 		scale, shift := g.affine(channel)
 		scales[channel], shifts[channel] = T(scale), T(shift)

@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that asks for all tests.
-const Variable = "POLLEN_TEST_ALL"
+// variable is the environment variable that asks for all tests.
+const variable = "POLLEN_TEST_ALL"
 
 // All reports whether every test is to run in full: with POLLEN_TEST_ALL=1, and on a real GPU,
 // which is fast. Otherwise it logs that the test has more to run: CI repeats only the tests that
 // log the variable.
 func All(t testing.TB) bool {
 	t.Helper()
-	all := os.Getenv(Variable) == "1" || os.Getenv("POLLEN_TEST_DEVICE") == "cuda"
+	all := os.Getenv(variable) == "1" || os.Getenv("POLLEN_TEST_DEVICE") == "cuda"
 	if !all {
-		t.Logf("%s=1 runs more", Variable)
+		t.Logf("%s=1 runs more", variable)
 	}
 	return all
 }
@@ -24,7 +24,7 @@ func All(t testing.TB) bool {
 func NeedsAll(t testing.TB, reason string) {
 	t.Helper()
 	if !All(t) {
-		t.Skipf("%s: %s=1 runs it", reason, Variable)
+		t.Skipf("%s: %s=1 runs it", reason, variable)
 	}
 }
 
