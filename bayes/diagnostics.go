@@ -280,9 +280,8 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	var halvings []int
 	traced := true
 	var total float64
-	var shares, sharesOfPredictions, sharesOfDetermination []float64
-	var layers [][]Measured // configurational temperatures, by layer and part
-	var predictions, determination []Measured
+	var layers []estimates // configurational temperatures
+	var predictions, determination estimates
 	for i, part := range parts {
 		d, err := part.Diagnostics()
 		if err != nil {
@@ -291,7 +290,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		all.Samples += d.Samples
 		if i == 0 {
 			all.Made, all.From, all.Watched, all.Trace = d.Made, d.From, d.Watched, d.Trace
-			all.Temperatures, layers = make([]Temperature, len(d.Temperatures)), make([][]Measured, len(d.Temperatures))
+			all.Temperatures, layers = make([]Temperature, len(d.Temperatures)), make([]estimates, len(d.Temperatures))
 		}
 		if len(d.Temperatures) != len(all.Temperatures) {
 			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.dir, len(d.Temperatures), parts[0].dir, len(all.Temperatures))
@@ -305,21 +304,17 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		}
 		traced = traced && len(d.Weights) > 0 && d.Watched == all.Watched
 		share := float64(part.manifest.Spec.Chains * (d.Made - d.From))
-		total, shares = total+share, append(shares, share)
+		total += share
 		for j, t := range d.Temperatures {
 			at := &all.Temperatures[j]
 			at.Layer, at.Weights = t.Layer, t.Weights
-			layers[j] = append(layers[j], Measured{Value: t.Configurational, StandardError: t.StandardError})
+			layers[j].add(&Measured{Value: t.Configurational, StandardError: t.StandardError}, share)
 			at.Kinetic += Number(share) * t.Kinetic
 			at.Drift += Number(share) * t.Drift
 			at.GradientNoise += Number(share) * t.GradientNoise
 		}
-		if d.Predictions != nil {
-			predictions, sharesOfPredictions = append(predictions, *d.Predictions), append(sharesOfPredictions, share)
-		}
-		if d.Determination != nil {
-			determination, sharesOfDetermination = append(determination, *d.Determination), append(sharesOfDetermination, share)
-		}
+		predictions.add(d.Predictions, share)
+		determination.add(d.Determination, share)
 		all.Acceptance += Number(share) * d.Acceptance
 		all.Diverged += Number(share) * d.Diverged
 		all.Swaps += Number(share) * d.Swaps
@@ -328,7 +323,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	for j := range all.Temperatures {
 		t := &all.Temperatures[j]
 		t.Kinetic, t.Drift, t.GradientNoise = t.Kinetic/n, t.Drift/n, t.GradientNoise/n
-		mean := meanOf(layers[j], shares)
+		mean := layers[j].mean()
 		t.Configurational, t.StandardError = mean.Value, mean.StandardError
 	}
 	all.Acceptance, all.Diverged, all.Swaps = all.Acceptance/n, all.Diverged/n, all.Swaps/n
@@ -338,33 +333,47 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	if slices.Max(halvings) > 0 {
 		all.Halvings = halvings
 	}
-	all.Predictions = meanOf(predictions, sharesOfPredictions)
-	all.Determination = meanOf(determination, sharesOfDetermination)
+	all.Predictions, all.Determination = predictions.mean(), determination.mean()
 	all.WeightRHat, all.LossRHat = measure.RHat(weights), measure.RHat(losses)
 	return all, nil
 }
 
-// meanOf returns the mean of independent estimates, weighted by shares; nil without any. Its
-// standard error is the larger of two, one from their own errors and one from their spread, as for
-// the chains of a diagnostics.Thermometer.
-func meanOf(measured []Measured, shares []float64) *Measured {
-	if len(measured) == 0 {
+// estimates are independent estimates of one quantity, each with its share of their mean.
+type estimates []estimate
+
+type estimate struct {
+	Measured
+	share float64
+}
+
+// add adds an estimate, unless it is nil.
+func (e *estimates) add(m *Measured, share float64) {
+	if m != nil {
+		*e = append(*e, estimate{*m, share})
+	}
+}
+
+// mean returns the weighted mean; nil without estimates. Its standard error is the larger of two,
+// one from their own errors and one from their spread, as for the chains of a
+// diagnostics.Thermometer.
+func (e estimates) mean() *Measured {
+	if len(e) == 0 {
 		return nil
 	}
 	total, mean, within, between := 0.0, 0.0, 0.0, 0.0
 	groups := 0
-	for i, m := range measured {
+	for _, m := range e {
 		groups += m.Groups
-		total += shares[i]
-		mean += shares[i] * float64(m.Value)
-		within += math.Pow(shares[i]*float64(m.StandardError), 2)
+		total += m.share
+		mean += m.share * float64(m.Value)
+		within += math.Pow(m.share*float64(m.StandardError), 2)
 	}
 	mean /= total
-	for i, m := range measured {
-		between += math.Pow(shares[i]*(float64(m.Value)-mean), 2)
+	for _, m := range e {
+		between += math.Pow(m.share*(float64(m.Value)-mean), 2)
 	}
-	if n := float64(len(measured)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
-		within, groups = between*n/(n-1), len(measured)
+	if n := float64(len(e)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
+		within, groups = between*n/(n-1), len(e)
 	}
 	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total), Groups: groups}
 }

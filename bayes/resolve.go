@@ -166,8 +166,13 @@ func (s Spec) validate(c methodKind) error {
 	for _, count := range []struct {
 		name  string
 		value int
-	}{{"batch", s.Batch}, {"epochs", s.Epochs}, {"chains", s.Chains}} {
-		if count.value < 1 && (count.name != "batch" || !c.traits().exact) {
+		unset bool // whether 0 is valid
+	}{
+		{"batch", s.Batch, c.traits().exact}, {"epochs", s.Epochs, false}, {"chains", s.Chains, false}, {"subset", s.Subset, true},
+		{"burn-in-steps", s.BurnInSteps, true}, {"samples", s.Samples, true}, {"thinning", s.Thinning, true}, {"keep", s.Keep, true},
+		{"warm-epochs", s.WarmEpochs, true}, {"warm-patience", s.WarmPatience, true},
+	} {
+		if count.value < 0 || count.value == 0 && !count.unset {
 			return invalid("%s must be at least 1, got %d", count.name, count.value)
 		}
 	}
@@ -187,8 +192,6 @@ func (s Spec) validate(c methodKind) error {
 		return invalid("schedule must be given, here or in Register: %s has no customary one", MethodName(s.Method))
 	}
 	switch {
-	case s.Subset < 0:
-		return invalid("subset must be at least 1, got %d", s.Subset)
 	case s.Temperature != nil && !(*s.Temperature >= 0 && *s.Temperature < math.Inf(1)):
 		return invalid("temperature must be finite and at least 0, got %v", *s.Temperature)
 	case s.Weights != "" && s.Weights != Equal && s.Weights != StepSize:
@@ -199,18 +202,6 @@ func (s Spec) validate(c methodKind) error {
 		return invalid("anchor must be 1 to %d, the number of epochs, got %d", s.Epochs, s.Anchor)
 	case s.BurnIn != nil && (*s.BurnIn < 0 || *s.BurnIn >= s.cycleEpochs()):
 		return invalid("burn-in is %d of %d epochs, must be at least 0 and less than the epochs", *s.BurnIn, s.cycleEpochs())
-	case s.BurnInSteps < 0:
-		return invalid("burn-in-steps must be at least 1, got %d", s.BurnInSteps)
-	case s.Samples < 0:
-		return invalid("samples must be at least 1, got %d", s.Samples)
-	case s.Thinning < 0:
-		return invalid("thinning must be at least 1, got %d", s.Thinning)
-	case s.WarmEpochs < 0:
-		return invalid("warm-epochs must be at least 1, got %d", s.WarmEpochs)
-	case s.WarmPatience < 0:
-		return invalid("warm-patience must be at least 1, got %d", s.WarmPatience)
-	case s.Keep < 0:
-		return invalid("keep must be at least 1, got %d", s.Keep)
 	case s.Keep > 0 && s.Cycles > 0:
 		return invalid("keep is %d with %d cycles: it might keep no sample of a cycle; use fewer samples", s.Keep, s.Cycles)
 	}

@@ -74,12 +74,16 @@ func TestMeanOfMeasured(t *testing.T) {
 		{[]Measured{{Value: 1, StandardError: none}, {Value: 3, StandardError: none}}, []float64{2, 2}, Measured{Value: 2, StandardError: 1}},
 		{[]Measured{{Value: 1, StandardError: 3}, {Value: 2, StandardError: 1}}, []float64{1, 3}, Measured{Value: 1.75, StandardError: Number(math.Sqrt(18) / 4)}},
 	} {
-		got := meanOf(c.measured, c.shares)
+		var e estimates
+		for i := range c.measured {
+			e.add(&c.measured[i], c.shares[i])
+		}
+		got := e.mean()
 		if math.Abs(float64(got.Value-c.want.Value)) > 1e-12 || math.Abs(float64(got.StandardError-c.want.StandardError)) > 1e-12 {
 			t.Errorf("%v by %v: %v, want %v", c.measured, c.shares, *got, c.want)
 		}
 	}
-	if got := meanOf(nil, nil); got != nil {
+	if got := (estimates{}).mean(); got != nil {
 		t.Errorf("of none: %v", got)
 	}
 }
