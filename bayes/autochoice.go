@@ -41,7 +41,7 @@ const (
 	largeNoise = 0.5 // the same, in large ones
 	autoEpochs = 2   // of the pilot
 	autoSteps  = 400 // of the pilot, at least
-	autoFaster = 2   // maximum ratio of the run's rate to that of a stable pilot
+	autoFaster = 2   // maximum ratio of the run's rate to a stable pilot's
 	autoTries  = 4   // maximum number of rates to try, each a quarter of the one before, until all numbers stay finite
 )
 
@@ -266,7 +266,7 @@ func (c candidate) epochTime(ctx context.Context, data *datasets.Dataset, e envi
 	images := min(c.examples, speedImages)
 	s.Subset, s.Start, s.FirstChain = images, "", 0
 	s.Batch = min(s.Batch, images)
-	// The plan is as long as that of a run, but only a few steps are made.
+	// The plan is as long as a run's, but only a few steps are made.
 	s.Epochs, s.BurnIn, s.Samples, s.Keep = minExactSteps, new(minExactSteps/2), 1, 0
 	if c.noise > 0 {
 		s.Epochs, s.BurnIn = maxAutoEpochs, new(0)

@@ -272,8 +272,8 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 }
 
 // diagnosticsOf combines the diagnostics of the parts of a gathered run. Temperatures are means
-// over all chains, and R-hat is that of all chains by the values that each part kept, NaN if one
-// kept none. How predictions mix is not combined, see Run.Mixing.
+// over all chains, and R-hat compares all chains by the values that each part kept, NaN if one kept
+// none. How predictions mix is not combined, see Run.Mixing.
 func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	all := &Diagnostics{}
 	var weights, losses [][]float64

@@ -19,7 +19,7 @@ import (
 // mean, so that the network predicts like any other, and the mutual information follows from their
 // sum, see evaluate.DirichletInformation. A prediction costs one network instead of all samples.
 // With several Networks, each is a chain that learns from a part of the teacher's samples, and is a
-// sample of the run. Predictions average them as those of the teacher are averaged, so that the
+// sample of the run. Predictions average them as the teacher's are averaged, so that the
 // disagreement between the parts is kept.
 //
 // The target for an image is the Dirichlet distribution with the average p of the probabilities

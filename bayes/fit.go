@@ -106,8 +106,8 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 }
 
 // Resume continues the run in dir, which was stopped or whose process was killed, on the data that
-// it began with. The samples equal those of an uninterrupted run, bit for bit. If the run
-// is finished, Resume only opens it.
+// it began with. The samples have the same bits as without the interruption. If the run is
+// finished, Resume only opens it.
 //
 // The errors are as for Open and Fit, and LockedError if another process writes to dir.
 func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...Option) (*Run, error) {

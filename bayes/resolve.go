@@ -15,7 +15,7 @@ const maxSteps = 1 << 26
 
 // Resolve returns the specification with defaults for the fields that were left out, as for a large
 // data set of 28x28 images. Fit resolves for its own data, for which batches, epochs, rates and
-// shifts may differ. The errors are those of Validate.
+// shifts may differ. It returns the errors that Validate does.
 func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
 // Validate returns an InvalidError if a field is out of range or has no effect, as far as that does

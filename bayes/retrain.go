@@ -29,8 +29,8 @@ func (t *training) retrains() bool {
 const worseThanGuessing = 10
 
 // checkEnd returns an explodedError at the end of a training if a chain that would be trained again
-// has weights whose predictions are not finite, or a loss that is far above that of guessing and
-// above that of its first step. Losses of other scales than the cross-entropy are not checked.
+// has weights whose predictions are not finite, or a loss that is far above the loss of guessing
+// and above the loss of its first step. Only the cross-entropy is checked, whose scale is known.
 func (t *training) checkEnd(p langevin.Window) error {
 	if p.To < t.plan.Steps || !t.retrains() {
 		return nil

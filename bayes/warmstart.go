@@ -86,7 +86,7 @@ func (s *Spec) fillWarmStart(examples int) {
 	}
 }
 
-// warmBatch returns the batch size of a warm start: that of the run, but at most the customary one.
+// warmBatch returns the batch size of a warm start: the run's, but at most the customary one.
 func (s Spec) warmBatch(examples int) int {
 	batch := customaryBatch(examples)
 	if s.Batch > 0 {

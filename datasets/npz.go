@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// npzLayouts are the names of the arrays of images and labels, by Split: those of MedMNIST, of
+// npzLayouts are the names of the arrays of images and labels, by Split, in files of MedMNIST, of
 // Keras and of scikit-learn. Any split may be absent. See plainPair for archives without splits.
 var npzLayouts = [][3][2]string{
 	{Train: {"train_images", "train_labels"}, Validation: {"val_images", "val_labels"}, Test: {"test_images", "test_labels"}},

@@ -12,7 +12,7 @@ import (
 // nil; Files has the path of each image, with its index in an array, as in "test.csv[0]". The shape
 // is Options.Channels, Height and Width, chosen as by Open if they are 0. Files that cannot be
 // read, paths that do not exist and directories without images are listed in Failed and Skipped.
-// Mean and Std are those of these images; a network needs those of its training set instead.
+// Mean and Std describe these images; a network needs the moments of its training set instead.
 //
 // It returns an error if more files are skipped than Options.MaxSkipped allows, or if no image can
 // be read.

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Fidelity measures how closely the predictions of a student, a distilled network, follow those of
+// Fidelity measures how closely the predictions of a student, a distilled network, follow
 // its teacher, the posterior predictive.
 type Fidelity struct {
 	// Data is the name of the held-out data that both predict, and Images their number.

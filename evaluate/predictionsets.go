@@ -292,7 +292,7 @@ func (c *Calibration) PredictionSets(probabilities []float64, classes int, level
 }
 
 // ProbabilityThreshold returns the lowest probability of a class in a set of ThresholdSets with one
-// threshold for all classes. The errors are those of Sets.
+// threshold for all classes. It returns the errors that Sets does.
 func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 	if err := c.checkLevel("PredictionSets", level); err != nil {
 		return 0, err

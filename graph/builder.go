@@ -105,7 +105,7 @@ func New(dtype tensor.DType) *Builder {
 	return b
 }
 
-// DType returns the float type in which new nodes compute: that of New, or of the innermost
+// DType returns the float type in which new nodes compute, given to New or to the innermost
 // Within.
 func (b *Builder) DType() tensor.DType { return b.float }
 

@@ -102,7 +102,7 @@ func checkTiles(methods []string, tiles []tile, columns int) (tallest float64, e
 	return tallest, nil
 }
 
-// tilePlaces returns the upper left corner of each tile, relative to that of the grid, to the right
+// tilePlaces returns the upper left corner of each tile, relative to the grid's, to the right
 // and down, and the depth of the grid. Each group begins a row.
 func tilePlaces(tiles []tile, columns int, step vg.Point) (places []vg.Point, depth vg.Length) {
 	column := 0

@@ -78,8 +78,7 @@ func (p *Images) className(class int) string {
 	return p.ClassNames[class]
 }
 
-// imageSize is the approximate number of pixels of a drawn image's longer side: that of a tile of 3
-// cm.
+// imageSize is the approximate number of pixels of the longer side of an image in a tile of 3 cm.
 const imageSize = 240
 
 // render returns image i for drawing. Pixels of a small image become squares, so large that a

@@ -68,7 +68,7 @@ type hostRunner struct {
 	args      []Args   // one per worker
 
 	stages   []fusedStage
-	offsets  []int // of each launch's workspace; those of one stage do not overlap
+	offsets  []int // of each launch's workspace; within a stage they do not overlap
 	groups   []chainGroup
 	together int  // the most chains of a group
 	lockstep bool // whether all workers run the only group
