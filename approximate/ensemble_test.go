@@ -134,7 +134,7 @@ func droppedSample(t *testing.T) samples.Sample {
 func exactDropout(s samples.Sample, pixels []byte) []float64 {
 	w := map[string][]float64{}
 	for _, p := range s.Parameters {
-		w[p.Name] = trial.Float64s(p.Values)
+		w[p.Name] = tensor.Convert[float64](p.Values)
 	}
 	expected := make([]float64, trial.NetworkLabels)
 	for mask := range 1 << droppedUnits {

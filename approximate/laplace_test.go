@@ -60,7 +60,7 @@ func exactLaplace(t *testing.T, inputs, probabilities []float32, k, f int, bias 
 	}
 	a, g := mat.NewDense(width, width, nil), mat.NewDense(k, k, nil)
 	for i := range n {
-		x, p := trial.Float64s(inputs[i*f:(i+1)*f]), trial.Float64s(probabilities[i*k:(i+1)*k])
+		x, p := tensor.Convert[float64](inputs[i*f:(i+1)*f]), tensor.Convert[float64](probabilities[i*k:(i+1)*k])
 		if bias {
 			x = append(x, 1)
 		}

@@ -37,7 +37,7 @@ func trajectory(states int) []samples.Sample {
 func flat(s samples.Sample) []float64 {
 	var v []float64
 	for _, p := range s.Parameters {
-		v = append(v, trial.Float64s(p.Values)...)
+		v = append(v, tensor.Convert[float64](p.Values)...)
 	}
 	return v
 }

@@ -122,11 +122,7 @@ func (p *Interpreter) Value(n *Node) ([]float64, error) {
 	case float64:
 		return []float64{data}, nil
 	case []float32:
-		wide := make([]float64, len(data))
-		for i, x := range data {
-			wide[i] = float64(x)
-		}
-		return wide, nil
+		return tensor.Convert[float64](data), nil
 	case []float64:
 		return append([]float64(nil), data...), nil
 	default:

@@ -152,17 +152,9 @@ func (p *Program) initialValues() (most int) {
 
 func floatBytes(dtype tensor.DType, values []float64) []byte {
 	if dtype == tensor.Float32 {
-		return tensor.Bytes(toFloat32(values))
+		return tensor.Bytes(tensor.Convert[float32](values))
 	}
 	return tensor.Bytes(values)
-}
-
-func toFloat32(values []float64) []float32 {
-	narrow := make([]float32, len(values))
-	for i, v := range values {
-		narrow[i] = float32(v)
-	}
-	return narrow
 }
 
 // Program returns the session's program.

@@ -45,7 +45,7 @@ func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	}
 	wide := make([]float64, len(values))
 	err := Read(s, name, chain, 0, wide)
-	copy(values, toFloat32(wide))
+	copy(values, tensor.Convert[float32](wide))
 	return err
 }
 
@@ -54,11 +54,7 @@ func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 	if s.program.holdsFloat32(name) {
 		return Write(s, name, chain, 0, values)
 	}
-	wide := make([]float64, len(values))
-	for i, v := range values {
-		wide[i] = float64(v)
-	}
-	return Write(s, name, chain, 0, wide)
+	return Write(s, name, chain, 0, tensor.Convert[float64](values))
 }
 
 // ChainBytes returns the size of the state that Save and Restore copy.

@@ -89,11 +89,8 @@ func (e *Emission) constant(n *graph.Node, values []float64) {
 	if values == nil {
 		return
 	}
-	rounded := make([]float32, len(values))
-	for i, v := range values {
-		rounded[i] = float32(v)
-	}
-	e.values[n] = emitted{shape: graph.ShapeOf(n), batch: -1, stacked: true, values: slices.Repeat([][]float32{rounded}, e.samples), known: true}
+	rounded := [][]float32{tensor.Convert[float32](values)}
+	e.values[n] = emitted{shape: graph.ShapeOf(n), batch: -1, stacked: true, values: slices.Repeat(rounded, e.samples), known: true}
 }
 
 func joinScope(outer, inner string) string {
@@ -227,10 +224,7 @@ func (e *Emission) computed(o graph.Op, in []emitted) (y emitted, err error) {
 		b.Mode = graph.Prediction
 		nodes := make([]*graph.Node, len(in))
 		for i, v := range in {
-			wide := make([]float64, len(v.values[sample]))
-			for k, x := range v.values[sample] {
-				wide[k] = float64(x)
-			}
+			wide := tensor.Convert[float64](v.values[sample])
 			nodes[i] = b.Apply(op.ViewAs(v.shape...), b.Table(fmt.Sprint("input ", i), wide))
 		}
 		result := b.Apply(o, nodes...)

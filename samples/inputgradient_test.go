@@ -39,7 +39,7 @@ func TestInputGradient(t *testing.T) {
 		for _, s := range drawn {
 			parameters := map[string][]float64{}
 			for _, q := range s.Parameters {
-				parameters[q.Name] = trial.Float64s(q.Values)
+				parameters[q.Name] = tensor.Convert[float64](q.Values)
 			}
 			p += s.Weight * trial.SoftmaxOf(parameters, pixels)[label]
 			total += s.Weight

@@ -73,7 +73,7 @@ func checkProbabilities(t *testing.T, s samples.Sample, images samples.Images, g
 	t.Helper()
 	parameters := map[string][]float64{}
 	for _, p := range s.Parameters {
-		parameters[p.Name] = trial.Float64s(p.Values)
+		parameters[p.Name] = tensor.Convert[float64](p.Values)
 	}
 	for i := range images.Len() {
 		sum := 0.0

@@ -84,3 +84,12 @@ func Bytes[T Element](values []T) []byte {
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), len(values)*int(unsafe.Sizeof(values[0])))
 }
+
+// Convert returns a copy of values as another type of elements, by Go's conversion of numbers.
+func Convert[To, From Element](values []From) []To {
+	converted := make([]To, len(values))
+	for i, v := range values {
+		converted[i] = To(v)
+	}
+	return converted
+}

@@ -225,13 +225,13 @@ func (s *compiledCase) writeInput(session *graph.Session, chain, i int, values [
 	case s.unused[i]:
 		return nil
 	case in.isHeader():
-		return graph.Write(session, "header", chain, 0, convert[uint64](values))
+		return graph.Write(session, "header", chain, 0, tensor.Convert[uint64](values))
 	case in.isFloat():
 		return writeFloats(session, s.dtype, inputName(i), chain, values)
 	case in.DType == tensor.Uint8:
-		return graph.Write(session, inputName(i), 0, 0, convert[uint8](values))
+		return graph.Write(session, inputName(i), 0, 0, tensor.Convert[uint8](values))
 	default:
-		return graph.Write(session, inputName(i), 0, 0, convert[int32](values))
+		return graph.Write(session, inputName(i), 0, 0, tensor.Convert[int32](values))
 	}
 }
 
@@ -269,17 +269,9 @@ func (s *compiledCase) annotate(err error, v variable) error {
 	return err
 }
 
-func convert[T tensor.Element](values []float64) []T {
-	converted := make([]T, len(values))
-	for i, v := range values {
-		converted[i] = T(v)
-	}
-	return converted
-}
-
 func writeFloats(session *graph.Session, dtype tensor.DType, name string, chain int, values []float64) error {
 	if dtype == tensor.Float32 {
-		return graph.Write(session, name, chain, 0, convert[float32](values))
+		return graph.Write(session, name, chain, 0, tensor.Convert[float32](values))
 	}
 	return graph.Write(session, name, chain, 0, values)
 }
@@ -299,12 +291,6 @@ func readFloats(session *graph.Session, dtype tensor.DType, name string, chain, 
 
 func readAs[T tensor.Element](session *graph.Session, name string, chain, n int) ([]float64, error) {
 	values := make([]T, n)
-	if err := graph.Read(session, name, chain, 0, values); err != nil {
-		return nil, err
-	}
-	wide := make([]float64, n)
-	for i, v := range values {
-		wide[i] = float64(v)
-	}
-	return wide, nil
+	err := graph.Read(session, name, chain, 0, values)
+	return tensor.Convert[float64](values), err
 }

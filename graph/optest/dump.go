@@ -181,7 +181,7 @@ func npy(values []float64, shape tensor.Shape, near, most int) (content []byte, 
 	}
 	array := npz.Array{Shape: shape, Values: values[first:last]}
 	if dtype == tensor.Float32 {
-		array.Values = convert[float32](values[first:last])
+		array.Values = tensor.Convert[float32](values[first:last])
 	}
 	var out bytes.Buffer
 	err = npz.WriteNPY(&out, array)

@@ -3,6 +3,8 @@ package stock
 import (
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // floatsOf returns a copy of a value's numbers in row-major order, as float64, or nil if they are
@@ -14,11 +16,7 @@ func floatsOf(v gorgonia.Value) []float64 {
 	case float64:
 		return []float64{data}
 	case []float32:
-		wide := make([]float64, len(data))
-		for i, x := range data {
-			wide[i] = float64(x)
-		}
-		return wide
+		return tensor.Convert[float64](data)
 	case []float64:
 		return append([]float64(nil), data...)
 	}

@@ -44,11 +44,7 @@ func (m *Machine) write(f feed) error {
 		if m.session.Program().DType() == tensor.Float64 {
 			return graph.Write(m.session, f.name, 0, 0, values)
 		}
-		narrow := make([]float32, len(values))
-		for i, v := range values {
-			narrow[i] = float32(v)
-		}
-		return graph.Write(m.session, f.name, 0, 0, narrow)
+		return graph.Write(m.session, f.name, 0, 0, tensor.Convert[float32](values))
 	}
 	value := f.node.Value()
 	if value == nil {

@@ -22,15 +22,6 @@ func NormalDraws(n int, stream uint16) []float64 {
 	return z
 }
 
-// Float64s converts values to float64.
-func Float64s[T float32 | float64](values []T) []float64 {
-	w := make([]float64, len(values))
-	for i, v := range values {
-		w[i] = float64(v)
-	}
-	return w
-}
-
 // Load compiles a graph and loads it on the device of the tests.
 func Load(t testing.TB, b *graph.Builder, o graph.LoadOptions, threads int) *graph.Session {
 	t.Helper()
@@ -67,7 +58,7 @@ func Values(t testing.TB, s *graph.Session, name string, chain, n int) []float64
 		if err := graph.Read(s, name, chain, 0, v); err != nil {
 			t.Fatal(err)
 		}
-		return Float64s(v)
+		return tensor.Convert[float64](v)
 	}
 	v := make([]float64, n)
 	if err := graph.Read(s, name, chain, 0, v); err != nil {
