@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -59,6 +60,10 @@ func (s Spec) checkPretrained() error {
 		if text != "" && !s.isPretrained() {
 			return invalid("%s applies to networks of ONNX files, such as model backbone.onnx, not to %s", name, s.NetworkName())
 		}
+	}
+	if s.isPretrained() && s.Prior != nil && s.Prior.Kind == langevin.StartPrior && cmp.Or(s.Freeze, freezeAll) == freezeAll {
+		return invalid("the prior start:S applies to weights of %s that are not frozen, and all are frozen: set freeze to %s or to names of weights",
+			s.Network, freezeNone)
 	}
 	if s.Input != "" {
 		if _, err := parseInput(s.Input); err != nil {

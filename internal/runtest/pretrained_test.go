@@ -312,7 +312,8 @@ func TestPretrainedErrors(t *testing.T) {
 		"a prior of the head": {change: func(s *bayes.Spec) {
 			s.Priors = map[string]langevin.Prior{"head": langevin.Start(1)}
 		}, want: "head is after the cut"},
-		"no file": {change: func(s *bayes.Spec) { s.Network = "absent.onnx" }, want: "absent.onnx"},
+		"a prior of frozen weights": {change: func(s *bayes.Spec) { s.Prior = new(langevin.Start(1)) }, want: "and all are frozen: set freeze to none"},
+		"no file":                   {change: func(s *bayes.Spec) { s.Network = "absent.onnx" }, want: "absent.onnx"},
 		"half a file": {change: func(s *bayes.Spec) {
 			content, err := os.ReadFile(s.Network)
 			must(t, err)
