@@ -44,8 +44,11 @@ func (s *stem) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	if shape := graph.ShapeOf(y); len(shape) != 2 {
-		b.Fail(errors.Errorf("pollen: model %s: a head reads vectors [B D], got %v at the value %q: cut the network after its pooling, with cut; its output is %q",
-			s.name, shape, s.cut, s.output))
+		advice := fmt.Sprintf("cut the network after its pooling, with cut; its output is %q", s.output)
+		if s.cut == s.output {
+			advice = "the network ends before its pooling: export it with a global average pool or a classifier, not as a map of features"
+		}
+		b.Fail(errors.Errorf("pollen: model %s: a head reads vectors [B D], got %v at the value %q: %s", s.name, shape, s.cut, advice))
 		return nil
 	}
 	return y

@@ -19,6 +19,7 @@ type Backbone struct {
 	Batch          int    // that the file fixes; 0 leaves it open
 	External       string // file of the convolution's weights, next to the model; "" is the model
 	Operator       string // of the activation; "" is Relu
+	Map            bool   // the file ends with the activations of the convolution, before the pooling
 	Metadata       map[string]string
 }
 
@@ -64,6 +65,10 @@ func (n Backbone) encode() (model, external []byte) {
 		activation = "Relu"
 	}
 	const classes = 10
+	output := value("logits", n.Batch, classes)
+	if n.Map {
+		output = value("b", n.Batch, n.Filters, n.Side, n.Side)
+	}
 	graph := join(
 		message(1, node("conv", "Conv", []string{"images", "features.0.weight", "features.0.bias"}, "a"),
 			integers("kernel_shape", 3, 3), integers("pads", 1, 1, 1, 1)),
@@ -76,7 +81,7 @@ func (n Backbone) encode() (model, external []byte) {
 		message(5, tensor("fc.weight", []int{classes, n.Filters}, make([]float32, classes*n.Filters))),
 		message(5, tensor("fc.bias", []int{classes}, make([]float32, classes))),
 		message(11, value("images", n.Batch, n.Channels, n.Side, n.Side)),
-		message(12, value("logits", n.Batch, classes)),
+		message(12, output),
 	)
 	model = join(whole(1, 8), text(2, "onnxtest"), message(8, whole(2, 13)), message(7, graph))
 	for key, text2 := range n.Metadata {

@@ -296,6 +296,7 @@ func TestPretrainedErrors(t *testing.T) {
 	}{
 		"not a vector":     {change: func(s *bayes.Spec) { s.Cut = "pool" }, want: `got [1 12 1 1] at the value "c": cut the network after its pooling`},
 		"not the output":   {change: func(s *bayes.Spec) { s.Cut = "pool" }, want: `its output is "logits"`},
+		"a map":            {network: onnxtest.Backbone{Map: true}, want: "the network ends before its pooling: export it with a global average pool"},
 		"no such value":    {change: func(s *bayes.Spec) { s.Cut = "elsewhere" }, want: "cut: model "},
 		"a value by name":  {change: func(s *bayes.Spec) { s.Cut = "elsewhere" }, want: `no node and no value "elsewhere"`},
 		"unknown operator": {network: onnxtest.Backbone{Operator: "Wobble"}, want: "Wobble in node act (Wobble)"},
