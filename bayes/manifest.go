@@ -145,6 +145,23 @@ func ReadManifest(dir string) (m *Manifest, err error) {
 	return m, nil
 }
 
+// Network returns the Spec's network. If that is an ONNX file that is gone, or has been replaced,
+// it is the path of the copy in dir, the run's directory.
+func (m *Manifest) Network(dir string) (string, error) {
+	if !m.Spec.isPretrained() {
+		return m.Spec.Network, nil
+	}
+	copied, err := m.copiedModel(dir)
+	if err != nil {
+		return "", err
+	}
+	if _, err := newNetworkFile(m.Spec.Network, copied.digest).load(); err == nil {
+		return m.Spec.Network, nil
+	}
+	_, err = copied.load()
+	return copied.path, err
+}
+
 // copiedModel returns the copy of the model in the directory of a run.
 func (m *Manifest) copiedModel(dir string) (*networkFile, error) {
 	if m.Model == nil || len(m.Model.Files) == 0 || !filepath.IsLocal(filepath.FromSlash(m.Model.Files[0])) {

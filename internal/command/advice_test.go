@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
+	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
 // TestDistilOptions: the command that would improve a distilled run has the options of its network,
@@ -134,6 +135,37 @@ func TestUselessFeatures(t *testing.T) {
 	if want := "The features of " + backbone + " do not separate these classes"; !strings.Contains(out, want) {
 		t.Errorf("output\n%s\nwant %q", out, want)
 	}
+}
+
+// A run's manifest repeats it also when the ONNX file is gone, or another one is in its place: the
+// run has a copy.
+func TestRepeatedWithoutModel(t *testing.T) {
+	dir := t.TempDir()
+	images, run := filepath.Join(dir, "images"), filepath.Join(dir, "run")
+	if err := writeImages(images, 2, 30); err != nil {
+		t.Fatal(err)
+	}
+	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)
+	succeed(t, "fit", "--data", images, "--model", backbone, "--method", "sgd", "--epochs", "1", "--folder", run)
+	repeated := func(name, want string) {
+		t.Helper()
+		again := filepath.Join(dir, name)
+		succeed(t, "fit", "--config", filepath.Join(run, config.ManifestFile), "--folder", again)
+		m, err := bayes.ReadManifest(again)
+		if err != nil || m.Spec.Network != want {
+			t.Errorf("%s: the network is %s (%v), want %s", name, m.Spec.Network, err, want)
+		}
+	}
+	repeated("in place", backbone)
+	copied := filepath.Join(run, rundir.ModelDir, filepath.Base(backbone))
+	if err := os.Rename(onnxtest.Backbone{Channels: 3, Side: 16, Filters: 5}.Write(t), backbone); err != nil {
+		t.Fatal(err)
+	}
+	repeated("replaced", copied)
+	if err := os.Remove(backbone); err != nil {
+		t.Fatal(err)
+	}
+	repeated("gone", copied)
 }
 
 // The advised command keeps the flags of the run's network and classes.

@@ -143,6 +143,11 @@ func readManifest(dir string, flags *pflag.FlagSet) error {
 	}
 	values := m.Spec.Texts()
 	maps.Copy(values, m.Notes)
+	if m.Model != nil {
+		if values["model"], err = m.Network(dir); err != nil {
+			return err
+		}
+	}
 	for name, text := range values {
 		if flags.Lookup(name) == nil {
 			continue
