@@ -81,8 +81,9 @@ func TestAdvisedFiles(t *testing.T) {
 	}
 }
 
-// A --size that the network of an ONNX file does not read is an error before images are read.
-func TestShapeForAnotherSize(t *testing.T) {
+// A --size or --channels that the network of an ONNX file does not read is an error before images
+// are read.
+func TestShapeForAnotherShape(t *testing.T) {
 	spec := bayes.Spec{Network: onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)}
 	for size, want := range map[string]string{
 		"": "", "16": "", "16x16": "", "32": "reads images of 16x16: leave out --size, got 32", "16x32": "got 16x32", "x": "--size must be a number",
@@ -90,6 +91,12 @@ func TestShapeForAnotherSize(t *testing.T) {
 		err := shapeFor(spec, &config.Data{Size: size})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("--size %q: error %v, want %q", size, err, want)
+		}
+	}
+	for channels, want := range map[int]string{0: "", 1: "reads images of 3 channels: leave out --channels, got 1", 3: ""} {
+		err := shapeFor(spec, &config.Data{Channels: channels})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("--channels %d: error %v, want %q", channels, err, want)
 		}
 	}
 }

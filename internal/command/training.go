@@ -75,7 +75,9 @@ func shapeFor(spec bayes.Spec, d *config.Data) error {
 	case h > 0 && (height > 0 && h != height || width > 0 && w != width):
 		return usage("pollen: %s reads images of %dx%d: leave out --size, got %s", spec.Network, height, width, d.Size)
 	}
-	d.Channels = cmp.Or(d.Channels, channels)
+	if d.Channels = cmp.Or(d.Channels, channels); d.Channels != channels {
+		return usage("pollen: %s reads images of %d channels: leave out --channels, got %d", spec.Network, channels, d.Channels)
+	}
 	d.Resize = cmp.Or(d.Resize, config.Crop)
 	if d.Size == "" {
 		const customary = 224
