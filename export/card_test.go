@@ -284,6 +284,21 @@ func TestCardOfFidelity(t *testing.T) {
 		"- it has changed"}, nil)
 }
 
+// Remarks are sentences. The name of the data is as in the manifest.
+func TestSentence(t *testing.T) {
+	for remark, want := range map[string]string{
+		"test images are copies": "Test images are copies.", "flowers has no test images": "flowers has no test images.",
+		"flowers: ignored: logs": "flowers: ignored: logs.", "flowerspots": "Flowerspots.", "flowers": "Flowers.",
+	} {
+		if got := sentence(remark, "flowers"); got != want {
+			t.Errorf("%q: %q, want %q", remark, got, want)
+		}
+	}
+	if got := sentence("images", ""); got != "Images." {
+		t.Errorf("of data without a name: %q", got)
+	}
+}
+
 // Where nothing can be written, and for images of unknown classes, nothing is predicted.
 func TestRefusedFirst(t *testing.T) {
 	run, data := fitted(t, "mlp-8", 1, 2)

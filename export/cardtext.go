@@ -124,7 +124,7 @@ func (c *card) trainingData() string {
 		s.say("The SHA-256 of images and labels is `%s`.\n", d.Content)
 	}
 	for _, remark := range d.Remarks {
-		s.say("- %s", markdown(sentence(remark)))
+		s.say("- %s", markdown(sentence(remark, d.Name)))
 	}
 	return s.String() + "\n"
 }
@@ -299,14 +299,17 @@ func (c *card) limits() (string, error) {
 	}
 	s.say("- The network was not tested against images made to deceive it.")
 	for _, remark := range c.remarks {
-		s.say("- %s", markdown(sentence(remark)))
+		s.say("- %s", markdown(sentence(remark, c.m.Data.Name)))
 	}
 	return s.String(), nil
 }
 
-// sentence returns a remark as a sentence.
-func sentence(remark string) string {
-	return strings.ToUpper(remark[:1]) + remark[1:] + "."
+// sentence returns a remark as a sentence. A remark that begins with the name of the data keeps it.
+func sentence(remark, data string) string {
+	if rest, named := strings.CutPrefix(remark, data); !named || rest == "" || !strings.Contains(" :,", rest[:1]) {
+		remark = strings.ToUpper(remark[:1]) + remark[1:]
+	}
+	return remark + "."
 }
 
 // markdown escapes text for a table of Markdown.
