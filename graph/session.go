@@ -204,17 +204,27 @@ func (s *Session) Steps() uint64 { return s.step }
 // Run makes the given number of steps with all chains, at most MetricRows if the program has
 // metrics. If a metric becomes NaN or infinite, the error is a *NotFinite, and parameters and state
 // are again what they were before this Run.
-func (s *Session) Run(steps int) error {
+func (s *Session) Run(steps int) error { return s.RunPaced(steps, nil) }
+
+// Pace divides the steps of Session.RunPaced into parts. It is called before each part, with the
+// numbers of steps made so far and left, and returns the number of steps of the next part: numbers
+// outside 1 to left stand for the nearest of these. It is called once more at the end, when left is
+// 0 and its results are ignored.
+type Pace func(made, left int) (next int, err error)
+
+// RunPaced is Run in parts, between which the caller can report progress or stop; the results have
+// the same bits however the steps are divided. If pace returns an error, RunPaced returns it, and
+// parameters and state are again what they were before. The steps of a program without metrics
+// cannot be taken back: those made then count.
+func (s *Session) RunPaced(steps int, pace Pace) error {
 	if steps < 0 {
 		return errors.Errorf("graph: run: steps must be at least 0, got %d", steps)
 	}
 	// Without metrics there is nothing to check, and no limit to the number of steps.
 	if s.rings == nil {
-		if err := s.runner.Run(steps); err != nil {
-			return err
-		}
-		s.step += uint64(steps)
-		return nil
+		made, err := s.runParts(steps, pace)
+		s.step += uint64(made)
+		return err
 	}
 	if steps > MetricRows {
 		return errors.Errorf("graph: run: steps must be at most %d in a program with metrics, got %d", MetricRows, steps)
@@ -224,7 +234,10 @@ func (s *Session) Run(steps int) error {
 	if err := s.runner.Keep(); err != nil {
 		return errors.Wrap(err, "graph: run")
 	}
-	if err := s.runner.Run(steps); err != nil {
+	if made, err := s.runParts(steps, pace); err != nil {
+		if made > 0 {
+			return cmp.Or(s.restoreAll(), err)
+		}
 		return err
 	}
 	s.step += uint64(steps)
@@ -241,6 +254,27 @@ func (s *Session) Run(steps int) error {
 		return s.locate(bad, steps, at)
 	}
 	return nil
+}
+
+// runParts runs steps on the device, in the parts that pace asks for. It returns the number of
+// steps made if pace returns an error, and 0 after an error of the device.
+func (s *Session) runParts(steps int, pace Pace) (made int, err error) {
+	if pace == nil {
+		pace = func(_, left int) (int, error) { return left, nil }
+	}
+	for made < steps {
+		next, err := pace(made, steps-made)
+		if err != nil {
+			return made, err
+		}
+		next = min(max(1, next), steps-made)
+		if err := s.runner.Run(next); err != nil {
+			return 0, err
+		}
+		made += next
+	}
+	_, _ = pace(made, 0)
+	return made, nil
 }
 
 // Evaluate computes the outputs of all chains without counting a step. Metrics are discarded and

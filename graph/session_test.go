@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -128,6 +130,68 @@ func TestRestoreResumes(t *testing.T) {
 	wantError(t, "a short state", resumed.Restore(0, states[0][1:], 4), "restore", "must have")
 	wantError(t, "a short buffer", resumed.Save(0, states[0][1:]), "save", "must have")
 	wantError(t, "a chain too many", resumed.Restore(2, states[0], 4), "chain must be in [0, 2), got 2")
+}
+
+// Steps in parts have the bits of steps at once, and a Pace can take them back.
+func TestRunPaced(t *testing.T) {
+	host := newHost(t, 2)
+	begun := func() *graph.Session {
+		s := noisyCNN(tensor.Float32).load(t, host, graph.LoadOptions{Seed: 7, Chains: 3})
+		must(t, s.Run(5))
+		return s
+	}
+	whole := begun()
+	must(t, whole.Run(7))
+	for _, test := range []struct {
+		next  int
+		calls string // made and left
+	}{{-1, "[0 7] [1 6] [2 5] [3 4] [4 3] [5 2] [6 1] [7 0]"}, {3, "[0 7] [3 4] [6 1] [7 0]"}, {100, "[0 7] [7 0]"}} {
+		s, calls := begun(), []string{}
+		must(t, s.RunPaced(7, func(made, left int) (int, error) {
+			calls = append(calls, fmt.Sprint([]int{made, left}))
+			return test.next, nil
+		}))
+		if got := strings.Join(calls, " "); got != test.calls {
+			t.Errorf("parts of %d: calls %s, want %s", test.next, got, test.calls)
+		}
+		for chain := range 3 {
+			if !bytes.Equal(save(t, s, chain), save(t, whole, chain)) || s.Metric(chain, "loss", 6) != whole.Metric(chain, "loss", 6) {
+				t.Errorf("parts of %d: chain %d differs", test.next, chain)
+			}
+		}
+	}
+	s, stop := begun(), errors.New("stop")
+	if err := s.RunPaced(7, func(made, _ int) (int, error) {
+		if made == 4 {
+			return 0, stop
+		}
+		return 2, nil
+	}); err != stop {
+		t.Errorf("error %v, want the pace's", err)
+	}
+	if s.Steps() != 5 || s.Metric(0, "loss", 4) != whole.Metric(0, "loss", 4) {
+		t.Errorf("stopped after step %d, want 5 with its metrics", s.Steps())
+	}
+	must(t, s.Run(7))
+	for chain := range 3 {
+		if !bytes.Equal(save(t, s, chain), save(t, whole, chain)) {
+			t.Errorf("chain %d differs after a stop", chain)
+		}
+	}
+	// Without metrics, the steps made before the stop count.
+	b := graph.New(tensor.Float64)
+	n := b.State("n", nil, 1)
+	b.Apply(descend{1}, n, b.State("minus one", constant(-1), 1))
+	plain := load(t, b, host, graph.LoadOptions{})
+	err := plain.RunPaced(1000, func(made, left int) (int, error) {
+		if made >= 600 {
+			return 0, stop
+		}
+		return 300, nil
+	})
+	if value := read(t, plain, "n", 0, 1)[0]; err != stop || plain.Steps() != 600 || value != 600 {
+		t.Errorf("without metrics: %v after %d steps, n is %v, want 600", err, plain.Steps(), value)
+	}
 }
 
 // counter is a graph whose metric is the number of the step, by way of an update that adds 1.

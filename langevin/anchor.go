@@ -30,16 +30,16 @@ func (a *Anchor) Due(steps int) bool {
 // OnStep implements Hook. It sets each chain's anchor to the chain's parameters, and the anchor's
 // gradient to the mean of an epoch's gradients there. For this it runs an epoch of steps and then
 // restores the chains.
-func (a *Anchor) OnStep(_ context.Context, s *graph.Session) error {
+func (a *Anchor) OnStep(ctx context.Context, s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
-		return refresh[float64](a, s)
+		return refresh[float64](ctx, a, s)
 	}
-	return refresh[float32](a, s)
+	return refresh[float32](ctx, a, s)
 }
 
 // refresh is OnStep in the program's float. It keeps all chains' states in memory while the epoch
 // runs.
-func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
+func refresh[T float32 | float64](ctx context.Context, a *Anchor, s *graph.Session) error {
 	steps, states := s.Steps(), make([][]byte, s.Chains())
 	anchors := make([][][]T, s.Chains()) // by chain and parameter
 	for chain := range states {
@@ -55,7 +55,7 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 	}
 	// The sum needs an epoch of steps at fixed anchors. restart undoes these steps, so that the
 	// chains are unaffected.
-	sums, err := sumEpoch(a, s, states, anchors)
+	sums, err := sumEpoch(ctx, a, s, states, anchors)
 	err = cmp.Or(err, restart(s, states, steps))
 	for chain := 0; err == nil && chain < s.Chains(); chain++ {
 		for _, sum := range sums[chain] {
@@ -72,7 +72,9 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 
 // sumEpoch sums the gradients of an epoch's minibatches at the anchors. It leaves the chains at the
 // end of that epoch; the caller must restore them.
-func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T) (sums [][][]T, err error) {
+func sumEpoch[T float32 | float64](
+	ctx context.Context, a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T,
+) (sums [][][]T, err error) {
 	epoch := uint64(a.epoch)
 	// Begin at the start of an epoch, so that its minibatches cover all data once.
 	if err := restart(s, states, (s.Steps()+epoch-1)/epoch*epoch); err != nil {
@@ -94,9 +96,11 @@ func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte,
 			}
 		}
 	}
+	const part = 10 // steps between two looks at the context
+	pace := func(int, int) (int, error) { return part, ctx.Err() }
 	// A Run makes at most graph.MetricRows steps.
 	for left := a.epoch; left > 0; left -= graph.MetricRows {
-		if err := s.Run(min(left, graph.MetricRows)); err != nil {
+		if err := s.RunPaced(min(left, graph.MetricRows), pace); err != nil {
 			return nil, err
 		}
 	}

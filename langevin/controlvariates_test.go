@@ -1,11 +1,14 @@
 package langevin_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -339,6 +342,35 @@ func TestControlVariatesRefuse(t *testing.T) {
 	}
 	if trial.Load(t, b, graph.LoadOptions{}, 1).Run(1) == nil {
 		t.Error("a run without the anchor: no error")
+	}
+}
+
+// TestAnchorStops: a context that has ended stops the epoch of an anchor and leaves the chain
+// unchanged.
+func TestAnchorStops(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	x := b.Apply(op.GatherRows{Batch: op.Batch{Size: 2}}, b.Table("x", []float64{1, 2, 3, 4, 5, 6}), b.Header())
+	loss := b.Apply(op.Mean{}, b.Apply(op.Squared{}, b.Apply(op.Subtract{}, x, b.Parameter("mean", nil))))
+	a, err := langevin.ControlVariates{BatchSize: 2}.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 6}, loss, []float64{1e-3}, []float64{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := trial.Load(t, b, graph.LoadOptions{}, 1)
+	var states [2][]byte
+	for i := range states {
+		if states[i] = make([]byte, s.ChainBytes()); i == 1 {
+			ended, stop := context.WithCancel(context.Background())
+			stop()
+			if err := a.OnStep(ended, s); !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want the context's", err)
+			}
+		}
+		if err := s.Save(0, states[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(states[0], states[1]) || s.Steps() != 0 {
+		t.Errorf("the chain has changed, and is after step %d", s.Steps())
 	}
 }
 

@@ -137,6 +137,15 @@ type Hook interface {
 // number of steps whose metrics a session keeps. When the context is done, Run returns the
 // context's error at the end of a window. Hooks run at the steps where they are due, after observe.
 func (p Plan) Run(ctx context.Context, s *graph.Session, window int, observe func(Window) error, hooks ...Hook) error {
+	return p.RunPaced(ctx, s, window, nil, observe, hooks...)
+}
+
+// RunPaced is Run with windows in parts, see graph.Session.RunPaced: pace is called with the
+// numbers of steps made and left of a window. If it returns the context's error, RunPaced stops
+// with it, in the state at the beginning of the window.
+func (p Plan) RunPaced(
+	ctx context.Context, s *graph.Session, window int, pace graph.Pace, observe func(Window) error, hooks ...Hook,
+) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
@@ -151,7 +160,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, window int, observe fun
 	}
 	for step := int(s.Steps()); step < p.Steps; step = int(s.Steps()) {
 		if err := ctx.Err(); err != nil {
-			return errors.Wrapf(err, "langevin: run stopped after %d of %d steps", step, p.Steps)
+			return p.stopped(err, step)
 		}
 		steps := p.window(step, window)
 		for _, hook := range hooks {
@@ -167,7 +176,10 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, window int, observe fun
 				}
 			}
 		}
-		if err := s.Run(steps); err != nil {
+		if err := s.RunPaced(steps, pace); err != nil {
+			if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+				return p.stopped(err, step)
+			}
 			return err
 		}
 		to := int(s.Steps())
@@ -176,4 +188,9 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, window int, observe fun
 		}
 	}
 	return nil
+}
+
+// stopped returns the error of a run whose context ended.
+func (p Plan) stopped(err error, made int) error {
+	return errors.Wrapf(err, "langevin: run stopped after %d of %d steps", made, p.Steps)
 }

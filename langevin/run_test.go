@@ -3,6 +3,8 @@ package langevin_test
 import (
 	"context"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -86,6 +88,42 @@ func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 		if err != nil || sample.Chain != i/2 || sample.Step != 9+5*(i%2) {
 			t.Errorf("%s: chain %d, step %d (%v)", file, sample.Chain, sample.Step, err)
 		}
+	}
+}
+
+// TestRunPaced: a run in parts has the windows of one that is not, finds the same fault, and stops
+// within a window when its context ends, at the window's beginning.
+func TestRunPaced(t *testing.T) {
+	plan, background := langevin.Plan{Steps: 40, BurnIn: 4, Thinning: 5}, context.Background()
+	parts := func(int, int) (int, error) { return 2, nil }
+	var windows [2][]langevin.Window
+	for i, pace := range []graph.Pace{nil, parts} {
+		session := fuseSession(t, fuse{At: 16, Chain: 1}, 3)
+		err := plan.RunPaced(background, session, 3, pace, func(p langevin.Window) error {
+			windows[i] = append(windows[i], p)
+			return nil
+		})
+		var fault *graph.NotFinite
+		if !errors.As(err, &fault) || fault.Step != 16 || fault.Chain != 1 || session.Steps() != 14 {
+			t.Errorf("error %v at step %d, want one of step 16, chain 1, and the session at step 14", err, session.Steps())
+		}
+	}
+	if !slices.Equal(windows[0], windows[1]) {
+		t.Errorf("windows %+v in parts, %+v without", windows[1], windows[0])
+	}
+	ctx, stop := context.WithCancel(background)
+	session, last := fuseSession(t, fuse{At: never}, 3), langevin.Window{}
+	err := plan.RunPaced(ctx, session, 3, func(made, left int) (int, error) {
+		if session.Steps() == 9 && made == 2 {
+			stop()
+		}
+		return 1, ctx.Err()
+	}, func(p langevin.Window) error {
+		last = p
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped after 9 of 40 steps") || session.Steps() != 9 || last.To != 9 {
+		t.Errorf("error %v at step %d after the window %+v, want a stop after 9 steps", err, session.Steps(), last)
 	}
 }
 
