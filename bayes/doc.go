@@ -21,6 +21,6 @@
 //
 // The same specification, data and seed give the same samples, bit for bit, no matter how often a
 // run was interrupted and how many threads it had. The package prints nothing; an Observer follows
-// the progress of a run. The clock is read only to measure the device's speed for Auto and to date
-// cached features, see WithClock.
+// the progress of a run. The clock is read only to measure the device's speed for Auto, to report
+// progress and to date cached features, see WithClock.
 package bayes

@@ -434,8 +434,8 @@ func (t *training) startAt(chain int, s samples.Sample) error {
 	return nil
 }
 
-// run makes the remaining steps. If the context ends, it stops between two windows, writes a
-// checkpoint there, and keeps its samples.
+// run makes the remaining steps. If the context ends, it returns to the beginning of the present
+// window, writes a checkpoint there, and keeps its samples.
 //
 // An error of saving takes precedence over a stop, since Resume must not be promised a checkpoint
 // that does not exist; diagnostics are written even after a failure, as they often explain it.

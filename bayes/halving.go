@@ -19,8 +19,9 @@ func (t *training) sample(ctx context.Context) error {
 	if t.halves && t.warmUp != nil {
 		hooks = append(slices.Clip(hooks), afterExploring{t})
 	}
+	pace := t.pace(ctx, fitTask, t.data.Name, t.plan.Steps)
 	for {
-		err := t.plan.Run(ctx, t.session, t.spacing(), t.observeWindow, hooks...)
+		err := t.plan.RunPaced(ctx, t.session, t.spacing(), pace, t.observeWindow, hooks...)
 		i, step, ok := divergedChain(err, t.spec.FirstChain)
 		switch {
 		case ok && t.retrains():

@@ -21,7 +21,8 @@ import (
 type Observer func(Event)
 
 // Event is what an Observer receives after each window of steps of a fit, and after each sample of
-// a prediction.
+// a prediction. Within a window that takes seconds, it also receives events without scores, which
+// only report progress.
 type Event struct {
 	// Task is "fit", "pilot", "warm start", "train again", "try", "features", "temperature",
 	// "mixing", "predict", "gradient", "llc" or "NUTS".
@@ -133,8 +134,9 @@ func WithInDistributionRate(rate float64) Option {
 	return func(e *environment) { e.inDistributionRate = rate }
 }
 
-// WithClock sets the clock by which Auto measures the device's speed, and by which the cache of
-// WithFeatureCache dates its entries. The default, or nil, is the system's clock.
+// WithClock sets the clock by which Auto measures the device's speed, steps that take long are
+// reported, and the cache of WithFeatureCache dates its entries. The default, or nil, is the
+// system's clock.
 func WithClock(now func() time.Time) Option {
 	return func(e *environment) {
 		if e.now = now; now == nil {

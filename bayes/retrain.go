@@ -187,8 +187,10 @@ func (t *training) makeAgain(ctx context.Context, steps int) error {
 		return nil
 	}
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
-	return plan.Run(ctx, t.session, t.spacing(), func(p langevin.Window) error {
-		t.observe(Event{Task: "train again", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
+	const task = "train again"
+	pace := t.pace(ctx, task, t.data.Name, steps)
+	return plan.RunPaced(ctx, t.session, t.spacing(), pace, func(p langevin.Window) error {
+		t.observe(newEvent(task, t.data.Name, p.To, steps, t.images(p)))
 		return nil
 	}, t.hooks...)
 }

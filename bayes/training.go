@@ -50,6 +50,7 @@ type training struct {
 	validation  *samples.Images // validation images that chains are scored on, with their labels
 	labels      []int32
 	evaluations int     // made by the session so far
+	reported    int     // images of the present window in events of its parts, see pace
 	noiseShare  float64 // mean of the last window, of matched friction
 
 	teaching   *teaching // of a distillation; nil for other methods
@@ -352,11 +353,12 @@ func (t *training) passes(steps int) float64 {
 }
 
 // images returns the number of images that all chains processed in the steps of a window and in
-// evaluations between them. Observers compute throughput from it.
+// evaluations between them, except those that were reported before its end. Observers compute
+// throughput from it.
 func (t *training) images(p langevin.Window) int {
 	evaluations := int(t.session.Evaluations()) - t.evaluations
 	t.evaluations += evaluations
-	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
+	return (p.To-p.From+evaluations)*t.spec.Batch*t.session.Chains() - t.reported
 }
 
 // checkNetwork refuses a network that does not map the images to one logit for each class.

@@ -3,7 +3,6 @@ package bayes
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -142,6 +141,7 @@ func (w *warmUp) abandon(t *training) (failed int, err error) {
 // or nothing is kept, a checkpoint.
 func (w *warmUp) run(ctx context.Context, t *training) error {
 	u, saved := w.training, 0
+	pace := u.pace(ctx, warmTask, t.data.Name, u.plan.Steps)
 	if w.chains[0].best == nil { // otherwise a run that was stopped in the first epoch continues
 		if err := w.score(t, 0); err != nil {
 			return err
@@ -159,7 +159,11 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 				return errors.Wrapf(err, "stopped after %d of up to %d epochs", w.epochs, u.spec.Epochs)
 			}
 			steps := min(window, end-step)
-			if err := u.session.Run(steps); err != nil {
+			err := u.session.RunPaced(steps, pace)
+			if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+				continue
+			}
+			if err != nil {
 				if err := w.recover(t, err); err != nil {
 					return err
 				}
@@ -189,17 +193,13 @@ func (w *warmUp) stepsOf(epochs int) int {
 // observe reports an event for a window of steps that begins at step from.
 func (w *warmUp) observe(t *training, from, steps int) {
 	u := w.training
-	e := Event{
-		Task: "warm start", On: t.data.Name, Done: from + steps, Total: u.plan.Steps, Images: steps * u.spec.Batch * u.spec.Chains,
-		Temperature: math.NaN(), RHat: math.NaN(),
-		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(), AverageAccuracy: math.NaN(),
-	}
-	e.ValidationLoss = 0 // the mean over the chains
+	e := newEvent(warmTask, t.data.Name, from+steps, u.plan.Steps, steps*u.spec.Batch*u.spec.Chains-u.reported)
+	e.Loss, e.Accuracy, e.ValidationLoss = 0, 0, 0 // means over the chains
 	for _, c := range w.chains {
 		e.ValidationLoss += c.losses[len(c.losses)-1] / float64(len(w.chains))
 	}
 	for step := from; step < from+steps; step++ {
-		for chain := range u.spec.Chains { // means over the steps and the chains
+		for chain := range u.spec.Chains {
 			e.Loss += u.session.Metric(chain, lossMetric, uint64(step)) / float64(steps*u.spec.Chains)
 			e.Accuracy += u.session.Metric(chain, accuracyMetric, uint64(step)) / float64(steps*u.spec.Chains)
 		}

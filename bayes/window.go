@@ -35,11 +35,8 @@ func (t *training) observeWindow(p langevin.Window) error {
 		return err
 	}
 	t.measured.Loss = line.Loss
-	event := Event{
-		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
-		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
-		ValidationLoss: math.NaN(), ValidationAccuracy: math.NaN(), ValidationNLL: math.NaN(), AverageAccuracy: math.NaN(),
-	}
+	event := newEvent(fitTask, t.data.Name, p.To, t.plan.Steps, t.images(p))
+	event.Loss, event.Accuracy = line.Loss, line.Accuracy
 	if t.kind.traits().tempered {
 		event.Temperature = t.measure(p, chains)
 		line.Requested = *t.spec.Temperature
@@ -88,7 +85,7 @@ func (t *training) observeWindow(p langevin.Window) error {
 	}
 	t.watch(p, losses)
 	t.observeNoiseShare(p, chains)
-	if event.RHat = math.NaN(); t.kind.traits().tempered {
+	if t.kind.traits().tempered {
 		event.RHat = float64(t.measured.LiveRHat())
 	}
 	t.observe(event)

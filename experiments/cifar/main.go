@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -190,7 +191,7 @@ func (s *study) train(ctx context.Context, table *report.Table) (err error) {
 func (s *study) watch() func(e bayes.Event) {
 	tenth := 0
 	return func(e bayes.Event) {
-		if now := 10 * e.Done / max(1, e.Total); now > tenth {
+		if now := 10 * e.Done / max(1, e.Total); now > tenth && !math.IsNaN(e.Loss) { // not within a window of steps
 			tenth = now
 			fmt.Fprintf(s.progress, "  %3d %%  loss %.3f\n", 10*now, e.Loss)
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,7 +63,7 @@ func keepFeatures() bayes.Option {
 
 // observer returns an Observer that shows a progress line for each task of the named run.
 func (c *console) observer(name string) bayes.Observer {
-	task := ""
+	task, scores := "", ""
 	return func(e bayes.Event) {
 		if c.also != nil {
 			c.also(e)
@@ -80,11 +81,15 @@ func (c *console) observer(name string) bayes.Observer {
 				title = e.Task
 			}
 			c.shown = c.progress(title, e.Done, e.Total)
+			scores = ""
 			c.begun, c.looked, c.images = now, now, -e.Images
 		}
 		status := "on " + e.On
 		if e.Task == "fit" || e.Task == "pilot" || e.Task == "warm start" {
-			status = fitStatus(e)
+			if !math.IsNaN(e.Loss) { // else an event within a window of steps
+				scores = fitStatus(e)
+			}
+			status = cmp.Or(scores, status)
 		}
 		c.images += e.Images
 		images, since := e.Images, c.looked

@@ -34,6 +34,27 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
+// Events within a window of steps, which have no scores, keep those of the window before.
+func TestStatusWithinWindow(t *testing.T) {
+	c, _, remarks, clock := testConsole()
+	observe, nan := c.observer("sgld"), math.NaN()
+	e := bayes.Event{Task: "fit", On: "mnist", Total: 400, Images: 100, Temperature: nan, RHat: nan, ValidationLoss: nan, ValidationNLL: nan}
+	for _, step := range []struct {
+		done int
+		loss float64
+	}{{0, nan}, {20, nan}, {100, 0.5}, {120, nan}} {
+		*clock = clock.Add(10 * time.Second)
+		e.Done, e.Loss = step.done, step.loss
+		observe(e)
+	}
+	want := "sgld     5%  on mnist  10 images/s  eta 3m10s\n" +
+		"sgld    25%  loss 0.5000  acc 0.0000  10 images/s  eta 1m0s\n" +
+		"sgld    30%  loss 0.5000  acc 0.0000  10 images/s  eta 1m10s\n"
+	if got := remarks.String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The last line of a task has the speed of all its work, not only of the last window of steps.
 func TestLastSpeed(t *testing.T) {
 	c, _, remarks, clock := testConsole()
