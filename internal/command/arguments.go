@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/internal/config"
 )
@@ -22,6 +23,30 @@ func noArguments(command *cobra.Command, arguments []string) error {
 		hint = "; --data names the data"
 	}
 	return usage("pollen: %s takes no arguments, got %q%s", command.Name(), arguments[0], hint)
+}
+
+// repeatedFlag returns the command that the arguments name, and an error if they have a flag twice
+// that is not a list: all of its values except the last would be lost. It leaves other mistakes to
+// the command.
+func repeatedFlag(root *cobra.Command, arguments []string) (*cobra.Command, error) {
+	command, arguments, err := root.Find(arguments)
+	if err != nil {
+		return command, nil
+	}
+	command.InitDefaultHelpFlag()
+	seen := map[*pflag.Flag]bool{}
+	var repeated *pflag.Flag
+	_ = command.Flags().ParseAll(arguments, func(f *pflag.Flag, _ string) error {
+		if _, list := f.Value.(pflag.SliceValue); seen[f] && !list && repeated == nil {
+			repeated = f
+		}
+		seen[f] = true
+		return nil
+	})
+	if repeated == nil {
+		return command, nil
+	}
+	return command, usage("pollen: --%s is given twice", repeated.Name)
 }
 
 func requireRun(command *cobra.Command, runs []string) error {

@@ -23,7 +23,10 @@ func run(arguments []string, c *console) int {
 	root.SetArgs(arguments)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	command, err := root.ExecuteContextC(ctx)
+	command, err := repeatedFlag(root, arguments)
+	if err == nil {
+		command, err = root.ExecuteContextC(ctx)
+	}
 	if err == nil {
 		err = c.out.Err
 	}

@@ -214,14 +214,14 @@ func runPage(t *testing.T, path, section string) {
 		}
 		for _, s := range smaller {
 			if strings.Contains(line, s.piece) {
-				line += " " + s.flags
+				line = withFlags(line, s.flags)
 				break
 			}
 		}
 		run := exec.Command("sh", "-c", line)
 		run.Dir, run.Env = dir, environment(bin, dir)
 		if strings.HasPrefix(line, "pollen serve") {
-			run = exec.Command("sh", "-c", "exec "+line+" --address "+address)
+			run = exec.Command("sh", "-c", "exec "+withFlags(line, "--address "+address))
 			run.Dir, run.Env = dir, environment(bin, dir)
 			startServer(t, run, address)
 		} else if out, err := run.CombinedOutput(); err != nil {
@@ -294,4 +294,15 @@ func askServer(t *testing.T, address, file string) {
 	if want := `"class"`; err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(body.String(), want) {
 		t.Errorf("POST /predict: %s %s (%v), want %s in it", answer.Status, body.String(), fmt.Sprint(err), want)
 	}
+}
+
+// flag is a flag with its value.
+var flag = regexp.MustCompile(`(--\S+) \S+`)
+
+// withFlags returns a command with flags, which take the place of its own flags of these names.
+func withFlags(line, flags string) string {
+	for _, m := range flag.FindAllStringSubmatch(flags, -1) {
+		line = regexp.MustCompile(" "+m[1]+`[ =]\S+`).ReplaceAllString(line, "")
+	}
+	return line + " " + flags
 }
