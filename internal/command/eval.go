@@ -169,10 +169,12 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 func (s *scoreFlags) testData(runs []scoredRun) (config.Data, error) {
 	var names []string
 	var own []config.Data
+	var classes [][]string
 	for _, r := range runs {
-		names, own = append(names, r.name), append(own, config.DataOf(r.run.Manifest()))
+		m := r.run.Manifest()
+		names, own, classes = append(names, r.name), append(own, config.DataOf(m)), append(classes, m.Data.ClassNames)
 	}
-	data, err := config.TestData(names, own, s.data.Name)
+	data, err := config.TestData(names, own, classes, s.data.Name)
 	data.MaxSkipped = cmp.Or(s.data.MaxSkipped, data.MaxSkipped)
 	return data.In(s.data.Dir), err
 }

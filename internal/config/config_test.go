@@ -106,8 +106,10 @@ func TestOtherKindIsNeverOneTrainedOn(t *testing.T) {
 func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
 	usual, fewer, some := Data{Name: "notmnist"}, Data{Name: "notmnist", Test: 0.05, Size: "16"}, Data{Name: "notmnist", Classes: "A,B"}
 	elsewhere := Data{Name: "glyphs", Test: 0.3}
+	digits := []string{"0", "1"}
 	for _, row := range []struct {
 		own      []Data
+		other    []string // classes of run 1, if not those of the others
 		place    string
 		want     Data
 		complain string
@@ -119,11 +121,17 @@ func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
 		{own: []Data{elsewhere, fewer}, place: "notmnist", want: fewer},
 		{own: []Data{usual, usual}, want: usual},
 		{own: []Data{usual, elsewhere}, complain: "on notmnist, run 1 on glyphs: choose one with --data"},
+		{own: []Data{usual, elsewhere}, other: []string{"1", "0"}, complain: "on notmnist, run 1 on glyphs: choose one with --data"},
+		{own: []Data{usual, elsewhere}, other: []string{"A", "B"}, complain: "on notmnist, run 1 on glyphs, which have different classes: score them separately"},
 		{own: []Data{usual, fewer}, complain: "run 1 held out other test images of notmnist than run 0"},
 		{own: []Data{elsewhere, usual, fewer}, place: "notmnist", complain: "run 2 held out other test images of notmnist than run 1"},
 		{own: []Data{usual, some}, complain: "run 1 was trained on other classes of notmnist than run 0"},
 	} {
-		got, err := TestData([]string{"run 0", "run 1", "run 2"}, row.own, row.place)
+		classes := [][]string{digits, digits, digits}
+		if row.other != nil {
+			classes[1] = row.other
+		}
+		got, err := TestData([]string{"run 0", "run 1", "run 2"}, row.own, classes, row.place)
 		if row.complain != "" {
 			if err == nil || !strings.Contains(err.Error(), row.complain) {
 				t.Errorf("%+v: error %v, want one about %q", row, err, row.complain)

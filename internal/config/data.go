@@ -221,14 +221,17 @@ func Check(flag, name, dir string) error {
 
 // TestData returns the data that the named runs are scored on: their own, or those at place if it
 // is not "". It returns an error if the runs have different own data, or if test images of one may
-// be training images of another.
-func TestData(runs []string, own []Data, place string) (Data, error) {
+// be training images of another. classes are the runs' class names.
+func TestData(runs []string, own []Data, classes [][]string, place string) (Data, error) {
 	tested, first := Data{Name: place, Foreign: true}, -1
 	for i, d := range own {
 		switch {
 		case place != "" && d.Place() != tested.Place():
 		case first < 0:
 			tested, first = d, i
+		case d.Place() != tested.Place() && !sameSet(classes[first], classes[i]):
+			return d, Usagef("pollen: %s was trained on %s, %s on %s, which have different classes: score them separately",
+				runs[first], tested.Name, runs[i], d.Name)
 		case d.Place() != tested.Place():
 			return d, Usagef("pollen: %s was trained on %s, %s on %s: choose one with --data", runs[first], tested.Name, runs[i], d.Name)
 		case d.Classes != tested.Classes || d.WithoutClasses != tested.WithoutClasses:
@@ -239,6 +242,11 @@ func TestData(runs []string, own []Data, place string) (Data, error) {
 		}
 	}
 	return tested, nil
+}
+
+// sameSet reports whether two lists have the same names, in any order.
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 // FilesChanged reports whether d is the run's own data and a file differs from the one that the run
