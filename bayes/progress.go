@@ -30,8 +30,9 @@ type Progress struct {
 	Process int
 	// Made is the number of steps made, of Steps.
 	Made, Steps int
-	// WarmEpochs is the number of epochs of an unfinished warm start, of at most the WarmEpochs of
-	// the Spec; 0 for gathered runs.
+	// WarmStart is whether the run has a warm start that is not finished, and WarmEpochs the number
+	// of its epochs, of at most the WarmEpochs of the Spec; false and 0 for gathered runs.
+	WarmStart  bool
 	WarmEpochs int
 	// Samples is the number of samples on disk, of all chains, and Expected the number in the
 	// finished run.
@@ -67,8 +68,9 @@ func (r *Run) Progress() (p Progress, err error) {
 		return p, err
 	}
 	p.Made, p.Updated, p.Host, p.Process = s.Made, s.Updated, s.Host, s.Process
-	if s.Made == 0 {
-		if warm := rundir.ReadMeasurement(r.dir, warmName); len(warm) > 1 && warm[0] == 0 {
+	if s.Made == 0 && r.manifest.Spec.WarmStart != nil {
+		warm := rundir.ReadMeasurement(r.dir, warmName)
+		if p.WarmStart = len(warm) < 2 || warm[0] == 0; p.WarmStart && len(warm) > 1 {
 			p.WarmEpochs = int(warm[1])
 		}
 	}

@@ -49,10 +49,10 @@ func Status(dirs []string, now time.Time) (*report.Table, string, error) {
 			state += ", " + now.Sub(p.Updated).Round(time.Second).String() + " ago"
 		}
 		steps := fmt.Sprintf("%d of %d", p.Made, p.Steps)
-		if spec := run.Manifest().Spec; p.Made == 0 && spec.WarmStart != nil {
+		if p.WarmStart {
 			steps = "warm start"
 			if p.WarmEpochs > 0 {
-				steps += fmt.Sprintf(", epoch %d of up to %d", p.WarmEpochs, spec.WarmEpochs)
+				steps += fmt.Sprintf(", epoch %d of up to %d", p.WarmEpochs, run.Manifest().Spec.WarmEpochs)
 			}
 		}
 		return table.Add(dir, state, where, steps, fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)

@@ -66,7 +66,7 @@ func TestWarmStart(t *testing.T) {
 			}
 			half, err := bayes.Open(filepath.Join(dir, "stopped"))
 			must(t, err)
-			if p, err := half.Progress(); err != nil || p.State != bayes.Stopped || p.WarmEpochs != unfinished.WarmEpochs {
+			if p, err := half.Progress(); err != nil || p.State != bayes.Stopped || !p.WarmStart || p.WarmEpochs != unfinished.WarmEpochs {
 				t.Errorf("progress %+v, %v, want %d epochs of the warm start", p, err, unfinished.WarmEpochs)
 			}
 			from, remarks := 0, ""
@@ -83,7 +83,7 @@ func TestWarmStart(t *testing.T) {
 			if from <= 3*8 { // epochs of 48 images in minibatches of 6
 				t.Errorf("the resumed warm start was first at step %d, want one after the three epochs made before", from)
 			}
-			if p, err := resumed.Progress(); err != nil || p.WarmEpochs != 0 {
+			if p, err := resumed.Progress(); err != nil || p.WarmStart || p.WarmEpochs != 0 {
 				t.Errorf("progress of the finished run %+v, %v", p, err)
 			}
 			same(t, "resumed within the warm start", contents(t, whole.Dir()), contents(t, resumed.Dir()))
@@ -102,6 +102,26 @@ func TestWarmStart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProgressAfterWarmStart: a run that is stopped between its warm start and its first window of
+// steps is no longer in the warm start.
+func TestProgressAfterWarmStart(t *testing.T) {
+	data, dir := trainOn(squares(t, 60, 3, 1)), filepath.Join(t.TempDir(), "run")
+	spec := bayes.Spec{Network: "mlp-5", Method: langevin.SGLD{}, Batch: 6, Epochs: 2, BurnIn: new(1), Samples: 1}
+	spec.WarmStart, spec.WarmEpochs = adam(), 2
+	ctx, stop := context.WithCancel(context.Background())
+	_, err := bayes.Fit(ctx, spec, data, dir, with(t, 1), bayes.WithObserver(func(e bayes.Event) {
+		if strings.HasPrefix(e.Remark, "warm start: ") {
+			stop()
+		}
+	}))
+	wantError(t, "a stop after the warm start", err, "stopped after 0 of 20 steps")
+	run, err := bayes.Open(dir)
+	must(t, err)
+	if p, err := run.Progress(); err != nil || p.WarmStart || p.Made != 0 {
+		t.Errorf("progress %+v, %v, want a warm start that is finished, and no steps", p, err)
 	}
 }
 
