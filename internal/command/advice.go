@@ -69,10 +69,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	case j.poor:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are %s", right, off)
 	default:
-		j.verdict = fmt.Sprintf("%s, and its probabilities are %s. If you can live with that, it is good enough for predictions", right, off)
-		if rHat > bayes.MixedRHat {
-			j.verdict += fmt.Sprintf(", but not for what needs samples of the posterior, since its chains disagree (split R-hat %.2f)", rHat)
-		}
+		j.verdict = fmt.Sprintf("%s, and its probabilities are %s. %s", right, off, enough(accuracy, rHat))
 	}
 	if low <= largest && run.Manifest().Model != nil {
 		j.remark = fmt.Sprintf("The features of %s do not separate these classes: check that the file has trained weights and that --input and --size are as in "+
@@ -84,6 +81,22 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	return j, nil
 }
 
+// enough states what a run is good enough for, whose probabilities are right and which is better
+// than guessing.
+func enough(accuracy, rHat float64) string {
+	text := "If you can live with that, it is good enough for predictions"
+	if accuracy < 0.5 {
+		text = "It is better than guessing, but most of its answers are wrong"
+	}
+	switch {
+	case !(rHat > bayes.MixedRHat):
+		return text
+	case accuracy < 0.5:
+		return text + fmt.Sprintf(", and its chains disagree (split R-hat %.2f)", rHat)
+	}
+	return text + fmt.Sprintf(", but not for what needs samples of the posterior, since its chains disagree (split R-hat %.2f)", rHat)
+}
+
 // improve sets the remark and the command that would improve a run with the given accuracy and
 // split R-hat of predictions. cautious is set if it is right more often than it expects to be, and
 // not by chance.
@@ -92,9 +105,9 @@ func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHa
 	into := " --folder " + config.Quoted(run.Dir()+"-2")
 	switch again := "fit --config " + config.Quoted(run.Dir()+"/manifest.json"); {
 	case pretrainedHelps(m, accuracy):
-		network := cmp.Or(knownNetwork(run), "NETWORK.onnx")
-		j.command = "fit" + pretrainedFlags(m, network) + into
-		j.remark = fmt.Sprintf("Photographs and drawings are usually recognised far better from a pretrained network, %s, see %s", network, pretrainedPage)
+		known := cmp.Or(knownNetwork(run), &bayes.Spec{Network: "NETWORK.onnx"})
+		j.command = "fit" + pretrainedFlags(m, *known) + into
+		j.remark = fmt.Sprintf("Photographs and drawings are usually recognised far better from a pretrained network, %s, see %s", known.Network, pretrainedPage)
 	case bayes.IsOptimizer(m.Spec.Method):
 		j.command = "fit" + dataFlags(m) + into
 		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
@@ -139,28 +152,35 @@ func pretrainedHelps(m bayes.Manifest, accuracy float64) bool {
 }
 
 // knownNetwork returns the ONNX file with which the user made another run in the directory that
-// contains the run; "" if there is none.
-func knownNetwork(run *bayes.Run) string {
+// contains the run, as the Network, Cut and Input of a Spec; nil if there is none that fits the
+// run's channels and classes.
+func knownNetwork(run *bayes.Run) *bayes.Spec {
 	manifests, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Clean(run.Dir())), "*", config.ManifestFile))
 	if err != nil { // the directory's name is not a pattern
-		return ""
+		return nil
 	}
+	data := run.Manifest().Data
 	for _, path := range manifests {
 		m, err := bayes.ReadManifest(filepath.Dir(path))
-		if err != nil || m.Model == nil || m.Data.Channels != run.Manifest().Data.Channels {
+		if err != nil || m.Model == nil {
 			continue
 		}
-		if _, err := os.Stat(m.Spec.Network); err == nil {
-			return m.Spec.Network
+		spec := bayes.Spec{Network: m.Spec.Network, Cut: m.Spec.Cut, Input: m.Spec.Input}
+		channels, _, _, err := spec.ImageShape()
+		if err != nil || cmp.Or(channels, data.Channels) != data.Channels { // such as a file that is gone
+			continue
+		}
+		if _, err := spec.Build(len(data.ClassNames)); err == nil {
+			return &spec
 		}
 	}
-	return ""
+	return nil
 }
 
 // pretrainedFlags returns the flags of a run's data for a run with a pretrained network, which has
 // an image size and channels of its own.
-func pretrainedFlags(m bayes.Manifest, network string) string {
-	m.Spec.Network = network
+func pretrainedFlags(m bayes.Manifest, known bayes.Spec) string {
+	m.Spec.Network, m.Spec.Cut, m.Spec.Input = known.Network, known.Cut, known.Input
 	m.Notes = maps.Clone(m.Notes)
 	for _, name := range []string{"size", "channels", "resize"} {
 		delete(m.Notes, name)

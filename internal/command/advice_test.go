@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,9 +59,9 @@ func TestAdvisedFiles(t *testing.T) {
 	if err := os.WriteFile(file, []byte("- flatten\n- linear: {outputs: classes}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fit := func(name, model string) {
+	fit := func(name, model string, flags ...string) {
 		t.Helper()
-		succeed(t, "fit", "--data", images, "--model", model, "--method", "sgd", "--epochs", "1", "--folder", filepath.Join(runs, name))
+		succeed(t, append([]string{"fit", "--data", images, "--model", model, "--method", "sgd", "--epochs", "1", "--folder", filepath.Join(runs, name)}, flags...)...)
 	}
 	fit("a", file)
 	m, err := bayes.ReadManifest(filepath.Join(runs, "a"))
@@ -71,13 +72,49 @@ func TestAdvisedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := knownNetwork(run); got != "" {
-		t.Errorf("without another run: %q", got)
+	if got := knownNetwork(run); got != nil {
+		t.Errorf("without another run: %+v", got)
 	}
 	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)
-	fit("b", backbone)
-	if got := knownNetwork(run); got != backbone {
-		t.Errorf("the known network is %q, want %q", got, backbone)
+	fit("b", backbone, "--input", "caffe")
+	got := knownNetwork(run)
+	if got == nil || got.Network != backbone {
+		t.Fatalf("the known network is %+v, want %q", got, backbone)
+	}
+	if flags, want := pretrainedFlags(*m, *got), " --input caffe"; !strings.Contains(flags, want) {
+		t.Errorf("the flags are %q, want%s", flags, want)
+	}
+	for name, content := range map[string][]byte{"other channels": nil, "no network": []byte("network")} {
+		if content == nil {
+			var err error
+			if content, err = os.ReadFile(onnxtest.Backbone{Channels: 1, Side: 16, Filters: 4}.Write(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(backbone, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := knownNetwork(run); got != nil {
+			t.Errorf("%s: the known network is %+v", name, got)
+		}
+	}
+}
+
+// What a run is good enough for depends on how often it is right.
+func TestEnough(t *testing.T) {
+	for _, c := range []struct {
+		accuracy, rHat float64
+		want           string
+	}{
+		{0.9, 1, "If you can live with that, it is good enough for predictions"},
+		{0.9, 1.5, "If you can live with that, it is good enough for predictions, but not for what needs samples of the posterior, " +
+			"since its chains disagree (split R-hat 1.50)"},
+		{0.053, math.NaN(), "It is better than guessing, but most of its answers are wrong"},
+		{0.053, 1.5, "It is better than guessing, but most of its answers are wrong, and its chains disagree (split R-hat 1.50)"},
+	} {
+		if got := enough(c.accuracy, c.rHat); got != c.want {
+			t.Errorf("accuracy %v, R-hat %v: %q, want %q", c.accuracy, c.rHat, got, c.want)
+		}
 	}
 }
 
