@@ -27,7 +27,7 @@ type guaranteeFlags struct {
 // bindLevels binds the levels of commands that answer.
 func (g *guaranteeFlags) bindLevels(f *pflag.FlagSet) {
 	g.hasLevels = true
-	f.Float64Var(&g.level, "level", 0.9, "probability that a prediction set contains the true class")
+	f.Float64Var(&g.level, "level", 0.9, "probability that a prediction set contains the true class; fit, eval and ood score sets of 0.95")
 	f.Float64Var(&g.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
 }
 
