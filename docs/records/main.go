@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/comparison"
 )
 
 func main() {
@@ -81,7 +82,11 @@ func add(name, command, scores string, dirs []string) error {
 	}
 	r := Record{Command: command}
 	for _, dir := range dirs {
-		one := Run{Name: filepath.Base(dir)}
+		name, err := nameOf(dir)
+		if err != nil {
+			return err
+		}
+		one := Run{Name: name}
 		for _, s := range scored {
 			if filepath.Clean(s.Run) == filepath.Clean(dir) {
 				one.Scores, r.In, r.Out = s.Assessment.Scores, s.Assessment.In.Name, s.Assessment.Out.Name
@@ -158,4 +163,23 @@ func rewrite(path string) error {
 		return errors.WithMessage(err, path)
 	}
 	return errors.Wrap(os.WriteFile(path, []byte(made), 0o644), "records")
+}
+
+// nameOf returns the name of a run: the title that the program prints if the run is one of a
+// comparison, else the name of its directory.
+func nameOf(dir string) (string, error) {
+	dir = filepath.Clean(dir)
+	c, err := comparison.Open(filepath.Dir(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return filepath.Base(dir), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, e := range c.Entries {
+		if e.Dir() == filepath.Base(dir) {
+			return e.Title, c.Close()
+		}
+	}
+	return filepath.Base(dir), c.Close()
 }

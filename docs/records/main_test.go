@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/comparison"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 // TestTables: every table equals the one generated from its record, every record has a table and
@@ -132,6 +134,24 @@ func TestFigures(t *testing.T) {
 	for _, cell := range [][2]string{{"x", "b b"}, {"x y", "d"}, {"x y", "c"}} {
 		if v, err := numberIn("a      b b  c\n-------------\nx y  1 ± 2  -\n", cell[0], cell[1]); err == nil {
 			t.Errorf("numberIn(%q) = %v, want an error", cell, v)
+		}
+	}
+}
+
+// A run of a comparison has the title that the program prints.
+func TestNameOf(t *testing.T) {
+	dir := t.TempDir()
+	spec := bayes.Spec{Network: "mlp-3", Method: langevin.PSGLD{}}
+	c, err := comparison.Create(filepath.Join(dir, "main"), []comparison.Entry{{Title: "pSGLD", Spec: spec}}, nil)
+	if err == nil {
+		err = c.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"main/psgld": "pSGLD", "main/psgld/": "pSGLD", "main/other": "other", "psgld": "psgld"} {
+		if got, err := nameOf(filepath.Join(dir, path)); err != nil || got != want {
+			t.Errorf("%s: the name is %q (%v), want %q", path, got, err, want)
 		}
 	}
 }
