@@ -164,6 +164,23 @@ func TestBesideSplits(t *testing.T) {
 	}
 }
 
+// A directory of test or validation images only is read as all images, which is reported; other
+// only directories are not.
+func TestOnlyDirectory(t *testing.T) {
+	for name, reported := range map[string]bool{"test": true, "Val": true, "flowers-test": true, "train": false, "images": false} {
+		options, remarks := ownSplits(t), []string{}
+		options.Remark, options.Test = func(text string) { remarks = append(remarks, text) }, -1
+		splits, err := Open(dots(t, name+"/a/1.png", name+"/b/2.png"), options)
+		if err != nil || splits.Train.Len() != 2 {
+			t.Fatal(splits, err)
+		}
+		want := filepath.Join("dots", name) + ": the only directory, though it is named as a part: its images are taken as all images, to train on as well"
+		if got := slices.Contains(remarks, want); got != reported {
+			t.Errorf("%s: remarks %q, want %q: %v", name, remarks, want, reported)
+		}
+	}
+}
+
 func TestFolderWithoutSplits(t *testing.T) {
 	root := flowers(t, 20, ".")
 	options := isolated(t)

@@ -58,6 +58,9 @@ func (s *scanner) scan() ([3]*listing, error) {
 		if next == "" {
 			break
 		}
+		if split, _ := splitOf(lastPart(next)); split == Test || split == Validation {
+			s.remark(next, "the only directory, though it is named as a part: its images are taken as all images, to train on as well")
+		}
 		at = next
 	}
 	return s.labelled(at)
