@@ -61,7 +61,8 @@ func TestAdvisedFiles(t *testing.T) {
 	}
 	fit := func(name, model string, flags ...string) {
 		t.Helper()
-		succeed(t, append([]string{"fit", "--data", images, "--model", model, "--method", "sgd", "--epochs", "1", "--folder", filepath.Join(runs, name)}, flags...)...)
+		flags = append(flags, "--method", "sgd", "--epochs", "1", "--folder", filepath.Join(runs, name))
+		succeed(t, append([]string{"fit", "--data", images, "--model", model}, flags...)...)
 	}
 	fit("a", file)
 	m, err := bayes.ReadManifest(filepath.Join(runs, "a"))

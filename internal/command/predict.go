@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -50,6 +51,9 @@ func predictCommand(c *console) *cobra.Command {
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) < 2 {
 				return usage("pollen: predict needs the directory of a run, and at least one image or directory of images")
+			}
+			if slices.Contains(arguments, "-") {
+				return usage("pollen: predict does not read the standard input, got -; write it to a file (a file named - is ./-)")
 			}
 			return nil
 		},
