@@ -2,6 +2,7 @@ package command
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,10 +14,13 @@ import (
 )
 
 // onGPU returns the arguments of a short run on a GPU.
-func onGPU(dir string, more ...string) []string {
+func onGPU(dir string, changed ...string) []string {
 	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --method sghmc --schedule constant:0.002" +
 		" --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")
-	return append(append(arguments, "--folder", dir), more...)
+	for i := 0; i < len(changed); i += 2 {
+		arguments[slices.Index(arguments, changed[i])+1] = changed[i+1]
+	}
+	return append(arguments, "--folder", dir)
 }
 
 // TestRunsOnAGPU uses the emulated GPU: runs train, stop, resume and fail there as on the CPU.
