@@ -62,9 +62,9 @@ func (e *UnfinishedError) Error() string {
 func (e *UnfinishedError) Unwrap() error { return e.Cause }
 
 // DivergedError is the error of a run whose numbers did not stay finite: a loss, a weight or a
-// prediction was NaN or infinite, or a loss was far above guessing at the end. It is within
-// an UnfinishedError. The samples that were kept before are finite and can be used. Resume would
-// repeat the same steps, and fail in the same one.
+// prediction was NaN or infinite, or a loss was far above the loss of guessing at the end. It is
+// within an UnfinishedError. The samples that were kept before are finite and can be used. Resume
+// would repeat the same steps, and fail in the same one.
 type DivergedError struct {
 	// Method is the name of the method, or of the optimizer of its warm start.
 	Method string

@@ -55,9 +55,9 @@ func (h afterExploring) Due(steps int) bool {
 const explodedLoss = 100
 
 // mustReset reports whether a chain exploded while it explored, or forgot more than half of what
-// it had learned: whether its loss on training images is closer to guessing than to before,
-// its loss after the warm start on the images held out of it. A network whose ReLUs die has a loss
-// close to the loss of guessing, on either side.
+// it had learned: whether its loss on training images is closer to guessing, the loss of guessing,
+// than to before, its loss after the warm start on the images held out of it. A network whose ReLUs
+// die has a loss close to guessing, on either side.
 func mustReset(loss, before, guessing float64) bool {
 	return before < guessing && loss > (before+guessing)/2 || loss > explodedLoss*guessing
 }

@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Fidelity measures how closely the predictions of a student, a distilled network, follow
-// its teacher, the posterior predictive.
+// Fidelity measures how closely the predictions of a student, a distilled network, follow its
+// teacher, the posterior predictive.
 type Fidelity struct {
 	// Data is the name of the held-out data that both predict, and Images their number.
 	Data   string `json:"data"`
