@@ -241,8 +241,12 @@ func (s Spec) frozenWeights(weights []string) (func(name string) bool, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(weights, func(weight string) bool { return is(weight, name) }) {
 			few := weights[:min(len(weights), 8)]
-			return nil, invalid("freeze must be %s, %s or names of weights of %s, separated by commas, got %q; it has %d weights: %s ...",
-				freezeAll, freezeNone, s.Network, name, len(weights), strings.Join(few, ", "))
+			advice := ""
+			if slices.ContainsFunc(weights, func(weight string) bool { return strings.HasPrefix(weight, "onnx::") }) {
+				advice = "; the exporter made up such names: torch.onnx.export with dynamo=True keeps those of the network"
+			}
+			return nil, invalid("freeze must be %s, %s or names of weights of %s, separated by commas, got %q; it has %d weights: %s ...%s",
+				freezeAll, freezeNone, s.Network, name, len(weights), strings.Join(few, ", "), advice)
 		}
 	}
 	return func(weight string) bool {
