@@ -162,18 +162,19 @@ type File struct {
 // Add writes samples and returns when they are on disk. It tries all of them, then returns the
 // first error.
 func (st *Store) Add(samples ...Sample) error {
-	_, err := st.Write(samples...)
+	_, err := st.Write(nil, samples...)
 	return err
 }
 
-// Write is Add, and returns the files that it wrote.
-func (st *Store) Write(samples ...Sample) ([]File, error) {
+// Write is Add, and returns the files that it wrote. Before it writes a file it calls may, if it is
+// not nil, from several goroutines, and does not write the file if that returns an error.
+func (st *Store) Write(may func() error, samples ...Sample) ([]File, error) {
 	failures, files := make([]error, len(samples)), make([]File, len(samples))
 	var writing sync.WaitGroup
 	for first := range min(writers, len(samples)) {
 		writing.Go(func() {
 			for i := first; i < len(samples); i += writers {
-				file, err := st.write(samples[i])
+				file, err := st.write(samples[i], may)
 				files[i], failures[i] = file, errors.Wrap(err, "samples: store")
 			}
 		})
@@ -206,7 +207,7 @@ func ParseFileName(path string) (chain, step int, err error) {
 
 // write writes a sample as a safetensors file, whose metadata have its chain, step, weight and
 // checksum.
-func (st *Store) write(s Sample) (File, error) {
+func (st *Store) write(s Sample, may func() error) (File, error) {
 	if err := s.Validate(); err != nil {
 		return File{}, errors.Wrap(err, "sample")
 	}
@@ -239,7 +240,7 @@ func (st *Store) write(s Sample) (File, error) {
 		return File{}, err
 	}
 	name := FileName(s.Chain, s.Step)
-	return File{name, content.Len(), sum}, whole.Write(filepath.Join(st.dir, name), content.Bytes())
+	return File{name, content.Len(), sum}, whole.WriteIf(filepath.Join(st.dir, name), content.Bytes(), may)
 }
 
 // ReadSample reads one file of a store. It returns an error if the file was changed after it was

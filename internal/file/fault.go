@@ -7,6 +7,7 @@ const (
 	CallCreate  = "create"
 	CallWrite   = "write"
 	CallSync    = "sync"
+	CallLink    = "link"
 	CallRename  = "rename"
 	CallSyncDir = "sync folder"
 )

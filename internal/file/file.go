@@ -27,12 +27,23 @@ type Pending struct {
 // Write replaces or creates the file at path, with mode 0644 before the umask. If it returns no
 // error, the content is on the disk. After an error the path is as it was, unless the error is that
 // only the directory could not be synchronised. A symbolic link at path is replaced, not followed.
-func Write(path string, content []byte) error {
+func Write(path string, content []byte) error { return WriteIf(path, content, nil) }
+
+// WriteIf is Write, but first calls may, if it is not nil, and discards the content if that returns
+// an error. It is called when the temporary file exists. If another process takes a directory over
+// by making may fail and then calling Sweep, the path is therefore written before the Sweep or not
+// at all: later the temporary file is missing.
+func WriteIf(path string, content []byte, may func() error) error {
 	p, err := Create(path)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
+	if may != nil {
+		if err := may(); err != nil {
+			return err
+		}
+	}
 	if _, err := p.Write(content); err != nil {
 		return err
 	}
@@ -45,21 +56,30 @@ func Create(path string) (*Pending, error) {
 	if err := checkPlace(path); err != nil {
 		return nil, err
 	}
+	var file *os.File
+	_, err := temporary(path, func(name string) (err error) {
+		if _, err := ask(CallCreate, path, 0); err != nil {
+			return err
+		}
+		file, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Wrapf(err, "file: create %s", path)
+	}
+	return &Pending{path: path, file: file}, nil
+}
+
+// temporary calls create with names of temporary files for path until one is not taken, and returns
+// it. A name is taken if a process of the same number was killed, or runs on another machine that
+// shares the directory.
+func temporary(path string, create func(name string) error) (name string, err error) {
 	dir, base := filepath.Split(path)
 	stem := dir + "." + base + "." + strconv.Itoa(os.Getpid()) + "-"
 	for {
-		// A name is taken if a process of the same number was killed, or runs on another machine
-		// that shares the directory.
-		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
-		if _, err := ask(CallCreate, path, 0); err != nil {
-			return nil, errors.Wrapf(err, "file: create %s", path)
-		}
-		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err == nil {
-			return &Pending{path: path, file: file}, nil
-		}
-		if !os.IsExist(err) {
-			return nil, errors.Wrapf(err, "file: create %s", path)
+		name = stem + strconv.FormatUint(created.Add(1), 10) + partial
+		if err = create(name); !os.IsExist(err) {
+			return name, err
 		}
 	}
 }
@@ -92,16 +112,47 @@ func (p *Pending) Write(content []byte) (int, error) {
 
 // Commit puts the content on the disk and then, atomically, at the path. Afterwards, even on an
 // error, the temporary file is gone.
-func (p *Pending) Commit() error { return p.commit("", nil) }
+func (p *Pending) Commit() error { return p.commit(func() error { return nil }) }
 
-// CommitKeeping is Commit, but first renames what was at the path to older, in the same directory.
-// A process that is killed between the two leaves only older. Once the content is on the disk, may
-// is called: if it returns an error, the content is discarded.
-func (p *Pending) CommitKeeping(older string, may func() error) error { return p.commit(older, may) }
+// CommitKeeping is Commit, but keeps what was at the path as older, in the same directory. Once the
+// content is on the disk, may is called, with the promise of WriteIf for both files.
+func (p *Pending) CommitKeeping(older string, may func() error) error {
+	return p.commit(func() error {
+		before := secondName(p.path)
+		if before != p.path {
+			// Nothing is left to remove, unless an error came first or older was the same file.
+			defer os.Remove(before)
+		}
+		if err := may(); err != nil {
+			return err
+		}
+		err := replace(before, older)
+		if before == p.path && os.IsNotExist(err) {
+			return nil // there was nothing to keep
+		}
+		return err
+	})
+}
 
-// commit syncs the file and gives it its name, which is the last step: until then a crash leaves
-// what was there before. If older is not "", the file that was there is first renamed to older.
-func (p *Pending) commit(older string, may func() error) error {
+// secondName gives the file at path a temporary name, too, which Sweep removes. It returns path if
+// there is no file, or if the file system has no links: a process that is suspended between asking
+// and renaming, and replaced meanwhile, then still takes the file at the path away.
+func secondName(path string) string {
+	name, err := temporary(path, func(name string) error {
+		if _, err := ask(CallLink, path, 0); err != nil {
+			return err
+		}
+		return os.Link(path, name)
+	})
+	if err != nil {
+		return path
+	}
+	return name
+}
+
+// commit syncs the file, calls last, and gives the file its name: until then a crash leaves what
+// was at the path before.
+func (p *Pending) commit(last func() error) error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}
@@ -112,13 +163,8 @@ func (p *Pending) commit(older string, may func() error) error {
 	}
 	err = cmp.Or(err, p.file.Close())
 	p.file = nil
-	if err == nil && may != nil {
-		err = may()
-	}
-	if err == nil && older != "" {
-		if err = replace(p.path, older); os.IsNotExist(err) {
-			err = nil
-		}
+	if err == nil {
+		err = last()
 	}
 	if err == nil {
 		err = replace(name, p.path)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -133,6 +134,63 @@ func TestCloseDropsWhatIsPending(t *testing.T) {
 	wantError(t, p.Commit(), "committed or closed already")
 	wantContent(t, path, "old")
 	wantNames(t, dir, "a")
+}
+
+// A process that is suspended after it asked whether it may write changes nothing if another one
+// sweeps the directory meanwhile.
+func TestSweptWhileSuspended(t *testing.T) {
+	dir := t.TempDir()
+	path, older := filepath.Join(dir, "state"), filepath.Join(dir, "older")
+	put(t, path, "newest")
+	put(t, older, "before")
+	suspended := func() error { return Sweep(dir) }
+	wantError(t, WriteIf(path, []byte("late"), suspended), "file: commit ")
+	p, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, p.CommitKeeping(older, suspended), "file: commit ")
+	wantError(t, WriteIf(path, []byte("late"), func() error { return errors.New("another writes here") }), "another writes here")
+	wantNames(t, dir, "older", "state")
+	wantContent(t, path, "newest")
+	wantContent(t, older, "before")
+}
+
+// Without hard links, and when both files are the same already, the newest file becomes the older.
+func TestCommitKeepingWithoutLinks(t *testing.T) {
+	dir := t.TempDir()
+	path, older := filepath.Join(dir, "state"), filepath.Join(dir, "older")
+	commit := func(content string) {
+		p, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.CommitKeeping(older, func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, path, "first")
+	if err := os.Link(path, older); err != nil { // as a process that is killed between two renames leaves them
+		t.Skip(err)
+	}
+	commit("second")
+	wantNames(t, dir, "older", "state")
+	wantContent(t, older, "first")
+
+	end := Inject(func(call, _ string, _ int) (int, error) {
+		if call == CallLink {
+			return 0, syscall.ENOTSUP
+		}
+		return 0, nil
+	})
+	defer end()
+	commit("third")
+	wantNames(t, dir, "older", "state")
+	wantContent(t, path, "third")
+	wantContent(t, older, "second")
 }
 
 // The last argument of CommitKeeping is called when the content is on the disk.

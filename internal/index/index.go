@@ -101,14 +101,14 @@ func parseLine(object []byte) (l Line, err error) {
 }
 
 // Append opens an index that was read, to list more files.
-func (x *Index) Append(dir string) (to *journal.Writer, err error) {
+func (x *Index) Append(dir string, may func() error) (to *journal.Writer, err error) {
 	tail := x.Tail
 	if tail.Torn {
 		var lines []Line
 		for _, name := range x.Names {
 			lines = append(lines, x.Lines[name])
 		}
-		if tail, err = Rewrite(dir, lines); err != nil {
+		if tail, err = Rewrite(dir, lines, may); err != nil {
 			return nil, err
 		}
 	}
@@ -116,9 +116,9 @@ func (x *Index) Append(dir string) (to *journal.Writer, err error) {
 	return to, errors.Wrap(err, "pollen: index")
 }
 
-// Rewrite replaces the index.
-func Rewrite(dir string, lines []Line) (journal.Tail, error) {
-	tail, err := journal.Rewrite(filepath.Join(dir, File), func(add func(any) error) error {
+// Rewrite replaces the index. It calls may as file.WriteIf does.
+func Rewrite(dir string, lines []Line, may func() error) (journal.Tail, error) {
+	tail, err := journal.Rewrite(filepath.Join(dir, File), may, func(add func(any) error) error {
 		for _, l := range lines {
 			if err := add(l); err != nil {
 				return err

@@ -25,7 +25,7 @@ func FuzzIndex(f *testing.F) {
 		{File: "samples/chain00000-step000000002.safetensors", Lost: "missing"},
 		{File: "samples/chain00000-step000000003.safetensors", Dropped: true},
 	}
-	_, err := Rewrite(dir, lines)
+	_, err := Rewrite(dir, lines, nil)
 	must(f, err)
 	whole, err := os.ReadFile(filepath.Join(dir, File))
 	must(f, err)
@@ -55,7 +55,7 @@ func FuzzIndex(f *testing.F) {
 func TestIndexStaysInItsDir(t *testing.T) {
 	for _, name := range []string{"", "..", "../a", "/etc/passwd", "samples/../../a", `samples\a`, "samples//a", "a/"} {
 		dir := t.TempDir()
-		_, err := journal.Rewrite(filepath.Join(dir, File), func(add func(any) error) error {
+		_, err := journal.Rewrite(filepath.Join(dir, File), nil, func(add func(any) error) error {
 			return add(Line{File: name, Sum: checksum.Blank})
 		})
 		must(t, err)
@@ -70,7 +70,7 @@ func TestIndexStaysInItsDir(t *testing.T) {
 func TestAppendAfterCut(t *testing.T) {
 	dir := t.TempDir()
 	place := filepath.Join(dir, File)
-	_, err := Rewrite(dir, []Line{{File: "a", Sum: checksum.Blank}, {File: "b", Sum: checksum.Blank}})
+	_, err := Rewrite(dir, []Line{{File: "a", Sum: checksum.Blank}, {File: "b", Sum: checksum.Blank}}, nil)
 	must(t, err)
 	whole, err := os.ReadFile(place)
 	must(t, err)
@@ -78,7 +78,7 @@ func TestAppendAfterCut(t *testing.T) {
 		must(t, os.WriteFile(place, whole[:n], 0o644))
 		x, err := Read(dir)
 		must(t, err)
-		to, err := x.Append(dir)
+		to, err := x.Append(dir, nil)
 		must(t, err)
 		must(t, Add(to, Line{File: "c", Sum: checksum.Blank}))
 		must(t, to.Close())

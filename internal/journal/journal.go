@@ -128,9 +128,9 @@ type Writer struct {
 	tail   Tail
 }
 
-// Create replaces what is at path by an empty journal.
-func Create(path string) (*Writer, error) {
-	if err := file.Write(path, nil); err != nil {
+// Create replaces what is at path by an empty journal. It calls may as file.WriteIf does.
+func Create(path string, may func() error) (*Writer, error) {
+	if err := file.WriteIf(path, nil, may); err != nil {
 		return nil, err
 	}
 	return Append(path, Tail{})
@@ -174,13 +174,19 @@ func (w *Writer) Close() error {
 	return cmp.Or(err, w.file.Close())
 }
 
-// Rewrite replaces a journal atomically by the lines that add passes to its argument.
-func Rewrite(path string, add func(line func(value any) error) error) (Tail, error) {
+// Rewrite replaces a journal atomically by the lines that add passes to its argument. It calls may
+// as file.WriteIf does.
+func Rewrite(path string, may func() error, add func(line func(value any) error) error) (Tail, error) {
 	pending, err := file.Create(path)
 	if err != nil {
 		return Tail{}, err
 	}
 	defer pending.Close()
+	if may != nil {
+		if err := may(); err != nil {
+			return Tail{}, err
+		}
+	}
 	w := Writer{buffer: bufio.NewWriter(pending)}
 	err = add(w.Add)
 	if err == nil {

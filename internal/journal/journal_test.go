@@ -21,7 +21,7 @@ type entry struct {
 func write(t testing.TB, n int) (path string, content []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.jsonl")
-	w, err := Create(path)
+	w, err := Create(path, nil)
 	for i := range n {
 		if err == nil && i%3 == 2 {
 			if err = w.Close(); err == nil {
@@ -76,7 +76,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := json.Unmarshal(bytes.Split(content, []byte("\n"))[3], &line); err != nil || line["n"] != 3.0 || line["crc"] == nil {
 		t.Errorf("%v (%v)", line, err)
 	}
-	again, err := Rewrite(path, func(add func(any) error) error {
+	again, err := Rewrite(path, nil, func(add func(any) error) error {
 		for _, e := range all {
 			if err := add(e); err != nil {
 				return err

@@ -94,7 +94,7 @@ func Take(dir string) (*Lock, error) {
 			dir, before.Process, before.Host, kind)
 	}
 	l.owner.Process, l.owner.Turn, l.owner.Writes = os.Getpid(), before.Turn+1, true
-	if err := l.record(); err != nil {
+	if err := l.record(l.owner, nil); err != nil {
 		l.unlock()
 		return nil, err
 	}
@@ -128,13 +128,11 @@ func (l *Lock) Check() error {
 
 // Release releases the lock.
 func (l *Lock) Release() error {
-	err := l.Check()
-	if err == nil {
-		l.owner.Writes = false
-		err = l.record()
-	}
+	ended := l.owner
+	ended.Writes = false
+	err := l.record(ended, l.Check)
 	var lost *Lost
-	if errors.As(err, &lost) {
+	if err != nil && errors.As(l.Check(), &lost) {
 		err = nil // another process has it
 	}
 	return cmp.Or(err, l.unlock())
@@ -147,12 +145,13 @@ func (l *Lock) unlock() error {
 	return errors.Wrapf(l.system.Unlock(), "lock: %s", l.dir)
 }
 
-func (l *Lock) record() error {
-	content, err := json.Marshal(l.owner)
+// record writes an owner's record. may is as in file.WriteIf.
+func (l *Lock) record(o Owner, may func() error) error {
+	content, err := json.Marshal(o)
 	if err != nil {
 		return errors.Wrap(err, "lock")
 	}
-	return errors.WithMessage(file.Write(filepath.Join(l.dir, Record), append(content, '\n')), "lock")
+	return errors.WithMessage(file.WriteIf(filepath.Join(l.dir, Record), append(content, '\n'), may), "lock")
 }
 
 // Who returns the owner by a directory's record; the zero Owner if there is none.

@@ -59,7 +59,7 @@ func Gather(dir string, remark func(string), initial func() (manifest any, err e
 	}
 	manifest, err := initial()
 	if err == nil {
-		err = writeGathered(dir, manifest)
+		err = writeGathered(dir, manifest, func() error { return stillHeld(held) })
 	}
 	if err != nil {
 		return undo(dir, held, err)
@@ -75,14 +75,11 @@ func (w *Writer) initialize(initial func() (Checkpoint, any, error)) error {
 			return err
 		}
 	}
-	err := w.Check()
-	if err != nil {
-		return err
-	}
-	if w.metrics, err = journal.Create(filepath.Join(w.dir, MetricsFile)); err != nil {
+	var err error
+	if w.metrics, err = journal.Create(filepath.Join(w.dir, MetricsFile), w.Check); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
-	if w.index, err = journal.Create(filepath.Join(w.dir, index.File)); err != nil {
+	if w.index, err = journal.Create(filepath.Join(w.dir, index.File), w.Check); err != nil {
 		return errors.Wrap(err, "pollen: index")
 	}
 	// Work that may take long, such as loading another run's samples, comes after the lock and

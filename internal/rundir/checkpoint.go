@@ -170,7 +170,7 @@ func (w *Writer) writeFirst(c Checkpoint) error {
 	if err := file.MakeDir(filepath.Dir(path)); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	return errors.Wrap(file.Write(path, content), "pollen: checkpoint")
+	return errors.Wrap(file.WriteIf(path, content, w.Check), "pollen: checkpoint")
 }
 
 // First reads the checkpoint at step 0 that Options.KeepFirst keeps. The error is DamagedError if

@@ -102,11 +102,12 @@ func checkFormat(content []byte) error {
 }
 
 // writeJSON replaces a file in dir by the JSON of a value, with a checksum. The replacement is
-// atomic: a reader, or a process after a kill, finds the old file or the new one.
-func writeJSON(dir, name string, value any, indent string) error {
+// atomic: a reader, or a process after a kill, finds the old file or the new one. may is as in
+// file.WriteIf.
+func writeJSON(dir, name string, value any, indent string, may func() error) error {
 	content, err := checksum.JSON(value, indent)
 	if err == nil {
-		err = file.Write(filepath.Join(dir, name), content)
+		err = file.WriteIf(filepath.Join(dir, name), content, may)
 	}
 	return errors.Wrapf(err, "pollen: %s", name)
 }
@@ -148,31 +149,40 @@ func ReadFile(dir, name string, value any) error {
 // AddFile writes a JSON file into the directory of a run that no process writes, and lists it in
 // the index. It takes the lock meanwhile. The error is LockedError while another process writes.
 func AddFile(dir, name string, value any, remark func(string)) error {
-	return addListed(dir, remark, func(to *journal.Writer) error { return writeListed(to, dir, name, value, "") })
+	return addListed(dir, remark, func(to *journal.Writer, may func() error) error {
+		return writeListed(to, dir, name, value, "", may)
+	})
 }
 
 // CheckWritable returns the error that AddFile would return before it writes: a LockedError while
 // another process writes to the run, or that the directory cannot be written to.
 func CheckWritable(dir string) error {
-	return addListed(dir, func(string) {}, func(*journal.Writer) error { return nil })
+	return addListed(dir, func(string) {}, func(*journal.Writer, func() error) error { return nil })
 }
 
-// addListed calls write with the open index of a run that no process writes.
-func addListed(dir string, remark func(string), write func(to *journal.Writer) error) (err error) {
+// addListed calls write with the open index of a run that no process writes, and with a function
+// that returns an error if another process has taken the directory over since.
+func addListed(dir string, remark func(string), write func(to *journal.Writer, may func() error) error) (err error) {
 	held, err := acquire(dir, remark)
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, errors.Wrap(held.Release(), "pollen")) }()
+	may := func() error { return stillHeld(held) }
+	defer func() {
+		if err != nil {
+			err = cmp.Or(may(), err) // if another process has taken over, the failure is a consequence
+		}
+		err = cmp.Or(err, errors.Wrap(held.Release(), "pollen"))
+	}()
 	x, err := ReadIndex(dir)
 	if err != nil {
 		return err
 	}
-	to, err := x.Append(dir)
+	to, err := x.Append(dir, may)
 	if err != nil {
 		return err
 	}
-	err = write(to)
+	err = write(to, may)
 	if closed := errors.Wrap(to.Close(), "pollen: index"); err == nil {
 		err = closed
 	}
@@ -180,10 +190,10 @@ func addListed(dir string, remark func(string), write func(to *journal.Writer) e
 }
 
 // writeGathered writes the index and the manifest of a gathered run.
-func writeGathered(dir string, manifest any) error {
-	listed, err := journal.Create(filepath.Join(dir, index.File))
+func writeGathered(dir string, manifest any, may func() error) error {
+	listed, err := journal.Create(filepath.Join(dir, index.File), may)
 	if err == nil {
-		err = writeListed(listed, dir, ManifestFile, manifest, "  ")
+		err = writeListed(listed, dir, ManifestFile, manifest, "  ", may)
 	}
 	if err != nil {
 		return errors.WithMessage(err, "pollen: gather")
@@ -194,8 +204,8 @@ func writeGathered(dir string, manifest any) error {
 // writeListed writes a JSON file of a run and lists it in an open index: in this order, so that
 // after a kill in between the file is merely not listed. Had the index been first, the file would
 // count as missing.
-func writeListed(to *journal.Writer, dir, name string, value any, indent string) error {
-	if err := writeJSON(dir, name, value, indent); err != nil {
+func writeListed(to *journal.Writer, dir, name string, value any, indent string, may func() error) error {
+	if err := writeJSON(dir, name, value, indent, may); err != nil {
 		return err
 	}
 	line, err := lineOf(dir, name)
@@ -238,6 +248,16 @@ func acquire(dir string, remark func(string)) (*lock.Lock, error) {
 		remark(text)
 	}
 	return l, nil
+}
+
+// stillHeld returns LockedError if another process has taken a lock over.
+func stillHeld(l *lock.Lock) error {
+	err := l.Check()
+	var lost *lock.Lost
+	if errors.As(err, &lost) {
+		return errors.WithStack(&LockedError{lost.Dir, lost.By.Host, lost.By.Process, err})
+	}
+	return errors.Wrap(err, "pollen")
 }
 
 // copyFile copies a file of a run, by a name with slashes as in the index. It reads all of it

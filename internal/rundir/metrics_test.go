@@ -11,7 +11,7 @@ import (
 func TestLastMetrics(t *testing.T) {
 	for _, chains := range []int{0, 1, 300, 3000} {
 		path := filepath.Join(t.TempDir(), MetricsFile)
-		to, err := journal.Create(path)
+		to, err := journal.Create(path, nil)
 		for step := 1; step <= 3 && err == nil; step++ {
 			line := Metrics{Step: step}
 			if chains > 0 {

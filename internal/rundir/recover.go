@@ -97,8 +97,11 @@ func (w *Writer) recoverSamples(made int) error {
 		}
 		lines, later = append(lines, kept...), append(later, removed...)
 	}
-	tail, err := index.Rewrite(w.dir, append(lines, w.droppedBetween(0, made)...))
+	tail, err := index.Rewrite(w.dir, append(lines, w.droppedBetween(0, made)...), w.Check)
 	if err != nil {
+		return err
+	}
+	if err := w.Check(); err != nil {
 		return err
 	}
 	for _, place := range later {
@@ -199,6 +202,9 @@ func (w *Writer) quarantine(place string, cause error) error {
 	if err := w.skip(place, cause); err != nil {
 		return err
 	}
+	if err := w.Check(); err != nil {
+		return err
+	}
 	aside := filepath.Join(w.dir, damagedDir)
 	if err := file.MakeDir(aside); err != nil {
 		return errors.Wrap(err, "pollen: run directory")
@@ -236,7 +242,7 @@ func (w *Writer) cutMetrics(steps int) (journal.Tail, error) {
 		}
 		w.options.Remark("continuing without the rest of " + path + ": " + err.Error())
 	}
-	tail, err := journal.Rewrite(path, func(add func(any) error) error {
+	tail, err := journal.Rewrite(path, w.Check, func(add func(any) error) error {
 		for _, object := range kept {
 			if err := add(object); err != nil {
 				return err

@@ -20,24 +20,21 @@ const maxSplits = 1 << 30
 // WriteSplits writes SplitsFile, compressed, and lists it in the index with its SHA-256, since a
 // CSV file has no place for a checksum.
 func (w *Writer) WriteSplits(content []byte) error {
-	if err := w.Check(); err != nil {
-		return err
-	}
-	return writeSplits(w.index, w.dir, content)
+	return writeSplits(w.index, w.dir, content, w.Check)
 }
 
 // AddSplits replaces SplitsFile in the directory of a run that no process writes. The error is
 // LockedError while another process writes.
 func AddSplits(dir string, content []byte, remark func(string)) error {
-	return addListed(dir, remark, func(to *journal.Writer) error { return writeSplits(to, dir, content) })
+	return addListed(dir, remark, func(to *journal.Writer, may func() error) error { return writeSplits(to, dir, content, may) })
 }
 
-func writeSplits(to *journal.Writer, dir string, content []byte) error {
+func writeSplits(to *journal.Writer, dir string, content []byte, may func() error) error {
 	content, err := compressed(content)
 	if err != nil {
 		return errors.Wrap(err, "pollen: "+SplitsFile)
 	}
-	if err := file.Write(filepath.Join(dir, SplitsFile), content); err != nil {
+	if err := file.WriteIf(filepath.Join(dir, SplitsFile), content, may); err != nil {
 		return errors.Wrap(err, "pollen: "+SplitsFile)
 	}
 	return index.Add(to, index.OfContent(SplitsFile, content))

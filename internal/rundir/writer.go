@@ -90,29 +90,24 @@ func (w *Writer) acquire() (err error) {
 // Check returns LockedError if another process has taken the directory over: it took this one for
 // dead, so this one must write nothing more.
 func (w *Writer) Check() error {
-	err := w.lock.Check()
-	var lost *lock.Lost
-	if errors.As(err, &lost) {
-		return errors.WithStack(&LockedError{lost.Dir, lost.By.Host, lost.By.Process, err})
-	}
-	return errors.Wrap(err, "pollen")
+	return stillHeld(w.lock)
 }
 
 // Write writes a JSON file of the run and lists it in the index.
 func (w *Writer) Write(name string, value any, indent string) error {
-	if err := w.Check(); err != nil {
-		return err
-	}
-	return writeListed(w.index, w.dir, name, value, indent)
+	return writeListed(w.index, w.dir, name, value, indent, w.Check)
 }
 
 // Finish writes how the run ended, which the index does not list, once all lines of the index are
-// on the disk. The caller has called Check.
+// on the disk.
 func (w *Writer) Finish(o Outcome) error {
 	if err := w.index.Sync(); err != nil {
 		return errors.Wrap(err, "pollen: index")
 	}
-	return writeJSON(w.dir, OutcomeFile, o, "")
+	if err := writeJSON(w.dir, OutcomeFile, o, "", w.Check); err != nil {
+		return cmp.Or(w.Check(), err) // if another process has taken over, the failure is a consequence
+	}
+	return nil
 }
 
 // AddMetrics appends a line to the metrics.
@@ -123,10 +118,7 @@ func (w *Writer) AddMetrics(line Metrics) error {
 // add writes samples into a store and lists them. store.Write returns once the files are on the
 // disk; a kill before index.Add leaves unlisted files, which readers ignore and Recover removes.
 func (w *Writer) add(store *samples.Store, states ...samples.Sample) error {
-	if err := w.Check(); err != nil {
-		return err
-	}
-	files, err := store.Write(states...)
+	files, err := store.Write(w.Check, states...)
 	if err != nil {
 		return err
 	}
@@ -318,7 +310,8 @@ func (w *Writer) writeCheckpoint(c Checkpoint) error {
 	if _, err := pending.Write(content); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	// A process that is killed between the two renames leaves only the older one, which is whole.
+	// A process that is killed between the two renames leaves the same checkpoint twice or, without
+	// hard links, only as the older one.
 	err = pending.CommitKeeping(filepath.Join(w.dir, OlderCheckpoint), w.Check)
 	return errors.Wrap(err, "pollen: checkpoint")
 }

@@ -116,7 +116,7 @@ func TestRunWithoutDetector(t *testing.T) {
 			lines = append(lines, x.Lines[name])
 		}
 	}
-	_, err = index.Rewrite(run.Dir(), lines)
+	_, err = index.Rewrite(run.Dir(), lines, nil)
 	must(t, err)
 	must(t, os.Remove(filepath.Join(run.Dir(), rundir.DetectorFile)))
 	must(t, run.Calibrate(t.Context(), squares(t, 60, 4, 2)))

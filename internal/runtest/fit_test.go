@@ -235,7 +235,7 @@ func TestKilledAtTheEnd(t *testing.T) {
 					lines = append(lines, x.Lines[name])
 				}
 			}
-			_, err = index.Rewrite(dir, lines)
+			_, err = index.Rewrite(dir, lines, nil)
 			must(t, err)
 			must(t, os.Remove(filepath.Join(dir, rundir.DiagnosticsFile)))
 			must(t, os.Remove(filepath.Join(dir, rundir.CalibrationFile)))

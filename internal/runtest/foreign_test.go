@@ -32,7 +32,7 @@ func relist(t testing.TB, dir string, changed index.Line) {
 			lines = append(lines, x.Lines[name])
 		}
 	}
-	_, err = index.Rewrite(dir, lines)
+	_, err = index.Rewrite(dir, lines, nil)
 	must(t, err)
 }
 
@@ -91,7 +91,7 @@ func renamed(set func(s *samples.Sample)) func(t testing.TB, dir string) {
 		set(&s)
 		store := samples.NewStore(t.TempDir())
 		must(t, store.Create())
-		files, err := store.Write(s)
+		files, err := store.Write(nil, s)
 		must(t, err)
 		written, err := store.Files()
 		must(t, err)

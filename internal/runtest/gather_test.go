@@ -360,7 +360,7 @@ func simulate(t *testing.T, of *bayes.Run, dir string, chain int) {
 	content, err := checksum.JSON(&m, "  ")
 	must(t, err)
 	write(rundir.ManifestFile, content)
-	listed, err := journal.Create(filepath.Join(dir, index.File))
+	listed, err := journal.Create(filepath.Join(dir, index.File), nil)
 	must(t, err)
 	for _, line := range lines {
 		must(t, listed.Add(line))

@@ -67,7 +67,7 @@ func poison(t *testing.T, run *bayes.Run, at int) (path string) {
 			p.Values[i] = float32(math.Copysign(1e30, float64(p.Values[i])))
 		}
 	}
-	written, err := samples.NewStore(filepath.Join(run.Dir(), rundir.SamplesDir)).Write(s)
+	written, err := samples.NewStore(filepath.Join(run.Dir(), rundir.SamplesDir)).Write(nil, s)
 	must(t, err)
 	x, err := index.Read(run.Dir())
 	must(t, err)
@@ -79,7 +79,7 @@ func poison(t *testing.T, run *bayes.Run, at int) (path string) {
 		}
 		lines = append(lines, line)
 	}
-	_, err = index.Rewrite(run.Dir(), lines)
+	_, err = index.Rewrite(run.Dir(), lines, nil)
 	must(t, err)
 	return files[at]
 }

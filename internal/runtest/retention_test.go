@@ -170,7 +170,7 @@ func TestReadWhileSamplesGo(t *testing.T) {
 		spec := keeping(t)
 		x, err := rundir.ReadIndex(dir)
 		must(t, err)
-		listed, err := x.Append(dir)
+		listed, err := x.Append(dir, nil)
 		must(t, err)
 		var gone []index.Line
 		for _, step := range []int{24, 32} {
