@@ -51,6 +51,14 @@ type SiLU struct{}
 // Apply implements Layer.
 func (SiLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "silu", op.SiLU{}, x) }
 
+// HardSwish is x min(max(x/6 + 1/2, 0), 1), elementwise: SiLU without an exponential.
+type HardSwish struct{}
+
+// Apply implements Layer.
+func (HardSwish) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "hardswish", op.HardSwish{}, x)
+}
+
 // GELU is x times the normal distribution function of x, elementwise.
 type GELU struct{}
 

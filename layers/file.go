@@ -27,6 +27,7 @@ var layerKinds = []kind{
 	{"softplus", Softplus{}},
 	{"softsign", Softsign{}},
 	{"silu", SiLU{}},
+	{"hardswish", HardSwish{}},
 	{"gelu", GELU{}},
 	{"elu", ELU{}},
 	{"frn", FilterResponseNorm{}},

@@ -35,7 +35,7 @@ func TestGradients(t *testing.T) {
 			Conv2D{Filters: 4, Kernel: 3, Dilation: 2}, Tanh{}, AveragePool{Window: 2, Stride: 1, Padding: 1}, ELU{}, MaxPool{Window: 2, Stride: 1},
 			Conv2D{Filters: 3, Kernel: 1}, SiLU{}, GlobalAveragePool{},
 			Linear{Outputs: 4}, Sigmoid{}, Linear{Outputs: 5}, ELU{Alpha: .3},
-			Linear{Outputs: 4}, Softsign{}, Linear{Outputs: 4}, GELU{}, Linear{Outputs: 3}, Softplus{},
+			Linear{Outputs: 4}, Softsign{}, Linear{Outputs: 4}, HardSwish{}, GELU{}, Linear{Outputs: 3}, Softplus{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { checkGradients(t, network, input) })

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -142,22 +143,23 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 	return t.b.Apply(op.Multiply{}, t.scaled(x, 0.5, 0), t.scaled(phi, 1, 1))
 }
 
-// mul translates Mul, with which the two nodes of a SiLU and the five of a GELU end in the files of
-// most exporters.
+// mul translates Mul. In the files of most exporters it is the last node of a SiLU, a hard swish or
+// a GELU.
 func mul(t *translator) ([]value, error) {
-	var activation graph.Op = op.SiLU{}
-	name, ok := t.spelledSiLU()
-	if !ok {
-		activation = op.GELU{}
-		name, ok = t.spelledGELU()
-	}
-	if ok {
+	for _, spelled := range []struct {
+		activation graph.Op
+		of         func() (x string, ok bool)
+	}{{op.SiLU{}, t.spelledSiLU}, {op.HardSwish{}, t.spelledHardSwish}, {op.GELU{}, t.spelledGELU}} {
+		name, ok := spelled.of()
+		if !ok {
+			continue
+		}
 		x, err := t.nodeOf(name)
 		if err != nil {
 			return nil, err
 		}
 		if ok, err = t.hasAxesOf(x); ok {
-			return []value{{node: t.b.Apply(activation, x)}}, t.b.Err()
+			return []value{{node: t.b.Apply(spelled.activation, x)}}, t.b.Err()
 		} else if err != nil {
 			return nil, err
 		}
@@ -188,6 +190,44 @@ func (t *translator) spelledSiLU() (x string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// spelledHardSwish returns the x of which the node computes x hard_sigmoid(x), if it does.
+func (t *translator) spelledHardSwish() (x string, ok bool) {
+	if len(t.inputs) != 2 {
+		return "", false
+	}
+	for i, x := range t.inputs {
+		if t.spelledHardSigmoid(t.inputs[1-i]) == x {
+			return x, true
+		}
+	}
+	return "", false
+}
+
+// spelledHardSigmoid returns the x of which a value is min(max(x/6 + 1/2, 0), 1), or "". It may be
+// computed as min(max(x + 3, 0), 6)/6.
+func (t *translator) spelledHardSigmoid(name string) (x string) {
+	if n := t.makers[name]; n != nil && n.op == "HardSigmoid" && len(n.inputs) == 1 {
+		if isFloat32(n.float("alpha", 0.2), 1.0/6) && n.float("beta", 0.5) == 0.5 {
+			return n.inputs[0]
+		}
+		return ""
+	}
+	clipped := cmp.Or(t.madeWith(name, "Mul", 1.0/6), t.madeWith(name, "Div", 6))
+	n := t.makers[clipped]
+	if n == nil || n.op != "Clip" || !t.isBound(n, "min", 1, 0) || !t.isBound(n, "max", 2, 6) {
+		return ""
+	}
+	return t.madeWith(n.inputs[0], "Add", 3)
+}
+
+// isBound reports whether a bound of a Clip, an attribute or, since opset 11, input i, is a number.
+func (t *translator) isBound(n *node, name string, i int, number float64) bool {
+	if len(n.inputs) > i {
+		return t.isNumber(n.inputs[i], number)
+	}
+	return n.float(name, math.NaN()) == number
 }
 
 // spelledGELU returns the x of which the node computes x (1 + erf(x/sqrt 2))/2, if it does. The
@@ -241,8 +281,11 @@ func (t *translator) madeWith(name, operator string, number float64) (operand st
 // isNumber reports whether a value is a constant that is, in float32, the given number.
 func (t *translator) isNumber(name string, number float64) bool {
 	v, _, ok := t.numberOf(name)
-	return ok && math.Abs(v-number) <= 0x1p-24*number
+	return ok && isFloat32(v, number)
 }
+
+// isFloat32 reports whether v is, in float32, a number that is not negative.
+func isFloat32(v, number float64) bool { return math.Abs(v-number) <= 0x1p-24*number }
 
 // numberOf returns a value that is a known number, and not a sampled weight, and how many axes it
 // has.

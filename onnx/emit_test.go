@@ -43,10 +43,10 @@ func TestEmitTrailingPadding(t *testing.T) {
 	}
 }
 
-// geluOf returns the numbers that GELU makes of x.
-func geluOf(x ...float32) []float64 {
+// valuesOf returns the numbers that a kernel makes of x.
+func valuesOf(values func(y, x []float32), x ...float32) []float64 {
 	y := make([]float32, len(x))
-	kernel.GELU(y, x)
+	values(y, x)
 	var all []float64
 	for _, v := range y {
 		all = append(all, float64(v))
@@ -54,7 +54,7 @@ func geluOf(x ...float32) []float64 {
 	return all
 }
 
-// The elementwise ops with attributes, of which hard sigmoids are made, and GELU.
+// The elementwise ops with attributes, of which hard sigmoids are made, and activations.
 func TestEmitAttributes(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   graph.Op
@@ -63,7 +63,8 @@ func TestEmitAttributes(t *testing.T) {
 		"factor":            {op.Scale{Factor: 2}, []float64{-4, 0, 2, 6}},
 		"offset":            {op.Scale{Factor: 1, Offset: 0.5}, []float64{-1.5, 0.5, 1.5, 3.5}},
 		"factor and offset": {op.Scale{Factor: -2, Offset: 0.5}, []float64{4.5, 0.5, -1.5, -5.5}},
-		"GELU":              {op.GELU{}, geluOf(-2, 0, 1, 3)},
+		"GELU":              {op.GELU{}, valuesOf(kernel.GELU, -2, 0, 1, 3)},
+		"hard swish":        {op.HardSwish{}, valuesOf(kernel.HardSwish, -2, 0, 1, 3)},
 		"clip":              {op.Clip{Low: -1, High: 2}, []float64{-1, 0, 1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {

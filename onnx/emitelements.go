@@ -137,7 +137,7 @@ func (e *Emission) elementwise(o graph.Op, x emitted) (v emitted, ok bool) {
 
 // plain has the ops that ONNX has, too, with ONNX's names.
 var plain = map[graph.Op]string{
-	op.ReLU{}: "Relu", op.Tanh{}: "Tanh", op.Sigmoid{}: "Sigmoid", op.Softplus{}: "Softplus", op.Softsign{}: "Softsign",
+	op.ReLU{}: "Relu", op.Tanh{}: "Tanh", op.Sigmoid{}: "Sigmoid", op.Softplus{}: "Softplus", op.Softsign{}: "Softsign", op.HardSwish{}: "HardSwish",
 	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
 }
 

@@ -210,8 +210,8 @@ func (t *translator) number(name string, i int, otherwise float64) (float64, err
 	return a.values[0], nil
 }
 
-func (t *translator) float(name string, otherwise float64) float64 {
-	if a := t.attributes[name]; a != nil {
+func (n *node) float(name string, otherwise float64) float64 {
+	if a := n.attributes[name]; a != nil {
 		return a.float
 	}
 	return otherwise

@@ -18,10 +18,11 @@ func TestTransformerLaunches(t *testing.T) {
 	node := func(op, y string, inputs ...string) []byte { return nodeOf(op, inputs, []string{y}, nil) }
 	gelu := func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }
 	x := []float64{-3, -1, -0.5, 0, 0.5, 1, 2, 3}
-	var gelus, normalized, doubled, affine, silus []float64
+	var gelus, normalized, doubled, affine, silus, swishes []float64
 	for i, v := range x {
 		gelus = append(gelus, gelu(v))
 		affine, silus = append(affine, 1-v/2), append(silus, v/(1+math.Exp(-v)))
+		swishes = append(swishes, v*min(max(v/6+0.5, 0), 1))
 		row := x[i/2*2:][:2]
 		mean := (row[0] + row[1]) / 2
 		variance := (row[0] - mean) * (row[0] - mean)
@@ -41,7 +42,17 @@ func TestTransformerLaunches(t *testing.T) {
 		},
 		"GELU with a product": {[][]byte{node("Mul", "z", "inverse", "x"), node("Erf", "e", "z"), node("Add", "f", "one", "e"),
 			node("Mul", "g", "x", "f"), node("Mul", "y", "g", "half")}, gelus, []string{"gelu_fwd_f32"}},
-		"SiLU":                {[][]byte{node("Sigmoid", "s", "x"), node("Mul", "y", "s", "x")}, silus, []string{"silu_fwd_f32"}},
+		"SiLU": {[][]byte{node("Sigmoid", "s", "x"), node("Mul", "y", "s", "x")}, silus, []string{"silu_fwd_f32"}},
+		"hard swish": {[][]byte{nodeOf("HardSigmoid", []string{"x"}, []string{"s"}, map[string]any{"alpha": float64(float32(1.0 / 6))}), node("Mul", "y", "s", "x")},
+			swishes, []string{"hard_swish_fwd_f32"}},
+		"hard swish of Keras": {[][]byte{node("Add", "a", "x", "three"), node("Clip", "l", "a", "zero", "six"),
+			node("Mul", "s", "l", "sixth"), node("Mul", "y", "x", "s")}, swishes, []string{"hard_swish_fwd_f32"}},
+		"hard swish, divided": {[][]byte{node("Add", "a", "three", "x"), node("Clip", "l", "a", "zero", "six"),
+			node("Div", "s", "l", "six"), node("Mul", "y", "x", "s")}, swishes, []string{"hard_swish_fwd_f32"}},
+		"another hard sigmoid": {[][]byte{node("HardSigmoid", "s", "x"), node("Mul", "y", "s", "x")}, nil,
+			[]string{"scale_fwd_f32", "clip_fwd_f32", "multiply_fwd_f32"}},
+		"another ceiling": {[][]byte{node("Add", "a", "x", "three"), node("Clip", "l", "a", "zero", "five"),
+			node("Div", "s", "l", "six"), node("Mul", "y", "x", "s")}, nil, []string{"scale_fwd_f32", "clip_fwd_f32", "scale_fwd_f32", "multiply_fwd_f32"}},
 		"layer normalization": {[][]byte{node("LayerNormalization", "y", "x", "gamma", "beta")}, normalized, []string{"normalize_fwd_f32"}},
 		"product and bias":    {[][]byte{node("MatMul", "z", "x", "w"), node("Add", "y", "c", "z")}, doubled, []string{"matmul_bias_fwd_f32"}},
 		"tiny divisor":        {[][]byte{node("Div", "y", "x", "tiny")}, nil, []string{"divide_broadcast_fwd_f32"}},
@@ -52,7 +63,8 @@ func TestTransformerLaunches(t *testing.T) {
 				nodes: c.nodes,
 				tensors: [][]byte{
 					tensorOf("root", nil, math.Sqrt2), tensorOf("inverse", nil, math.Sqrt2/2), tensorOf("one", []int{1}, 1), tensorOf("half", nil, 0.5),
-					tensorOf("tiny", nil, 1e-40),
+					tensorOf("tiny", nil, 1e-40), tensorOf("zero", nil, 0), tensorOf("three", nil, 3), tensorOf("five", nil, 5), tensorOf("six", nil, 6),
+					tensorOf("sixth", nil, float64(float32(1.0/6))),
 					tensorOf("gamma", []int{2}, 2, 3), tensorOf("beta", []int{2}, 0, 1), tensorOf("w", []int{2, 2}, 2, 0, 0, 2), tensorOf("c", []int{2}, 10, 11),
 				},
 				inputs: [][]byte{valueOf("x", -1, 2, 2)}, outputs: [][]byte{valueOf("y")},

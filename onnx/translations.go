@@ -20,16 +20,13 @@ var translations = map[string]translation{
 	"Not": known(func(x float64) float64 { return 1 - x }), "Sin": known(math.Sin), "Cos": known(math.Cos),
 	"Mod": mod, "CumSum": cumSum, "ScatterND": scatterND,
 	"Relu": function(nil, op.ReLU{}), "Sigmoid": function(nil, op.Sigmoid{}), "Tanh": function(nil, op.Tanh{}), "Erf": function(math.Erf, op.Erf{}),
-	"Softplus": function(nil, op.Softplus{}), "Softsign": function(nil, op.Softsign{}),
+	"Softplus": function(nil, op.Softplus{}), "Softsign": function(nil, op.Softsign{}), "HardSwish": function(nil, op.HardSwish{}),
 	"Elu": curve(func(t *translator, x *graph.Node) *graph.Node {
 		return t.b.Apply(op.ELU{Alpha: t.float("alpha", 1)}, x)
 	}),
 	"Celu": curve(celu), "Selu": curve(selu), "LeakyRelu": curve(leakyReLU), "ThresholdedRelu": curve(thresholdedReLU),
 	"HardSigmoid": curve(func(t *translator, x *graph.Node) *graph.Node {
 		return t.hardSigmoid(x, t.float("alpha", 0.2), t.float("beta", 0.5))
-	}),
-	"HardSwish": curve(func(t *translator, x *graph.Node) *graph.Node {
-		return t.b.Apply(op.Multiply{}, x, t.hardSigmoid(x, 1.0/6, 0.5))
 	}),
 	"Swish": curve(swish), "Mish": curve(mish), "Gelu": curve(gelu), "Clip": clip, "PRelu": prelu,
 	"Add": twoInputs(func(x, y float64) float64 { return x + y }, added),

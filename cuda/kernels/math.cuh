@@ -270,6 +270,20 @@ INLINE T siluSlope(T x) {
   return s * (1 + x * (1 - s));
 }
 
+// hardSwishFactor is x/6 + 1/2, at least 0 and at most 1. NaN stays NaN.
+template <class T>
+INLINE T hardSwishFactor(T x) {
+  T t = x / 6 + T(0.5);
+  return t < 0 ? T(0) : t > 1 ? T(1) : t;
+}
+
+// hardSwishSlope is the derivative of x hardSwishFactor(x): 0 and 1 where the factor is 0 and 1.
+template <class T>
+INLINE T hardSwishSlope(T x) {
+  T t = hardSwishFactor(x);
+  return t > 0 && t < 1 ? t + x / 6 : t;
+}
+
 // softplus is ln(1 + e^x): 3 ulp.
 template <class T>
 INLINE T softplus(T x) {

@@ -20,6 +20,7 @@
   CURVE(softplus, T, suffix, math::softplus(x), y, -math::expm1(-y))                                                   \
   CURVE(softplus_inverse, T, suffix, x + math::log(-math::expm1(-x)), x, -1 / math::expm1(-x))                         \
   CURVE(silu, T, suffix, x * math::sigmoid(x), x, math::siluSlope(x))                                                        \
+  CURVE(hard_swish, T, suffix, x * math::hardSwishFactor(x), x, math::hardSwishSlope(x))                               \
   CURVE(exp, T, suffix, math::exp(x), y, y)                                                                            \
   CURVE(log, T, suffix, math::log(x), x, 1 / x)                                                                        \
   CURVE(log1p, T, suffix, math::log1p(x), x, 1 / (1 + x))                                                              \

@@ -71,6 +71,26 @@ func (SiLU) unary() unary {
 	}
 }
 
+// HardSwish is y = x min(max(x/6 + 1/2, 0), 1), elementwise: x [...] -> y [...]. It approximates
+// SiLU without an exponential. The derivative at -3 is 0, and at 3 it is 1.
+// Source: Howard et al., Searching for MobileNetV3 (2019).
+type HardSwish struct{ elementwise[HardSwish] }
+
+func (HardSwish) unary() unary {
+	return unary{
+		name:  "hard_swish",
+		value: func(x float64) float64 { return x * min(max(x/6+0.5, 0), 1) },
+		derivative: func(x float64) float64 {
+			if math.Abs(x) < 3 {
+				return x/3 + 0.5
+			}
+			return min(max(x, 0), 1)
+		},
+		values:    kernel.HardSwish,
+		gradients: kernel.HardSwishGradient,
+	}
+}
+
 // GELU is the Gaussian error linear unit, y = x Phi(x) with the normal distribution function Phi,
 // elementwise: x [...] -> y [...].
 // Source: Hendrycks and Gimpel, Gaussian error linear units (2016).

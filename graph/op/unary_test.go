@@ -29,6 +29,7 @@ func TestPointwise(t *testing.T) {
 		{Sigmoid{}, nil, func(x float64) float64 { return (1 + math.Tanh(x/2)) / 2 }},
 		{Softplus{}, nil, func(x float64) float64 { return math.Log(1 + math.Exp(x)) }},
 		{SiLU{}, nil, func(x float64) float64 { return x / (1 + math.Exp(-x)) }},
+		{HardSwish{}, nil, func(x float64) float64 { return x * min(max(x+3, 0), 6) / 6 }},
 		{ELU{Alpha: .7}, offKink, func(x float64) float64 { return max(x, 0) + .7*(math.Exp(min(x, 0))-1) }},
 	} {
 		for _, shape := range []tensor.Shape{{}, {1}, {33, 257}, {3, 2, 5, 7}} {
@@ -68,6 +69,9 @@ func TestPointwiseFarOut(t *testing.T) {
 		{Softplus{}, 800, 800, 1},
 		{SiLU{}, -40, -40 * math.Exp(-40), -39 * math.Exp(-40)},
 		{SiLU{}, 800, 800, 1},
+		{HardSwish{}, -3, 0, 0},
+		{HardSwish{}, 3, 3, 1},
+		{HardSwish{}, 1e300, 1e300, 1},
 		{Tanh{}, 800, 1, 0},
 		{ELU{Alpha: 2}, -800, -2, 0},
 		{ELU{Alpha: 2}, -1e-12, -2e-12, 2},

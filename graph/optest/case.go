@@ -117,6 +117,15 @@ func Distinct(r *rand.Rand, values []float64) {
 	}
 }
 
+// DistinctWide is Distinct in (-4.4, 4.4), where none of up to 10000 elements is close to -3 or 3,
+// the kinks of HardSwish.
+func DistinctWide(r *rand.Rand, values []float64) {
+	Distinct(r, values)
+	for i := range values {
+		values[i] *= 2.2
+	}
+}
+
 // Ties draws from the integers -2 to 2: many are equal, and many are 0.
 func Ties(r *rand.Rand, values []float64) {
 	for i := range values {

@@ -308,6 +308,7 @@ func functionCases() []Case {
 		{op.Sigmoid{}, Normal, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, ""},
 		{op.Softplus{}, Normal, func(x float64) float64 { return math.Log(1 + math.Exp(x)) }, ""},
 		{op.SiLU{}, Normal, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, ""},
+		{op.HardSwish{}, DistinctWide, func(x float64) float64 { return x * math.Min(math.Max(x/6+0.5, 0), 1) }, ""},
 		{op.GELU{}, Normal, func(x float64) float64 { return x * (1 + math.Erf(x/math.Sqrt2)) / 2 }, "1 + erf cancels below 0"},
 		{op.ELU{Alpha: 1.5}, Distinct, func(x float64) float64 {
 			if x > 0 {

@@ -5354,6 +5354,133 @@ loop:
 	VZEROUPPER
 	RET
 
+// func hardSwishAVX2(p *byte)
+// Requires: AVX, MMX+
+TEXT ·hardSwishAVX2(SB), NOSPLIT, $96-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Y0
+	VMOVUPS      Y0, (SP)
+	VBROADCASTSS 4(SI), Y0
+	VMOVUPS      Y0, 32(SP)
+	VBROADCASTSS 8(SI), Y0
+	VMOVUPS      Y0, 64(SP)
+	ADDQ         $0x0c, 56(AX)
+	XORQ         SI, SI
+
+loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y0
+	VMOVUPS    (SP), Y1
+	VMULPS     Y1, Y0, Y1
+	VMOVUPS    32(SP), Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    64(SP), Y2
+	VMINPS     Y1, Y2, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y0
+	VMOVUPS    Y0, (CX)(SI*1)
+	VMOVUPS    32(DX)(SI*1), Y0
+	VMOVUPS    (SP), Y1
+	VMULPS     Y1, Y0, Y1
+	VMOVUPS    32(SP), Y2
+	VADDPS     Y2, Y1, Y1
+	VMOVUPS    64(SP), Y2
+	VMINPS     Y1, Y2, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VMULPS     Y0, Y1, Y0
+	VMOVUPS    Y0, 32(CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
+// func hardSwishGradientAVX2(p *byte)
+// Requires: AVX, MMX+
+TEXT ·hardSwishGradientAVX2(SB), NOSPLIT, $96-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Y0
+	VMOVUPS      Y0, (SP)
+	VBROADCASTSS 4(DI), Y0
+	VMOVUPS      Y0, 32(SP)
+	VBROADCASTSS 8(DI), Y0
+	VMOVUPS      Y0, 64(SP)
+	ADDQ         $0x0c, 56(AX)
+	XORQ         DI, DI
+
+loop:
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Y0
+	VMOVUPS    (SP), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SP), Y1
+	VADDPS     Y1, Y0, Y1
+	VMOVUPS    64(SP), Y2
+	VMINPS     Y1, Y2, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVUPS    64(SP), Y3
+	VCMPPS     $0x01, Y3, Y1, Y3
+	VANDPS     Y0, Y3, Y3
+	VCMPPS     $0x01, Y1, Y2, Y0
+	VANDPS     Y3, Y0, Y0
+	VADDPS     Y1, Y0, Y0
+	VMULPS     (DX)(DI*1), Y0, Y0
+	VMOVUPS    Y0, (CX)(DI*1)
+	VMOVUPS    32(BX)(DI*1), Y0
+	VMOVUPS    (SP), Y1
+	VMULPS     Y1, Y0, Y0
+	VMOVUPS    32(SP), Y1
+	VADDPS     Y1, Y0, Y1
+	VMOVUPS    64(SP), Y2
+	VMINPS     Y1, Y2, Y1
+	VXORPS     Y2, Y2, Y2
+	VMAXPS     Y1, Y2, Y1
+	VXORPS     Y2, Y2, Y2
+	VMOVUPS    64(SP), Y3
+	VCMPPS     $0x01, Y3, Y1, Y3
+	VANDPS     Y0, Y3, Y3
+	VCMPPS     $0x01, Y1, Y2, Y0
+	VANDPS     Y3, Y0, Y0
+	VADDPS     Y1, Y0, Y0
+	VMULPS     32(DX)(DI*1), Y0, Y0
+	VMOVUPS    Y0, 32(CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
 // func keepAVX2(p *byte)
 // Requires: AVX, MMX+
 TEXT ·keepAVX2(SB), NOSPLIT, $64-8

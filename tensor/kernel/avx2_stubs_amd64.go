@@ -139,6 +139,16 @@ func clipAVX2(p *byte)
 //go:noescape
 func passWithinAVX2(p *byte)
 
+// hardSwishAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func hardSwishAVX2(p *byte)
+
+// hardSwishGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func hardSwishGradientAVX2(p *byte)
+
 // keepAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

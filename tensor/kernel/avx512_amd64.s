@@ -9966,6 +9966,91 @@ loop:
 	VZEROUPPER
 	RET
 
+// func hardSwishAVX512(p *byte)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·hardSwishAVX512(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	ADDQ         $0x0c, 56(AX)
+	XORQ         SI, SI
+
+loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z3
+	VMULPS     Z0, Z3, Z4
+	VADDPS     Z1, Z4, Z4
+	VMINPS     Z4, Z2, Z4
+	VXORPS     Z5, Z5, Z5
+	VMAXPS     Z4, Z5, Z4
+	VMULPS     Z3, Z4, Z3
+	VMOVUPS    Z3, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
+// func hardSwishGradientAVX512(p *byte)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·hardSwishGradientAVX512(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	ADDQ         $0x0c, 56(AX)
+	XORQ         DI, DI
+
+loop:
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z3
+	VMULPS     Z0, Z3, Z3
+	VADDPS     Z1, Z3, Z4
+	VMINPS     Z4, Z2, Z4
+	VXORPS     Z5, Z5, Z5
+	VMAXPS     Z4, Z5, Z4
+	VXORPS     Z5, Z5, Z5
+	VCMPPS     $0x01, Z2, Z4, K1
+	VMOVUPS.Z  Z3, K1, Z3
+	VCMPPS     $0x01, Z4, Z5, K1
+	VMOVUPS.Z  Z3, K1, Z3
+	VADDPS     Z4, Z3, Z3
+	VMULPS     (DX)(DI*1), Z3, Z3
+	VMOVUPS    Z3, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
 // func keepAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·keepAVX512(SB), NOSPLIT, $0-8

@@ -139,6 +139,16 @@ func clipAVX512(p *byte)
 //go:noescape
 func passWithinAVX512(p *byte)
 
+// hardSwishAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func hardSwishAVX512(p *byte)
+
+// hardSwishGradientAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func hardSwishGradientAVX512(p *byte)
+
 // keepAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

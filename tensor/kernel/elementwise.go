@@ -93,6 +93,34 @@ func PassWithin[T Float](dx, dout, y []T, low, high T) {
 	}
 }
 
+// HardSwish computes y = x t, where t = min(max(x/6 + 1/2, 0), 1).
+func HardSwish(y, x []float32) {
+	c := hardSwish()
+	for i := accelerate(ruleHardSwish, nil, c, nil, y, x); i < len(y); i++ {
+		y[i] = hardSwishFactor(x[i], &c) * x[i]
+	}
+}
+
+// HardSwishGradient computes dx = dout (t + x/6) where 0 < t < 1, and dout t elsewhere, with the t
+// of [HardSwish].
+func HardSwishGradient(dx, dout, x []float32) {
+	c := hardSwish()
+	for i := accelerate(ruleHardSwishGradient, nil, c, nil, dx, dout, x); i < len(dx); i++ {
+		slope := hardSwishFactor(x[i], &c)
+		if 0 < slope && slope < c[2] {
+			slope = float32(x[i]*c[0]) + slope
+		}
+		dx[i] = slope * dout[i]
+	}
+}
+
+// hardSwish returns the coefficients of the hard swish: 1/6, 1/2 and 1.
+func hardSwish() coefficients[float32] { return coefficients[float32]{1.0 / 6, 0.5, 1} }
+
+func hardSwishFactor(x float32, c *coefficients[float32]) float32 {
+	return max(min(float32(x*c[0])+c[1], c[2]), 0)
+}
+
 // Keep computes dropout: y = scale x where the uniform u is above rate, and 0 elsewhere.
 func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
 	for i := accelerate(ruleKeep, nil, coefficients[T]{scale, T(rate)}, u, y, x); i < len(y); i++ {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// curves are the functions of exponentials, each with its formula and the maximum that its error
-// may be, in units of 2^-24 of the result or, near a zero that is not at 0, of 1. dout is 1.5,
-// alpha 0.75.
+// curves are HardSwish and the functions of exponentials, each with its formula and the maximum
+// that its error may be, in units of 2^-24 of the result or, near a zero that is not at 0, of 1.
+// dout is 1.5, alpha 0.75.
 var curves = []struct {
 	name     string
 	run      func(y, x []float32)
@@ -29,6 +29,13 @@ var curves = []struct {
 		s := 1 / (1 + math.Exp(-x))
 		return 1.5 * s * (1 + x*(1-s))
 	}, 8, true},
+	{"hard swish", HardSwish, func(x float64) float64 { return x * min(max(x/6+0.5, 0), 1) }, 8, true},
+	{"hard swish gradient", ofGradient(HardSwishGradient), func(x float64) float64 {
+		if math.Abs(x) < 3 {
+			return 1.5 * (x/3 + 0.5)
+		}
+		return 1.5 * min(max(x, 0), 1)
+	}, 4, true},
 	{"sigmoid gradient", ofGradient(SigmoidGradient), func(y float64) float64 { return 1.5 * y * (1 - y) }, 4, false},
 	{"tanh gradient", ofGradient(TanhGradient), func(y float64) float64 { return 1.5 * (1 - y) * (1 + y) }, 4, false},
 }
@@ -108,6 +115,8 @@ func TestExponentialsFarOut(t *testing.T) {
 			{"sigmoid", Sigmoid, 100, 1}, {"sigmoid", Sigmoid, -100, 0}, {"silu", SiLU, 1e30, 1e30}, {"silu", SiLU, -100, 0},
 			{"silu gradient", ofGradient(SiLUGradient), 1e30, 1.5}, {"silu gradient", ofGradient(SiLUGradient), -100, 0},
 			{"silu gradient", ofGradient(SiLUGradient), -inf, 0},
+			{"hard swish", HardSwish, 1e30, 1e30}, {"hard swish", HardSwish, -1e30, 0}, {"hard swish gradient", ofGradient(HardSwishGradient), inf, 1.5},
+			{"hard swish gradient", ofGradient(HardSwishGradient), -3, 0}, {"hard swish gradient", ofGradient(HardSwishGradient), 3, 1.5},
 			{"tanh", Tanh, inf, 1}, {"tanh", Tanh, -inf, -1}, {"tanh", Tanh, -100, -1}, {"tanh", Tanh, 100, 1},
 		} {
 			for _, n := range []int{1, passLanes} {

@@ -8552,6 +8552,151 @@ loop:
 	BNE plane
 	RET
 
+// func hardSwishNEON(p *byte)
+TEXT ·hardSwishNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
+loop:
+	WORD $0x3dc00043 // ldr q3, [x2, #0]
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	WORD $0x4e21d485 // fadd v5.4s, v4.4s, v1.4s
+	WORD $0x4ea2f4a6 // fmin v6.4s, v5.4s, v2.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e27f4c8 // fmax v8.4s, v6.4s, v7.4s
+	WORD $0x6e23dd09 // fmul v9.4s, v8.4s, v3.4s
+	WORD $0x3d800029 // str q9, [x1, #0]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
+	WORD $0x6e20dd4b // fmul v11.4s, v10.4s, v0.4s
+	WORD $0x4e21d56c // fadd v12.4s, v11.4s, v1.4s
+	WORD $0x4ea2f58d // fmin v13.4s, v12.4s, v2.4s
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x4e2ef5af // fmax v15.4s, v13.4s, v14.4s
+	WORD $0x6e2addf0 // fmul v16.4s, v15.4s, v10.4s
+	WORD $0x3d800430 // str q16, [x1, #16]
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
+	WORD $0x6e20de32 // fmul v18.4s, v17.4s, v0.4s
+	WORD $0x4e21d653 // fadd v19.4s, v18.4s, v1.4s
+	WORD $0x4ea2f674 // fmin v20.4s, v19.4s, v2.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x4e35f696 // fmax v22.4s, v20.4s, v21.4s
+	WORD $0x6e31ded7 // fmul v23.4s, v22.4s, v17.4s
+	WORD $0x3d800837 // str q23, [x1, #32]
+	WORD $0x3dc00c58 // ldr q24, [x2, #48]
+	WORD $0x6e20df19 // fmul v25.4s, v24.4s, v0.4s
+	WORD $0x4e21d73a // fadd v26.4s, v25.4s, v1.4s
+	WORD $0x4ea2f75b // fmin v27.4s, v26.4s, v2.4s
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x4e3cf77d // fmax v29.4s, v27.4s, v28.4s
+	WORD $0x6e38dfbe // fmul v30.4s, v29.4s, v24.4s
+	WORD $0x3d800c3e // str q30, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R5
+	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
+	RET
+
+// func hardSwishGradientNEON(p *byte)
+TEXT ·hardSwishGradientNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
+loop:
+	WORD $0x3dc00063 // ldr q3, [x3, #0]
+	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
+	WORD $0x4e21d485 // fadd v5.4s, v4.4s, v1.4s
+	WORD $0x4ea2f4a6 // fmin v6.4s, v5.4s, v2.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e27f4c8 // fmax v8.4s, v6.4s, v7.4s
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6ea8e44a // fcmgt v10.4s, v2.4s, v8.4s
+	WORD $0x4e2a1c8b // and v11.16b, v4.16b, v10.16b
+	WORD $0x6ea9e50c // fcmgt v12.4s, v8.4s, v9.4s
+	WORD $0x4e2c1d6d // and v13.16b, v11.16b, v12.16b
+	WORD $0x4e28d5ae // fadd v14.4s, v13.4s, v8.4s
+	WORD $0x3dc0004f // ldr q15, [x2, #0]
+	WORD $0x6e2fddd0 // fmul v16.4s, v14.4s, v15.4s
+	WORD $0x3d800030 // str q16, [x1, #0]
+	WORD $0x3dc00471 // ldr q17, [x3, #16]
+	WORD $0x6e20de32 // fmul v18.4s, v17.4s, v0.4s
+	WORD $0x4e21d653 // fadd v19.4s, v18.4s, v1.4s
+	WORD $0x4ea2f674 // fmin v20.4s, v19.4s, v2.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x4e35f696 // fmax v22.4s, v20.4s, v21.4s
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6eb6e458 // fcmgt v24.4s, v2.4s, v22.4s
+	WORD $0x4e381e59 // and v25.16b, v18.16b, v24.16b
+	WORD $0x6eb7e6da // fcmgt v26.4s, v22.4s, v23.4s
+	WORD $0x4e3a1f3b // and v27.16b, v25.16b, v26.16b
+	WORD $0x4e36d77c // fadd v28.4s, v27.4s, v22.4s
+	WORD $0x3dc0045d // ldr q29, [x2, #16]
+	WORD $0x6e3ddf9e // fmul v30.4s, v28.4s, v29.4s
+	WORD $0x3d80043e // str q30, [x1, #16]
+	WORD $0x3dc0087f // ldr q31, [x3, #32]
+	WORD $0x6e20dfe3 // fmul v3.4s, v31.4s, v0.4s
+	WORD $0x4e21d465 // fadd v5.4s, v3.4s, v1.4s
+	WORD $0x4ea2f4a6 // fmin v6.4s, v5.4s, v2.4s
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e27f4c4 // fmax v4.4s, v6.4s, v7.4s
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6ea4e449 // fcmgt v9.4s, v2.4s, v4.4s
+	WORD $0x4e291c6b // and v11.16b, v3.16b, v9.16b
+	WORD $0x6eaae48c // fcmgt v12.4s, v4.4s, v10.4s
+	WORD $0x4e2c1d68 // and v8.16b, v11.16b, v12.16b
+	WORD $0x4e24d50d // fadd v13.4s, v8.4s, v4.4s
+	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x6e2eddaf // fmul v15.4s, v13.4s, v14.4s
+	WORD $0x3d80082f // str q15, [x1, #32]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x6e20de11 // fmul v17.4s, v16.4s, v0.4s
+	WORD $0x4e21d633 // fadd v19.4s, v17.4s, v1.4s
+	WORD $0x4ea2f674 // fmin v20.4s, v19.4s, v2.4s
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x4e35f692 // fmax v18.4s, v20.4s, v21.4s
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6eb2e457 // fcmgt v23.4s, v2.4s, v18.4s
+	WORD $0x4e371e39 // and v25.16b, v17.16b, v23.16b
+	WORD $0x6eb8e65a // fcmgt v26.4s, v18.4s, v24.4s
+	WORD $0x4e3a1f36 // and v22.16b, v25.16b, v26.16b
+	WORD $0x4e32d6db // fadd v27.4s, v22.4s, v18.4s
+	WORD $0x3dc00c5c // ldr q28, [x2, #48]
+	WORD $0x6e3cdf7d // fmul v29.4s, v27.4s, v28.4s
+	WORD $0x3d800c3d // str q29, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	ADD $64, R3
+	SUBS $16, R6
+	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
+	RET
+
 // func keepNEON(p *byte)
 TEXT ·keepNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0

@@ -47,6 +47,10 @@ func (p *pass) run(r rule) {
 		clipNEON(at)
 	case rulePassWithin:
 		passWithinNEON(at)
+	case ruleHardSwish:
+		hardSwishNEON(at)
+	case ruleHardSwishGradient:
+		hardSwishGradientNEON(at)
 	case ruleKeep:
 		keepNEON(at)
 	case ruleSum:
@@ -251,6 +255,16 @@ func clipNEON(p *byte)
 //
 //go:noescape
 func passWithinNEON(p *byte)
+
+// hardSwishNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func hardSwishNEON(p *byte)
+
+// hardSwishGradientNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func hardSwishGradientNEON(p *byte)
 
 // keepNEON is the function of that name in package kernel, for the pass at p.
 //

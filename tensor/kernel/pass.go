@@ -19,6 +19,8 @@ const (
 	rulePassAbove
 	ruleClip
 	rulePassWithin
+	ruleHardSwish
+	ruleHardSwishGradient
 	ruleKeep
 	ruleSum
 	ruleDot

@@ -26,6 +26,10 @@ func (p *pass) runAVX2(r rule) {
 		clipAVX2(at)
 	case rulePassWithin:
 		passWithinAVX2(at)
+	case ruleHardSwish:
+		hardSwishAVX2(at)
+	case ruleHardSwishGradient:
+		hardSwishGradientAVX2(at)
 	case ruleKeep:
 		keepAVX2(at)
 	case ruleSum:
@@ -123,6 +127,10 @@ func (p *pass) runAVX512(r rule) {
 		clipAVX512(at)
 	case rulePassWithin:
 		passWithinAVX512(at)
+	case ruleHardSwish:
+		hardSwishAVX512(at)
+	case ruleHardSwishGradient:
+		hardSwishGradientAVX512(at)
 	case ruleKeep:
 		keepAVX512(at)
 	case ruleSum:
