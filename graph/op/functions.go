@@ -56,6 +56,11 @@ func (Squared) unary() unary {
 		name:       "squared",
 		value:      func(x float64) float64 { return x * x },
 		derivative: func(x float64) float64 { return 2 * x },
+		values:     func(y, x []float32) { kernel.Multiply(y, x, x) },
+		gradients: func(dx, dout, x []float32) {
+			kernel.Add(dx, x, x)
+			kernel.Multiply(dx, dx, dout)
+		},
 	}
 }
 
