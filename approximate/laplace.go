@@ -49,8 +49,8 @@ type LaplaceApproximation struct {
 }
 
 // NewLaplaceApproximation begins an approximation of the named layer around a sample's parameters.
-// priors are those of the sample's parameters, in their order. The seed is for draws. A layer that
-// is not linear, and priors of the layer that are not Gaussian, are errors.
+// priors has the prior of each of the sample's parameters, in order. Draws use the seed. It returns
+// an error if the layer is not linear or its priors are not Gaussian.
 func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, priors []langevin.Prior) (*LaplaceApproximation, error) {
 	if err := mode.Validate(); err != nil {
 		return nil, errors.Wrap(err, "approximate: laplace")

@@ -220,7 +220,7 @@ func TestLocalFormula(t *testing.T) {
 	for step := range uint64(2) {
 		trial.Advance(t, session, 1)
 		z := make([]float64, batch*outputs)
-		random.Normals(z, 0, random.Address{Seed: 4, Step: step, Stream: 4}) // after those of mu, rho and the weights
+		random.Normals(z, 0, random.Address{Seed: 4, Step: step, Stream: 4}) // after the streams of mu, rho and the weights
 		for i, got := range trial.Values(t, session, "y", 0, len(z)) {
 			mean, variance := 0.0, 1e-12
 			for j := range inputs {

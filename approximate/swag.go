@@ -34,8 +34,8 @@ type SWAG struct {
 	columns       [][]float32         // column i is D of the samples i, i + rank, ...
 }
 
-// NewSWAG returns an empty Gaussian. The seed is for draws. A negative rank is an error, and so is
-// 1, for which the formula divides by 0.
+// NewSWAG returns an empty Gaussian. Draws use the seed. The rank must be 0 or at least 2: for 1
+// the formula divides by 0.
 func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	if rank < 0 || rank == 1 {
 		return nil, errors.Errorf("approximate: swag: Rank must be at least 2, or 0 for a diagonal covariance, got %d", rank)

@@ -113,8 +113,7 @@ func TestSWAGFormula(t *testing.T) {
 	}
 }
 
-// TestSWAGCovariance: the draws' mean and covariance are those of
-// N(mean, Sigma/2 + D D'/(2 (K-1))).
+// TestSWAGCovariance: the draws have the mean and covariance of N(mean, Sigma/2 + D D'/(2 (K-1))).
 func TestSWAGCovariance(t *testing.T) {
 	const total = 20000
 	for _, rank := range []int{0, 4} {

@@ -33,14 +33,14 @@ type Answer struct {
 	Entropy float64 `json:"entropy"`
 	// MutualInformation is the mutual information between class and weights, in nats: the part of
 	// Entropy that comes from samples that disagree (epistemic uncertainty). The rest is the mean
-	// entropy of the samples (aleatoric uncertainty). It is 0 for one sample, except for that of a
-	// distilled run, which predicts a Dirichlet distribution.
+	// entropy of the samples (aleatoric uncertainty). It is 0 for a single sample, except in a
+	// distilled run, whose samples predict Dirichlet distributions.
 	MutualInformation float64 `json:"mutualInformation"`
 	// Probabilities are the posterior predictive probabilities, by class.
 	Probabilities []float64 `json:"probabilities,omitempty"`
 
 	// PredictionSet is the conformal prediction set, the most probable class first. For images like
-	// those of the calibration it contains the true class with the probability of WithLevel, on
+	// the calibration images it contains the true class with the probability of WithLevel, on
 	// average over images. WithSetRule sets how it is formed, and whether it may be empty. It is
 	// nil if the run was not calibrated on enough images for that level.
 	PredictionSet []string `json:"predictionSet,omitzero"`
@@ -50,12 +50,12 @@ type Answer struct {
 	// rules.
 	MarginalClasses []string `json:"marginalClasses,omitzero"`
 	// Refer reports whether the image is to be referred to a person, because Confidence is below
-	// the threshold from which on the error rate is certified to be at most WithRisk's. It is
+	// the threshold at and above which the error rate is certified to be at most WithRisk's. It is
 	// true for all images if no threshold can be certified, and nil without WithRisk.
 	Refer *bool `json:"refer,omitzero"`
-	// InDistribution reports whether the image is like those trained on. It is true for a fraction
-	// of these that WithInDistributionRate sets, and nil if the run has no detector, or was not
-	// calibrated on enough images.
+	// InDistribution reports whether the image is like those trained on. WithInDistributionRate
+	// sets the fraction of these for which it is true. It is nil if the run has no detector, or was
+	// not calibrated on enough images.
 	InDistribution *bool `json:"inDistribution,omitzero"`
 	// PValue is the conformal p-value from which InDistribution is decided: for images like those
 	// trained on it is at most a with a probability of at most a. It is nil if InDistribution is.

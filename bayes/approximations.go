@@ -372,9 +372,9 @@ func (v BayesByBackprop) rule(posterior langevin.Posterior) approximate.BayesByB
 	}
 }
 
-// attach makes the means and standard deviations of the weights the graph's parameters, from which
-// each step draws. It descends along the gradient of the bound, while the recorded loss is only the
-// cross-entropy, as for other methods.
+// attach makes the means and standard deviations of the weights the graph's parameters. Each step
+// draws weights from them, and descends along the gradient of the bound, while the recorded loss is
+// only the cross-entropy, as for other methods.
 func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	rule := v.rule(in.posterior)
 	logits, t.meanField = rule.Apply(b, in.network.Apply, in.x)

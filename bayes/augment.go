@@ -26,12 +26,12 @@ import (
 //
 // where the mean E is over the changes. N is still the number of distinct images, and each step
 // uses one change of some of them. exp(-U) is not a posterior of N independent examples, since the
-// geometric mean of an image's likelihoods is not normalised over the labels. Nor is it one of all
-// changed images as examples: it has their likelihood to a power far below 1. Temperatures,
-// requested and measured, are those of exp(-U/T). The changes also add to the noise of minibatches,
-// so that even the gradient of a batch of all images is noisy. Sources: Izmailov et al., What are
-// Bayesian neural network posteriors really like? (2021); Nabarro et al., Data augmentation in
-// Bayesian neural networks and the cold posterior effect (2022).
+// geometric mean of an image's likelihoods is not normalised over the labels. Nor is it the
+// posterior of all changed images as examples: it raises their likelihood to a power far below 1.
+// Temperatures, requested and measured, refer to exp(-U/T). The changes also add to the noise of
+// minibatches, so that even the gradient of a batch of all images is noisy. Sources: Izmailov et
+// al., What are Bayesian neural network posteriors really like? (2021); Nabarro et al., Data
+// augmentation in Bayesian neural networks and the cold posterior effect (2022).
 //
 // Augment cannot be combined with what needs U as a function of the parameters: samplers on all
 // data, Spec.Anchor and Spec.Temperatures.

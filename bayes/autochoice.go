@@ -35,7 +35,7 @@ const (
 	maxAutoEpochs = 100 // of small minibatches
 
 	speedImages = 2000 // maximum number of images on which the speed is measured
-	speedSteps  = 6    // of which the first two warm up
+	speedSteps  = 6    // the first two warm up
 
 	autoNoise  = 4   // wanted ratio of the noisiest layer's minibatch noise to the friction's noise, in small minibatches
 	largeNoise = 0.5 // the same, in large ones

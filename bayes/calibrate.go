@@ -20,7 +20,7 @@ import (
 // calibration, for example by one for another camera.
 //
 // InDistribution is calibrated, too, by the scores that the run's detector gives to heldOut. The
-// detector compares images with those trained on, and stays as it is. Since neither training nor
+// detector compares images with those trained on, and does not change. Since neither training nor
 // the detector used heldOut, a new image like heldOut is accepted with the promised rate. Without a
 // detector, see FitDetector, there is no InDistribution.
 //

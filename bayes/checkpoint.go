@@ -14,9 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// save writes samples, and then a checkpoint from which the run can continue, in the background
-// while the next steps run. It first waits for the previous one, whose error it returns: at most
-// one is in flight.
+// save writes samples and then a checkpoint, in the background while the next steps run. It first
+// waits for the previous save and returns its error, so at most one is in flight.
 func (t *training) save(states []samples.Sample) error {
 	if err := t.writer.Wait(); err != nil {
 		return err
@@ -273,8 +272,8 @@ func (t *training) room() (state, sample uint64) {
 	return state, sample
 }
 
-// muchRoom is the size in bytes from which on a run reports, before it begins, the disk space that
-// it will take.
+// muchRoom is the size in bytes above which a run reports, before it begins, how much disk space it
+// will take.
 const muchRoom = 256 << 20
 
 // remarkRoom reports the disk space that the run will take, if that is at least least bytes, or if

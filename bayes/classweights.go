@@ -18,9 +18,9 @@ import (
 //
 // This gives the posterior one would have if class k had w(k) times as many images, in a data set
 // of the same total size. Predictions are then calibrated for that mixture of classes. With
-// Balanced, a rare class is found more often, but also predicted wrongly more often; on test images
-// in which classes are as frequent as in training, accuracy is usually lower and probabilities are
-// too high for rare classes. Guarantees that are calibrated on validation images hold as before.
+// Balanced, a rare class is found more often, but also predicted wrongly more often. On test images
+// with the class frequencies of training, accuracy is usually lower and probabilities of rare
+// classes are too high. Guarantees that are calibrated on validation images hold as before.
 type ClassWeights struct {
 	// Balanced gives each class the same total weight: w(k) = N/(K n(k)) for n(k) of N images in
 	// one of K classes.

@@ -89,9 +89,8 @@ type WarmStart struct {
 	HeldOut int `json:"heldOut"`
 	// Epochs is the number of epochs that the optimizer made.
 	Epochs int `json:"epochs"`
-	// Epoch has, for each chain, the epoch with the best weights, from which it began to sample; 0
-	// means initial values. Loss and Accuracy are the scores of these weights on the images held
-	// out.
+	// Epoch has, for each chain, the epoch with the best weights, where it began to sample; 0 means
+	// initial values. Loss and Accuracy are the scores of these weights on the images held out.
 	Epoch    []int    `json:"epoch"`
 	Loss     []Number `json:"loss"`
 	Accuracy []Number `json:"accuracy"`
@@ -156,8 +155,8 @@ func outliers(losses []float64) (chains []int, median float64) {
 }
 
 // Diagnostics reads the diagnostics of a run that has finished or was stopped. For a gathered run,
-// it combines those of the parts. The error's cause is os.ErrNotExist if there are none, and the
-// error is DamagedError if they were changed.
+// it combines the diagnostics of the parts. The error's cause is os.ErrNotExist if there are none;
+// the error is a DamagedError if the file was changed.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
 	parts, err := r.Parts()
 	if err != nil {

@@ -35,20 +35,20 @@ import (
 // Malinin and Gales (Scaling ensemble distribution distillation to many classes with proxy targets,
 // 2021) therefore fit such a target, too.
 //
-// The network learns from the training images and those of WithUnlabelled, from changed copies of
-// these, which are warped and blended with each other, and from drawn images of random shapes. No
-// label is used: the teacher predicts each image.
+// The network learns from the training images and the images of WithUnlabelled, from copies of both
+// that are warped and blended with each other, and from drawings of random shapes. No label is
+// used: the teacher predicts each image.
 type Distillation struct {
 	plain
 	// PrecisionWeight is the weight of the error of the precision, positive.
 	PrecisionWeight float64
-	// Copies is the number of copies of the images, at least 1, of which all but the first are
-	// changed. The teacher predicts each copy once. Each epoch uses the next copy, in turn.
+	// Copies is the number of copies of the images, at least 1. All but the first are changed. The
+	// teacher predicts each copy once. Each epoch uses the next copy, in turn.
 	Copies int
-	// Networks, if it is above 0, is the number of networks like the teacher's, at most its chains
-	// times their cycles, which are divided among them. Each network starts at the mean of the
-	// samples of one of its cycles. At 0, one network learns from all samples, Spec.Network, and
-	// starts at random values.
+	// Networks, if above 0, is the number of networks like the teacher's, at most its chains times
+	// their cycles. The cycles are divided among the networks. Each network starts at the mean of
+	// the samples of one of its cycles. At 0, one network learns from all samples, Spec.Network,
+	// and starts at random values.
 	Networks int
 }
 
@@ -111,8 +111,8 @@ const (
 	networkState    = "network"    // [M], 1 for the chain's network and 0 for others
 )
 
-// attach records the cross-entropy with the teacher's mean as the loss, which is comparable with
-// that of other methods.
+// attach records the cross-entropy with the teacher's mean as the loss, which can be compared with
+// other methods' losses.
 func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits = in.network.Apply(b, in.x)
 	n, batch := t.data.Len(), op.Batch{Size: t.spec.Batch, Order: op.Shuffled}
@@ -131,8 +131,8 @@ func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss 
 	return logits, crossEntropy, b.Err()
 }
 
-// ownTargets selects the targets of a chain's network, means [B K] and precisions [B 1], from those
-// of all M networks, [B MK] and [B M].
+// ownTargets selects the targets of a chain's network, means [B K] and precisions [B 1], from the
+// targets of all M networks, [B MK] and [B M].
 func (t *job) ownTargets(b *graph.Builder, means, precisions *graph.Node) (ownMeans, ownPrecisions *graph.Node) {
 	networks, k, first := t.spec.Chains, t.data.Classes, uint32(t.spec.FirstChain)
 	own := b.State(networkState, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {

@@ -109,9 +109,9 @@ func (d *Draws) Calibration() (*evaluate.Calibration, error) {
 // Its type is internal: it is for package export.
 func (d *Draws) Detector() (*detector.Detector, error) { return d.run.detectorIfAny(len(d.files)) }
 
-// Stages returns the network in the stages in which it predicts: its frozen part, from images to
-// vectors, which all samples share, and the part whose weights the samples have. Without a frozen
-// part, which only networks of ONNX files have, frozen is nil and sampled reads images.
+// Stages returns the two stages of a prediction: the frozen part of the network, which maps images
+// to vectors and is shared by all samples, and the sampled part. Only networks of ONNX files have a
+// frozen part. For others frozen is nil, and sampled reads images.
 func (d *Draws) Stages() (frozen layers.Layer, sampled layers.Sequential, err error) {
 	p, err := d.run.parts()
 	if err != nil || p.stem == nil {

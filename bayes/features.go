@@ -19,9 +19,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// parts are a network in the two stages in which it predicts: a frozen stem, from images to
-// features, which are computed once for each image, and the network that is sampled. stem is nil
-// unless everything before the head is frozen; without a stem, the network reads images.
+// parts are the two stages of a network's predictions: a frozen stem, which maps images to
+// features, computed once for each image, and the network that is sampled. stem is nil unless
+// everything before the head is frozen; without a stem, the network reads images.
 type parts struct {
 	stem    *stem
 	file    *networkFile
@@ -77,8 +77,8 @@ func (p parts) program(batch int) (*graph.Program, error) {
 	return b.Compile()
 }
 
-// batchOf returns the size of the batch by which the first of the remaining images is computed. On
-// GPUs bits depend on the size, and on the host a batch that is mostly empty is a waste of time.
+// batchOf returns the batch size for the first of the remaining images. On GPUs bits depend on the
+// size, and on the host a batch that is mostly empty is a waste of time.
 func batchOf(device tensor.Device, remaining int) int {
 	if _, host := device.(*tensor.Host); host && remaining < featureBatch/2 {
 		return 1

@@ -178,8 +178,8 @@ func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 }
 
 // finish makes the run on the environment's device, and records its outcome. open makes the run's
-// directory (Fit) or recovers that of an interrupted run (Resume); it is called after the program
-// is loaded, so that a network that does not compile leaves no directory behind.
+// directory (Fit) or recovers an interrupted run's (Resume). It is called after the program is
+// loaded, so that a network that does not compile leaves no directory behind.
 //
 // The order of the deferred calls matters: held-out predictor, then writer, which waits for a
 // checkpoint in flight and releases the lock, then session. Nothing may write after the lock is
@@ -267,8 +267,7 @@ func (t *training) beginRun(device tensor.Device) error {
 }
 
 // recoverRun prepares the directory and the session of an interrupted run to continue. If another
-// build or device continues the run, the manifest records the step, from which on the bits may
-// differ.
+// build or device continues the run, the manifest records the step after which the bits may differ.
 func (t *training) recoverRun(device tensor.Device) error {
 	var restoring error
 	err := t.writer.Recover(func(c rundir.Checkpoint) error {
@@ -335,8 +334,8 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 
 // start moves the chains of a new run to the last samples of the run Spec.Start, if it is given.
 // Only the parameters are taken over: momenta, preconditioners and thermostats start fresh and
-// adapt during burn-in. It is called before the first checkpoint, from which a resumed run
-// continues without reading Start again; nor does retrain, see keepsFirst.
+// adapt during burn-in. It is called before the first checkpoint. A resumed run continues from a
+// checkpoint without reading Start again, and retrain does not read it either, see keepsFirst.
 func (t *training) start() error {
 	if t.spec.Start == "" {
 		starts, err := t.teaching.start()

@@ -123,8 +123,8 @@ func (t *training) addWarmStart(m *Memory, device tensor.Device) error {
 // encoded, while the chains continue.
 const copiesWritten = 2
 
-// writtenBytes returns the memory of samples while they are written, each of which has sample
-// bytes: several files are written at once, and the next samples may already exist.
+// writtenBytes returns the memory of samples of the given size in bytes while they are written:
+// several files are written at once, and the next samples may already exist.
 func (t *training) writtenBytes(sample int) int {
 	const writers = 8
 	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
@@ -237,9 +237,9 @@ func (t *training) build(device tensor.Device) (*graph.Program, error) {
 	return b.Compile()
 }
 
-// checkWeights returns a MemoryError if there is no memory for the weights of all chains, of which
-// a session keeps a copy. It comes before the graph is compiled, since kernels refuse matrices that
-// no machine has memory for.
+// checkWeights returns a MemoryError if there is no memory for a session's copy of the weights of
+// all chains. It comes before the graph is compiled, since kernels refuse matrices that no machine
+// has memory for.
 func (t *training) checkWeights(device tensor.Device, b *graph.Builder) error {
 	weights := 0
 	for _, p := range b.Parameters() {

@@ -23,8 +23,8 @@ const firstExactRate = 0.01
 // with a BurnIn of 300 give 700 draws. A trajectory of n leapfrog steps takes n + 1 passes over the
 // data; a step of HMC is one pass.
 type NUTS struct {
-	// TargetAcceptance is the acceptance probability to which the step size adapts in the burn-in;
-	// 0 is 0.8. A larger one gives smaller steps.
+	// TargetAcceptance is the acceptance probability that burn-in adapts the step size to; 0 is
+	// 0.8. A larger one gives smaller steps.
 	TargetAcceptance float64
 	// MaxDepth bounds the doublings of a trajectory, which has fewer than 2^MaxDepth leapfrog
 	// steps; 0 is 10.

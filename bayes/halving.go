@@ -11,8 +11,8 @@ import (
 )
 
 // sample makes the steps after the warm start. A chain that diverges where a cycle explores goes
-// back to the weights that it began with, and continues at half its learning rate. A chain that
-// diverges with a method that does not sample is trained again, after which the window in which it
+// back to the weights that it began with, and continues at half its learning rate. With a method
+// that does not sample, a chain that diverges is trained again, and then the window in which it
 // exploded is observed.
 func (t *training) sample(ctx context.Context) error {
 	hooks := t.hooks

@@ -26,7 +26,7 @@ type methodKind interface {
 	traits() kindTraits
 	// applies reports whether a setting that only some methods have applies.
 	applies(setting string) bool
-	// check refuses invalid values of a specification, in which defaults are filled in.
+	// check refuses invalid values of a specification whose defaults are filled in.
 	check(s *Spec) error
 	// network returns the network to train and predict with.
 	network(n layers.Sequential) (layers.Sequential, error)
@@ -143,8 +143,8 @@ type job struct {
 	mean, std []float64
 
 	// trained is the network that is trained, and inputs are the training images as it reads them,
-	// whose values are set when the session is loaded. predicted is the same network in the stages
-	// in which it predicts, which differ from trained if images are augmented.
+	// whose values are set when the session is loaded. predicted has the stages of the same
+	// network's predictions, which differ from trained if images are augmented.
 	trained   layers.Sequential
 	inputs    samples.Images
 	predicted parts

@@ -122,7 +122,7 @@ func (r *Run) sampleNamed(name string) (f rundir.File, s samples.Sample, err err
 		return f, s, err
 	}
 	// Files are sorted by directory, chain and step, so that the last match is the last sample. A
-	// gathered run has files of several directories, of which the default takes the first.
+	// gathered run has files of several directories; the default takes the first.
 	var found *rundir.File
 	first := 0
 	for i, f := range files {

@@ -79,7 +79,7 @@ func (r *Run) keepLLC(o *llc.Options, centre rundir.File, images int) error {
 	return nil
 }
 
-// remarkOtherLLC remarks on the record in a directory whose options differ least from those of own.
+// remarkOtherLLC remarks on the record in dir whose options differ least from own's.
 func (r *Run) remarkOtherLLC(own llcRecord, dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil { // there is none

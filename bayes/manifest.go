@@ -67,8 +67,8 @@ type Data struct {
 	Bits int `json:"bits,omitempty"`
 	// ClassNames are the names of the classes, in the order of the logits.
 	ClassNames []string `json:"classNames"`
-	// Mean and Std, by channel, are those of pixel/255 over the images trained on. Inputs of the
-	// network are (pixel/255 - Mean)/Std, in training and in prediction.
+	// Mean and Std are the mean and standard deviation of pixel/255, by channel, over the images
+	// trained on. Inputs of the network are (pixel/255 - Mean)/Std, in training and in prediction.
 	Mean []float64 `json:"mean"`
 	Std  []float64 `json:"std"`
 	// Content is the SHA-256 of the images and labels trained on. Resume compares it.
@@ -120,8 +120,8 @@ type Teacher struct {
 	UnlabelledImages int    `json:"unlabelledImages,omitempty"`
 }
 
-// ButSeed returns a text that is the same for runs that differ only in their seed, by which a
-// report groups repetitions.
+// ButSeed returns a text that is the same for runs that differ only in their seed. A report groups
+// repetitions by it.
 func (m Manifest) ButSeed() string {
 	texts := m.Spec.Texts()
 	delete(texts, "seed")

@@ -97,7 +97,7 @@ func TestRegister(t *testing.T) {
 	wantInvalid(t, "fields without text", err, "has fields that its text does not")
 }
 
-// Inputs of linear layers in blocks are dropped, too, but never those of the first layer.
+// Dropout also applies to the inputs of linear layers in blocks, but never to the first layer's.
 func TestDropoutInBlocks(t *testing.T) {
 	drop, linear := layers.Dropout{Rate: 0.5, AlsoPredicting: true}, layers.Linear{Outputs: 8}
 	of := func(l ...layers.Layer) layers.Sequential { return l }

@@ -150,8 +150,8 @@ const (
 
 // exchange returns the replica exchange of the specification's temperatures, on a number of
 // examples. A swap needs the energy difference of two replicas, which minibatches only estimate;
-// Correction makes up for the error of the estimate. The energy of a minibatch with all data has no
-// error, nor does the energy of all minibatches of an epoch.
+// Correction makes up for the error of the estimate. The energy of a minibatch with all data is
+// exact, as is the mean over an epoch's minibatches.
 func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
 	if s.Batch >= examples {
@@ -162,8 +162,7 @@ func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 		return e
 	}
 	// Minibatches of one epoch are drawn without replacement, which lowers the error; BatchSize is
-	// set only if a swap's minibatches fit into an epoch, together with the one that an epoch's end
-	// may cut.
+	// set only if a swap's minibatches, plus one that an epoch's end may cut, fit into an epoch.
 	cut := 1 // minibatches that contain an epoch's end
 	if examples%s.Batch == 0 {
 		e.Minibatches, cut = min(energyMinibatches, examples/s.Batch), 0

@@ -63,7 +63,7 @@ func (f *networkFile) load() (*onnx.Model, error) {
 }
 
 // read reads the model and the files of weights that it names, and hashes their contents in the
-// order in which they are read.
+// order of reading.
 func (f *networkFile) read() error {
 	content, err := file.Read(f.path, maxModel)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *networkFile) read() error {
 	return nil
 }
 
-// ModelFile describes the ONNX file of a run, of which its directory has a copy.
+// ModelFile describes the ONNX file of a run. The run's directory has a copy.
 type ModelFile struct {
 	// Files are the names of the files in the directory rundir.ModelDir: the model, and the files
 	// of its external weights.

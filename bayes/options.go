@@ -134,9 +134,8 @@ func WithInDistributionRate(rate float64) Option {
 	return func(e *environment) { e.inDistributionRate = rate }
 }
 
-// WithClock sets the clock by which Auto measures the device's speed, steps that take long are
-// reported, and the cache of WithFeatureCache dates its entries. The default, or nil, is the
-// system's clock.
+// WithClock sets the clock for measuring the device's speed (Auto), reporting slow steps, and
+// dating the entries of WithFeatureCache. The default, or nil, is the system's clock.
 func WithClock(now func() time.Time) Option {
 	return func(e *environment) {
 		if e.now = now; now == nil {

@@ -110,7 +110,7 @@ func (s Spec) mirroringHelps(ctx context.Context, a Augment, data *datasets.Data
 // pilotLosses makes the recommended warm start and returns the negative log-likelihood of each
 // image held out. The loss of a chain at a high rate is noisy, and a chain may stop early by
 // chance. Predictions are therefore averaged over the epochs around a chain's best one, and the
-// losses are those of the best of several chains.
+// best of several chains gives the losses.
 func (s Spec) pilotLosses(ctx context.Context, data *datasets.Dataset, e environment) (losses []float64, err error) {
 	const around = 2
 	s = s.recommended(true, data.Len(), min(data.Height, data.Width))

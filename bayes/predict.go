@@ -63,8 +63,8 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 }
 
 // Assess scores the run on labelled data like those it was trained on and, if other is not nil, how
-// well it detects that other is out of distribution. The labels of other are not used. The errors
-// are those of Predict; labels that are missing or of unknown classes are an InvalidError.
+// well it detects that other is out of distribution. The labels of other are not used. It returns
+// the errors of Predict, and an InvalidError if labels are missing or of unknown classes.
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
 	c := evaluate.Case{Sets: r.setRule, RiskConfidence: r.riskConfidence}
 	if r.risk > 0 {

@@ -52,8 +52,8 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n i
 	return nil
 }
 
-// PredictMemory estimates the memory of Predict and Predictions for a number of images, without
-// that of the images themselves.
+// PredictMemory estimates the memory that Predict and Predictions need for a number of images, not
+// counting the images themselves.
 func (r *Run) PredictMemory(images int) (*Memory, error) {
 	p, err := r.parts()
 	if err != nil {

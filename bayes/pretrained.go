@@ -135,8 +135,8 @@ func (s Spec) fanIns() (map[string]int, error) {
 	return stem.network.FanIns(), nil
 }
 
-// moveStarts makes parameters that are offsets from some weights, or weights, offsets from others,
-// or weights. theirs and ours have the weights, by name, of which parameters are offsets.
+// moveStarts converts parameters that are offsets from the weights theirs to offsets from the
+// weights ours, both by name. A name without weights has plain values instead of offsets.
 func moveStarts(s samples.Sample, theirs, ours map[string][]float64) {
 	for _, p := range s.Parameters {
 		from, to := theirs[p.Name], ours[p.Name]
@@ -191,8 +191,8 @@ func (s Spec) badHead() error {
 		headLinear, headMLP, headMLP, s.Head)
 }
 
-// stem returns the part before the cut. The network is read twice: the names of its weights, by
-// which freeze chooses, are known only after it was read once with none of them frozen.
+// stem returns the part before the cut. The network is read twice: freeze chooses weights by name,
+// and the names are known only after reading it once with no weight frozen.
 func (s Spec) stem() (*stem, error) {
 	model, err := s.file.load()
 	if err != nil {

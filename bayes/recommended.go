@@ -13,7 +13,7 @@ import (
 // These numbers define the method of a specification that has none: each chain makes one short
 // cycle from weights that an optimizer found at a high rate. A high rate finds solutions that
 // generalize better than a low one, and many short chains predict better than a few long ones. The
-// measurements by which the numbers were chosen are in docs/defaults.md.
+// measurements behind these numbers are in docs/defaults.md.
 const (
 	minRecommendedChains  = 4
 	maxRecommendedChains  = 12
@@ -44,7 +44,7 @@ const (
 	recommendedShiftOfFew  = 14
 	recommendedShiftOfMany = 28
 
-	// Learning rates of warm starts, from which those of cycles fall to 0. Deep networks do not
+	// Learning rates of warm starts. The rates of cycles fall from these to 0. Deep networks do not
 	// learn at the rate of defaultNetwork, see wideFraction.
 	recommendedRate     = 0.06
 	recommendedWideRate = 0.03

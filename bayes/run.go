@@ -135,8 +135,7 @@ func (r *Run) Finished() (bool, error) {
 }
 
 // images returns the images of a data set for the run's network. They keep the run's mean and
-// standard deviation, not those of the data set: a network must see pixels normalised as in
-// training.
+// standard deviation, not the data set's: a network must see pixels normalised as in training.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
 	if data == nil || data.Len() == 0 {
@@ -257,7 +256,7 @@ func (r *Run) intactFiles(task string) ([]rundir.File, error) {
 }
 
 // each passes each sample to use, in the order of listSamples, as often as the method predicts with
-// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks. A sample of
+// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks. A sample for
 // which use returns a samples.NotFiniteError counts as damaged.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
 	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })

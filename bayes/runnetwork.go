@@ -23,7 +23,7 @@ func (r *Run) Network() (layers.Sequential, error) {
 	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
-// parts returns the network in the stages in which it predicts. The errors are as for Network.
+// parts returns the stages of the network's predictions, and the errors of Network.
 func (r *Run) parts() (parts, error) {
 	p, err := r.manifest.Spec.parts(r.shape(), r.manifest.Data.Classes())
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Run) checkParameters(p parts) error {
 	if excess == nil {
 		return nil // any other error is reported where the network is used
 	}
-	if _, _, err := samples.ReadWithChecksum(largest); size > 0 && err != nil { // cut, and so are the others
+	if _, _, err := samples.ReadWithChecksum(largest); size > 0 && err != nil { // cut, like the others
 		if r.withoutDamaged {
 			return errors.Errorf("pollen: all samples of %s are damaged", r.dir)
 		}

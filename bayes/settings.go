@@ -268,8 +268,9 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// difference returns the first setting, except those named in apart, in which two specifications
-// differ, with both texts. It compares texts, so that pointers to equal values do not differ.
+// difference returns the first setting that differs between two specifications, with both texts. It
+// skips the settings named in apart. It compares texts, so that pointers to equal values do not
+// differ.
 func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string) {
 	texts, others := s.Texts(), other.Texts()
 	for _, setting := range settings {

@@ -41,9 +41,8 @@ var splitsHeader = []string{"file", "split", "class", "group", "prediction", "co
 // unhashed is the number of columns that runs of earlier versions have.
 const unhashed = 6
 
-// splitImages lists the images of a run with a number of training images: those of each split
-// together, in the order of the data, so that predictions can be assigned to them by their
-// position.
+// splitImages lists the images of a run with size training images, split by split in the order of
+// the data, so that predictions can be assigned to images by position.
 func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 	var images []SplitImage
 	for _, part := range []struct {

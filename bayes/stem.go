@@ -190,8 +190,8 @@ func inputOf(metadata map[string]string) string {
 	return cmp.Or(preset, "imagenet")
 }
 
-// moments returns the mean and standard deviation for a number of channels. Grey images get those
-// of the green channel.
+// moments returns the mean and standard deviation for a number of channels. Grey images get the
+// green channel's.
 func (f inputFormat) moments(channels int) (mean, std []float64, err error) {
 	for _, m := range []struct{ from, to *[]float64 }{{&f.mean, &mean}, {&f.std, &std}} {
 		switch n := len(*m.from); {

@@ -51,8 +51,8 @@ type part struct {
 // interval is a range of draws, with from <= i < to.
 type interval struct{ from, to int }
 
-// open opens the teacher, and refuses one that cannot teach the run. It compares the teacher with
-// the one that the run began with, unless before is nil.
+// open opens the teacher, and refuses one that cannot teach the run. Unless before is nil, the
+// teacher must equal before, the teacher that the run began with.
 func (g *teaching) open(before *Teacher) error {
 	if g == nil {
 		return nil

@@ -84,7 +84,7 @@ type warmUp struct {
 }
 
 // warmChain has the best parameters of a chain so far, in the order of the program's parameters,
-// and the epoch in which they were found with their scores.
+// with their epoch and scores.
 type warmChain struct {
 	epoch          int
 	halvings       int // of its learning rate

@@ -14,7 +14,7 @@ import (
 // fields are
 //
 //	Made, Steps       int             // by the newest whole checkpoint, and in the finished run
-//	Samples, Expected int             // whole samples, and those of the finished run
+//	Samples, Expected int             // whole samples, and the number in the finished run
 //	Checked           int             // number of files that are as they were written
 //	Damaged           []*DamagedError // damaged and missing files
 //	Notes             []string        // findings that are not damage
@@ -32,8 +32,8 @@ func Verify(dir string) (*Verification, error) {
 	})
 }
 
-// describeRun returns the description of a run by which package rundir verifies its files. A run
-// whose manifest is damaged cannot be described; a damaged model is among what it describes.
+// describeRun returns the description of a run that package rundir verifies its files with. A run
+// whose manifest is damaged cannot be described; a damaged model is part of the description.
 func describeRun(dir string) (*rundir.Description, error) {
 	m, err := ReadManifest(dir)
 	if err != nil {

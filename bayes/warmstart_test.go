@@ -67,8 +67,8 @@ func TestRoomOfWarmStart(t *testing.T) {
 	}
 }
 
-// A chain forgets if its loss and its accuracy are those of guessing although it had learned. One
-// that memorizes, and one that never learned, do not.
+// A chain forgot if its loss and accuracy are no better than guessing although it had learned. A
+// chain that memorizes, or that never learned, did not forget.
 func TestForgot(t *testing.T) {
 	data := squares(t, 60, 3, 1)
 	w := warmUp{heldOut: data}
@@ -92,8 +92,8 @@ func TestForgot(t *testing.T) {
 	}
 }
 
-// After exploring, chains are reset whose loss exploded or is close to that of guessing, unless
-// they had not learned before.
+// After exploring, a chain is reset if its loss exploded or is close to that of guessing, unless it
+// had not learned before.
 func TestMustReset(t *testing.T) {
 	const guessing = 1.0986 // ln 3
 	for _, c := range []struct {

@@ -113,10 +113,10 @@ func (w *warmUp) guessing() float64 {
 	return stat.Entropy(counts)
 }
 
-// abandon resets chains that learned nothing to their initial values: chains whose lowest loss on
-// the images held out is not below that of guessing. Such a network may have weights that exploded,
-// from which nothing should be sampled. The chains of t's session still have their initial values.
-// It returns the number of these chains.
+// abandon resets chains that learned nothing to their initial values, which t's session still has,
+// and returns their number. A chain learned nothing if its lowest loss on the held-out images is
+// not below the loss of guessing. The weights of such a network may have exploded, and nothing
+// should be sampled from them.
 func (w *warmUp) abandon(t *training) (failed int, err error) {
 	guessing := w.guessing()
 	for i := range w.chains {
@@ -137,8 +137,8 @@ func (w *warmUp) abandon(t *training) (failed int, err error) {
 	return failed, nil
 }
 
-// run makes the epochs, each of which is followed by scores and, unless one is still being written
-// or nothing is kept, a checkpoint.
+// run makes the epochs. After each it scores the chains and writes a checkpoint, unless one is
+// still being written or nothing is kept.
 func (w *warmUp) run(ctx context.Context, t *training) error {
 	u, saved := w.training, 0
 	pace := u.pace(ctx, warmTask, t.data.Name, u.plan.Steps)
@@ -221,9 +221,9 @@ func (w *warmUp) patient(c warmChain) bool {
 
 // score scores the chains after an epoch, and keeps their parameters if these are the best so far.
 // Chains that ran out of patience before are left as they were. A chain whose predictions are not
-// finite has diverged: it returns to its best weights, and gets their score again. So does a chain
-// that is on a plateau when its patience ends, and a chain that forgot what it had learned, but the
-// score of the latter is kept.
+// finite has diverged: it returns to its best weights, and gets their score again. A chain that is
+// on a plateau when its patience ends is treated the same way. A chain that forgot what it had
+// learned returns, too, but its own score is kept.
 func (w *warmUp) score(t *training, epoch int) error {
 	s := w.training.session
 	for i := range w.chains {
@@ -282,9 +282,9 @@ func (w *warmUp) onPlateau(chain int) bool {
 	return loss > almostGuessing*guessing && (c.loss >= guessing || mustReset(loss, c.loss, guessing))
 }
 
-// forgot reports whether a chain whose loss was at most half that of guessing now guesses, as a
-// network does whose ReLUs have died. A network that memorizes the training images may also have
-// such a loss, but it keeps its accuracy.
+// forgot reports whether a chain whose loss was below half the loss of guessing now guesses, like a
+// network whose ReLUs have died. The loss of a network that memorizes the training images may rise
+// as far, but it keeps its accuracy.
 func (w *warmUp) forgot(c *warmChain, loss, accuracy float64) bool {
 	guessing, most := w.guessing(), float64(slices.Max(w.heldOut.Counts()))/float64(w.heldOut.Len())
 	return c.loss < guessing/2 && loss > almostGuessing*guessing && accuracy-most < (c.accuracy-most)/2
