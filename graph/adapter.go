@@ -31,8 +31,8 @@ type application struct {
 
 var _ gorgonia.SDOp = (*application)(nil)
 
-// checkTypes returns an error if an input has the wrong type. The inputs of a Mixed op must have
-// its InputType; those of other ops must have the float type in which the op computes, or be the
+// checkTypes returns an error if an input has the wrong type. Inputs of a Mixed op must have its
+// InputType. Inputs of other ops must have the float type in which the op computes, or be the
 // uint64 header.
 func (a *application) checkTypes() error {
 	mixed, isMixed := a.Op.(Mixed)

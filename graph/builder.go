@@ -198,9 +198,9 @@ func (b *Builder) TableValues(n *Node) []float64 {
 	return nil
 }
 
-// Parameter makes a trainable input of which every chain has its own values. It starts as zeros if
-// initialize is nil. Parameters must be made before Gradients and before the first update, which
-// leave later ones out: Compile refuses a program that uses one of these.
+// Parameter makes a trainable input with its own values in every chain. It starts as zeros if
+// initialize is nil. Parameters must be made before Gradients and before the first update. Both
+// leave later ones out, and Compile refuses a program that uses one of these.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
 	if hook := b.Hooks.Parameter; hook != nil && b.err == nil {
 		defer b.withoutHooks()()

@@ -28,11 +28,11 @@ func checkLaunches(v *value, launches []tensor.Launch) error {
 	return nil
 }
 
-// checkCalls compares the calls of a launch, which a GPU runs, with the launch's arguments, from
-// which the memory plan and the order of launches are made. A call must not touch a buffer that is
-// not an argument, nor write one that is only read; together the calls must write every argument
-// that the launch declares as written. The host runs the launch as one function, so that tests on
-// a CPU would not notice such a mistake.
+// checkCalls compares the calls of a launch, which a GPU runs, with the launch's arguments, which
+// determine the memory plan and the order of launches. A call must not touch a buffer that is not
+// an argument, nor write one that is only read; together the calls must write every argument that
+// the launch declares as written. The host runs the launch as one function, so tests on a CPU would
+// not notice such a mistake.
 func checkCalls(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
 		return errors.Errorf("graph: launch %s (%s) must have at least one call for a GPU, got none", l.Kernel, l.Label)

@@ -90,9 +90,9 @@ func (m *module) checkParameters() error {
 // the address space of a process.
 const maxProgramBytes = 1 << 48
 
-// checkSizes returns an error if the values together need more memory than an address space has,
-// or if the parameters together have more elements than one stream of random numbers, from which
-// samplers draw the noise of all parameters.
+// checkSizes returns an error if the values together need more memory than an address space has, or
+// if the parameters together have more elements than one stream of random numbers: samplers draw
+// the noise of all parameters from one.
 func (m *module) checkSizes() error {
 	bytes, parameters := 0, 0
 	for _, v := range m.values {

@@ -11,7 +11,7 @@ import (
 // be at least one node; they are parameters, or any others that the loss depends on. loss must be a
 // scalar in the builder's float type. Gradients can be called only once, before the first update
 // and the first metric. Like the rest of the builder it computes nothing: the gradients are new
-// nodes, to which updates are applied.
+// nodes, the inputs of updates.
 func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	none := make([]*Node, len(nodes))
 	if b.err != nil {

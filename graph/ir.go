@@ -108,10 +108,10 @@ func extract(b *Builder) (*module, error) {
 	return m, nil
 }
 
-// segment returns a sort key that keeps together a network which computes in another float than its
+// segment returns a sort key that keeps a network together if it computes in another float than its
 // program (see Builder.Within): 0 for the program's inputs, 1 for their casts to the network's
-// float, 2 for the network, 3 for everything else. No launch then comes between those of the
-// network, so that the host can fuse them over row tiles, a few images at a time.
+// float, 2 for the network, 3 for everything else. The network's launches are then consecutive, so
+// that the host can fuse them over row tiles, a few images at a time.
 func (v *value) segment(float tensor.DType) int {
 	converted := true
 	for _, in := range v.inputs {
@@ -181,8 +181,8 @@ func (m *module) consumers() map[*value]int {
 	return count
 }
 
-// skipViews lets ops read the value from which views have led back to the same shape, so that a
-// product of matrices, for example, can be fused with a bias although views are between them.
+// skipViews makes ops skip views that lead back to the same shape, and read the value before them.
+// A product of matrices, for example, can then be fused with a bias across views.
 func (m *module) skipViews() {
 	for _, v := range m.values {
 		for i, in := range v.inputs {

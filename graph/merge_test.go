@@ -64,7 +64,7 @@ func TestDilationsStayTwo(t *testing.T) {
 	}
 }
 
-// In Gorgonia unnamed inputs of the same type and shape are one node, and so are inputs of the same
+// In Gorgonia unnamed inputs of the same type and shape are one node, as are inputs of the same
 // name.
 func TestInputsOfOneShapeStayTwo(t *testing.T) {
 	b := graph.New(tensor.Float64)

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// plan is the static memory plan: the offset of each buffer in its arena. Pinned buffers, those of
-// the arenas Shared and Chain, keep their values between steps and have separate memory. Scratch
+// plan is the static memory plan: the offset of each buffer in its arena. Pinned buffers, in the
+// arenas Shared and Chain, keep their values between steps and have separate memory. Scratch
 // buffers share memory if their live ranges do not overlap. The plan is the same for every chain:
 // an arena is one block of memory, and an offset the buffer's place in it.
 type plan struct {

@@ -103,8 +103,8 @@ func TestSmallBatches(t *testing.T) {
 	}
 }
 
-// With weights that chains share, such as those of a frozen network, an image has the same bits in
-// batches of up to 16 images.
+// With weights that chains share, such as a frozen network's, an image has the same bits in batches
+// of up to 16 images.
 func TestImageInSmallBatches(t *testing.T) {
 	convolution := kernel.Conv2D{
 		B: 16, C: smallChannels, H: smallSide, W: smallSide, K: smallFilters, R: 3, S: 3,

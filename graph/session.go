@@ -40,8 +40,8 @@ type Session struct {
 }
 
 // NotFinite is the error of Session.Run when a metric becomes NaN or infinite. It names the first
-// launch, in the first such step and chain, that computed such a number. The session is in the
-// state in which that Run began.
+// launch, in the first such step and chain, that computed such a number. The session is in its
+// state before that Run.
 type NotFinite struct {
 	// Step and Chain are numbers in the run.
 	Step  uint64
@@ -229,8 +229,7 @@ func (s *Session) RunPaced(steps int, pace Pace) error {
 	if steps > MetricRows {
 		return errors.Errorf("graph: run: steps must be at most %d in a program with metrics, got %d", MetricRows, steps)
 	}
-	// The device keeps a copy of the chains' state, to which locate returns if a metric is not
-	// finite.
+	// The device keeps a copy of the chains' state; locate returns to it if a metric is not finite.
 	if err := s.runner.Keep(); err != nil {
 		return errors.Wrap(err, "graph: run")
 	}
@@ -318,8 +317,8 @@ func (s *Session) readRing(chain int) error {
 	return nil
 }
 
-// firstBadStep searches the last steps of a chain, as many as the argument steps, and returns the
-// first one whose metrics are not all finite, as a number of the session.
+// firstBadStep returns the first of a chain's last steps whose metrics are not all finite, as a
+// number of the session. The argument steps is the number of steps to search.
 func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	columns := len(s.program.metrics)
 	for step := s.step - uint64(steps); step < s.step; step++ {
@@ -333,9 +332,9 @@ func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	return 0, false
 }
 
-// locate restores the state in which the Run began and repeats its steps, launch by launch, until
-// one computes a number that is not finite. The numbers are the same as before, because random
-// numbers depend only on seed, chain, step and stream.
+// locate restores the state before the Run and repeats its steps, launch by launch, until one
+// computes a number that is not finite. The numbers are the same as before, because random numbers
+// depend only on seed, chain, step and stream.
 func (s *Session) locate(chain, steps int, bad uint64) error {
 	if err := s.restoreAll(); err != nil {
 		return err

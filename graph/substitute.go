@@ -3,11 +3,11 @@ package graph
 import "github.com/pkg/errors"
 
 // Substitute returns a copy of n in which the nodes that are keys of places are replaced by their
-// values: for example the loss at displaced parameters, from which finite differences of
-// gradients, and so Hessian-vector products, are made. The ops in between are applied a second
-// time with the same attributes and streams, so that a dropout mask is the same in both copies;
-// nodes that depend on none of the replaced ones are shared. Substitute must be called before
-// Gradients. A replacement must have the shape and type of the node that it replaces.
+// values: for example the loss at displaced parameters, for finite differences of gradients and
+// hence Hessian-vector products. The ops in between are applied a second time with the same
+// attributes and streams, so that a dropout mask is the same in both copies; nodes that depend on
+// none of the replaced ones are shared. Substitute must be called before Gradients. A replacement
+// must have the shape and type of the node that it replaces.
 func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	if b.err == nil && n == nil {
 		b.Fail(errors.New("graph: substitute: the node is nil"))

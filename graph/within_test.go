@@ -84,7 +84,7 @@ func TestWithinIsTogether(t *testing.T) {
 			order += "w"
 		}
 	}
-	// The third conversion is that of the loss's gradient, from which the network's gradients are
+	// The third conversion is of the loss's gradient, from which the network's gradients are
 	// computed.
 	if !regexp.MustCompile("^aan+an+[aw]+$").MatchString(order) {
 		t.Errorf("the order is %s: what computes in float32 is not together", order)

@@ -152,8 +152,8 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 }
 
 // TestControlVariatesEstimate compares the estimates with the formula, minibatch by minibatch,
-// their mean over an epoch with the gradient of all data, and their variance with that of plain
-// minibatches.
+// their mean over an epoch with the gradient of all data, and their variance with plain
+// minibatches'.
 func TestControlVariatesEstimate(t *testing.T) {
 	prior := langevin.Gaussian(0.6)
 	for _, logistic := range []bool{false, true} {
@@ -190,8 +190,8 @@ func TestControlVariatesEstimate(t *testing.T) {
 	}
 }
 
-// checkReduction tests that the variance is that of plain minibatches times a factor that falls
-// with the square of the distance from the anchor. This is exact when gradients are linear.
+// checkReduction tests that the variance is far below plain minibatches', and grows with the square
+// of the distance from the anchor: exactly, if gradients are linear.
 func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float64, variance map[float64]float64) {
 	t.Helper()
 	plain := 0.0
@@ -211,8 +211,8 @@ func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float6
 	}
 }
 
-// TestControlVariatesMoments compares SGLD's second moments with those of the discretised chain, on
-// a regression with one weight whose curvature differs much from minibatch to minibatch: with the
+// TestControlVariatesMoments compares SGLD's second moments with the discretised chain's, on a
+// regression with one weight whose curvature differs much from minibatch to minibatch: with the
 // curvatures A_j of U's estimates, A of U, and the mode 0, the anchor being at c,
 //
 //	theta' = theta - h (A_j (theta - c) + A c) + sqrt(2hT) xi

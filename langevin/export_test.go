@@ -26,5 +26,5 @@ func SlopeAndCurvature(p Prior, dataSize int, theta float64) (slope, curvature f
 	return g[0], s.curvature(theta)
 }
 
-// UBUCoefficients are those of UBU for a friction.
+// UBUCoefficients returns the coefficients of UBU for a friction.
 var UBUCoefficients = ubuCoefficients

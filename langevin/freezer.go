@@ -18,7 +18,7 @@ func HasMomentum(sampler Sampler) bool {
 // drawn. Samplers of other packages may implement it, too.
 type Freezer interface {
 	Sampler
-	// FreezeStep returns the step from which the preconditioner stays as it is, 0 if no step is
+	// FreezeStep returns the step from which on the preconditioner stays constant, or 0 if none is
 	// set.
 	FreezeStep() int
 	// Freeze returns the sampler with that step. A sampler that is meant to adapt to the end, such

@@ -193,7 +193,7 @@ func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) te
 	return host
 }
 
-// averageRow updates one row of a factor. row counts the rows of the first side, then those of the
+// averageRow updates one row of a factor. row counts the rows of the first side, then of the
 // second.
 func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products []T, sizes []int, row int, step uint64) {
 	side := 0

@@ -40,7 +40,7 @@ type KSGLD struct {
 	FreezeAt int     // the step at which G stops adapting
 
 	// Rest moves the parameters that are not the weights or bias of one linear layer or
-	// convolution, such as those of normalisations. If it is nil, such parameters are an error.
+	// convolution, such as a normalisation's. If it is nil, such parameters are an error.
 	Rest Sampler
 }
 
@@ -178,8 +178,8 @@ func (k boundKSGLD) Update(b *graph.Builder, in UpdateInputs, parameter, gradien
 	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.outputGradients)
 	examples, outputs := float64(slopes[0]), shape[0]
 	places := float64(slopes.Elements()) / (examples * float64(outputs))
-	// The gradients of an example's own loss are B times those of the mean loss, so that the mean
-	// of their products is B times the sum.
+	// The gradients of an example's own loss are B times the mean loss's, so that the mean of their
+	// products is B times the sum.
 	factors := factorsUpdate{Alpha: k.Alpha, Damping: k.Damping, Refresh: k.Refresh, FreezeAt: k.FreezeAt}
 	var inputs []*graph.Node
 	side := func(name string, n int, data *graph.Node) (whitener *graph.Node) {

@@ -286,8 +286,8 @@ func TestMatchedFrictionMasses(t *testing.T) {
 	}
 }
 
-// TestMatchedFrictionValidate: values out of range are errors, and so is one parameter without the
-// others.
+// TestMatchedFrictionValidate: values out of range, and one parameter without the others, are
+// errors.
 func TestMatchedFrictionValidate(t *testing.T) {
 	equal := langevin.MassesEqual
 	for _, s := range []langevin.MatchedFriction{

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestNil: a nil sampler and nil arguments of Plan.Run are errors, and so are the zero values of
-// plans, posteriors and replica exchange.
+// TestNil: a nil sampler, nil arguments of Plan.Run, and the zero values of plans, posteriors and
+// replica exchange are errors.
 func TestNil(t *testing.T) {
 	posterior := langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}
 	builder := func() *graph.Builder {

@@ -51,8 +51,8 @@ func (p Prior) term(dataSize int) priorTerm[float64] {
 }
 
 // KernelArguments returns the prior and N as the arguments that PRIOR declares in a CUDA kernel
-// (cuda/kernels/prior.cuh): the family, its coefficients, those of the scale mixture in float64,
-// and N. Update ops of samplers pass them last.
+// (cuda/kernels/prior.cuh): the family, its coefficients, the scale mixture's in float64, and N.
+// Update ops of samplers pass them last.
 func (p Prior) KernelArguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	s := p.term(dataSize)
 	return []tensor.Argument{

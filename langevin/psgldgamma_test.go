@@ -113,8 +113,8 @@ func (f bent) moments(dimensions int, temperature float64, statistics func(theta
 }
 
 // gammaRun is a target on which Gamma matters: Lambda is of the order of the gradient, and V
-// forgets faster than theta moves. Groups of one or two elements are independent of each other:
-// those of one chain, or, for samplers with few elements, of many chains.
+// forgets faster than theta moves. Groups of one or two elements are independent of each other,
+// within one chain or, for samplers with few elements, in many chains.
 type gammaRun struct {
 	field             bent
 	group             int

@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// TestEnergiesOfMinibatches: energies are those of the present states, averaged over minibatches,
-// and evaluating them leaves every chain as it was. Minibatches of one epoch reduce the variance by
+// TestEnergiesOfMinibatches: energies are computed at the present states and averaged over
+// minibatches, which leaves every chain unchanged. Minibatches of one epoch reduce the variance by
 // the fraction of the data that they hold; if they are the whole epoch, the energy is exact.
 func TestEnergiesOfMinibatches(t *testing.T) {
 	const rows, size, first = 40, 8, 1 << 47

@@ -23,8 +23,8 @@ type ReplicaExchange struct {
 	Temperatures []float64 // of a ladder, increasing, at least 2; the chains of a session must be whole ladders
 	StepFactors  []float64 // factor of the step size at each temperature; empty for 1
 	Every        int       // steps between two attempts
-	// Minibatches is the number of minibatches over which an energy is averaged, each of which
-	// costs a step: 1 when the loss is of all data, else at least 2, whose spread estimates s^2.
+	// Minibatches is the number of minibatches that an energy is averaged over. Each costs a step.
+	// It is 1 when the loss is of all data, else at least 2: their spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
 	// BatchSize is the size of the loss's op.Batch. The minibatches of an energy are then the first

@@ -197,7 +197,7 @@ func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []
 	if err != nil {
 		return err
 	}
-	// The address is that of the ladder's first chain for all decisions of the ladder.
+	// All decisions of a ladder use the address of its first chain.
 	var draw [1]float64
 	random.Fractions(draw[:], rung, address)
 	there, err := readPlace(s, cold)

@@ -30,9 +30,9 @@ import (
 //
 //	T (1 + s (n - 1)),  s = (1-r) (1+c)/(2 - 2rc)
 //
-// where n is Var(gU_i) over its mean, and so is any sum of elements: noise that they share heats
-// along it as in SGNHT. In few dimensions O, after which velocities have another length until the
-// next N, makes the temperature lower by some 8a/d^2. N fixes the kinetic temperature, which
+// where n is Var(gU_i) over its mean. The same holds for any sum of elements: noise that they share
+// heats along it as in SGNHT. In few dimensions the temperature is lower by some 8a/d^2, because O
+// changes the length of the velocities until the next N. N fixes the kinetic temperature, which
 // therefore shows nothing: look at the configurational one. At T = 0 there is no length, and a
 // parameter of one element has no direction: there r is 1, and the rule is BAOAB.
 //

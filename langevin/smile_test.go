@@ -103,7 +103,7 @@ func smileTemperatures(friction float64, curvatures, noises []float64, h, temper
 			for _, noise := range noises {
 				p := smileChain(friction, r, q(r), k, h, temperature, noise).covariance()
 				temperatures = append(temperatures, k*p.At(0, 0))
-				// O makes v of c times that of N.
+				// O turns the velocity v after N into c v plus noise.
 				squares += (p.At(1, 1)/(h*temperature) - (1 - c*c)) / (c * c) / float64(len(curvatures)*len(noises))
 			}
 		}
@@ -199,7 +199,7 @@ func TestSMILETemperatures(t *testing.T) {
 
 // TestSMILEAtRealSteps uses step sizes as for all of MNIST, with minibatch noise that is unknown to
 // the sampler: it doubles BAOAB's temperature in all elements, or adds 200 % in every second one
-// only. The bias that remains is that of SMILE's comment. BAOAB fails the same check.
+// only. SMILE's comment gives the bias that remains. BAOAB fails the same check.
 func TestSMILEAtRealSteps(t *testing.T) {
 	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
 	burnIn, steps := 1000, trial.StepsOf(t, 2000)

@@ -48,7 +48,7 @@ func (e experiment) loadSchedule(t testing.TB, steps, temperatures []float64) *g
 }
 
 // build compiles and loads the experiment with the updates that attach adds. It also returns the
-// number of the first stream after those of the loss, which is that of the first update.
+// number of the first stream after the loss's, which the first update uses.
 func (e experiment) build(t testing.TB, attach func(b *graph.Builder, loss *graph.Node) error) (*graph.Session, uint16) {
 	t.Helper()
 	dtype := e.dtype

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Traces are the values of named quantities at the draws of all chains. Collect returns those of a
-// Plan's samples, and the samplers of package mcmc return those of their draws.
+// Traces are the values of named quantities at the draws of all chains. Collect returns the traces
+// of a Plan's samples, and the samplers of package mcmc the traces of their draws.
 type Traces struct {
 	chains int
 	names  []string
@@ -100,8 +100,8 @@ func (t *Traces) Of(name string, element int) ([][]float64, error) {
 	return chains, nil
 }
 
-// PositionSuffix ends the names of the states that hold parameters' last draws in programs whose
-// parameters hold proposals, as those of package mcmc do.
+// PositionSuffix ends the names of the states with the parameters' last draws, in programs whose
+// parameters hold proposals, as in package mcmc.
 const PositionSuffix = ".position"
 
 // Collect runs the plan, see Run, and returns the values of some parameters, other inputs of chains

@@ -8,8 +8,8 @@ import (
 )
 
 // unforced solves U exactly for a time t: dtheta = v dt, dv = -a v dt + sqrt(2 a h T) dW. keep is
-// the factor of v, and move that of v in theta's move. xx and vv are the variances of the noises of
-// theta and v, and xv their covariance, all over h T.
+// the factor of v, and move the factor of v in theta's move. xx and vv are the variances of the
+// noises of theta and v, and xv their covariance, all over h T.
 func unforced(a, t float64) (keep, move, xx, xv, vv float64) {
 	c := math.Exp(-a * t)
 	return c, (1 - c) / a, (2*a*t - 3 + 4*c - c*c) / (a * a), (1 - c) * (1 - c) / a, 1 - c*c

@@ -105,8 +105,8 @@ const (
 	fewestPlanes   = 16
 )
 
-// planesOf returns the number of planes of a broadcast output, and their size, in each of which an
-// operand has a single number; the size is 1 if there are none.
+// planesOf divides a broadcast output into planes in which an operand has a single number each, and
+// returns their number and size; the size is 1 if there are none.
 func planesOf(shape, operand tensor.Shape) (rows, width int) {
 	rows, width = 1, 1
 	for axis, extent := range shape {

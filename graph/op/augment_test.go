@@ -100,7 +100,7 @@ func TestAugmentIsUniform(t *testing.T) {
 }
 
 // The centre of the square of zeros is any pixel, so pixels near the edges are erased less often: a
-// square of side 3 erases a pixel from those of the H W centres that are at most 1 away.
+// square of side 3 erases a pixel only if its centre, one of H W, is at most 1 away.
 func TestAugmentErasesEvenly(t *testing.T) {
 	const height, width, batch, steps = 6, 7, 100, 50
 	image := make([]float64, height*width)

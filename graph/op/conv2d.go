@@ -101,7 +101,7 @@ func (c Conv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
 }
 
 // Lower implements graph.Op. A GPU computes the convolution as an implicit matrix product [K, C R
-// S] x [C R S, B P Q]: its grid is that of a product, and the second factor is read from the images
+// S] x [C R S, B P Q]: it has a product's grid, and the second factor is read from the images
 // without im2col in memory. The host chooses between Winograd's and direct algorithms, in float64
 // always a direct one.
 func (c Conv2D) Lower(l *graph.Lowering) {

@@ -171,8 +171,8 @@ func (g GatherImages) affine(channel int) (scale, shift float64) {
 	return 1 / (255 * std), -mean / std
 }
 
-// Lower implements graph.Op. The kernel always takes maxChannels pairs of scale and shift; those of
-// the last channel are repeated.
+// Lower implements graph.Op. The kernel always takes maxChannels pairs of scale and shift; the last
+// channel's are repeated.
 func (g GatherImages) Lower(l *graph.Lowering) {
 	examples := l.Shapes[0][0]
 	pixels := l.Shape.Elements() / g.Batch.Size

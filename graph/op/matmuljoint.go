@@ -111,8 +111,7 @@ func (j *jointRun[T]) operands(a *tensor.Args) kernel.Operands[T] {
 }
 
 // own returns the rows and columns of a chain's own factor in the joint factor, where its rows
-// alternate with those of the other chains. Factors that are below each other count as one row
-// each.
+// alternate with other chains' rows. Factors that are below each other count as one row each.
 func (j *jointRun[T]) own() (rows, columns int) {
 	switch {
 	case j.sharedA && !j.TransposeB:

@@ -22,7 +22,7 @@ import (
 //
 // x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and
 // Krishnan, Filter response normalization layer (2020), equations 1 to 3. A Threshold that follows
-// is fused into it. So are the sum of a residual block and a SiLU or ReLU that come next.
+// is fused into it, and after that the sum of a residual block and a SiLU or ReLU.
 type FilterResponseNorm struct {
 	Epsilon float64
 

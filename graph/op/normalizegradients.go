@@ -10,8 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// normalizeGradients are all gradients of a FilterResponseNorm in one pass over memory, and those
-// of what follows it: with u = norm(x), y = max(u, tau) and z = silu(y + r),
+// normalizeGradients computes all gradients of a FilterResponseNorm, and of the activation and
+// residual after it, in one pass over memory: with u = norm(x), y = max(u, tau) and z = silu(y +
+// r),
 //
 //	ds = dz silu'(y + r)
 //	du = ds where y > tau, else 0

@@ -80,7 +80,7 @@ func routinePhase[T float32 | float64](plan *kernel.Routine, phase int, at opera
 	}
 }
 
-// routineOperands returns the operands of a routine, of which some may be absent.
+// routineOperands returns the operands of a routine; some may be absent.
 func routineOperands[T float32 | float64](a *tensor.Args, at operandIndex) kernel.Operands[T] {
 	o := kernel.Operands[T]{
 		Out:       tensor.Slice[T](a, at.out),

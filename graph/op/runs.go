@@ -5,9 +5,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// runs maps elements of an output to those of a broadcast operand. The output is divided into runs
-// over which the operand's offset is constant (stride 0) or advances with the output's (stride 1).
-// The operands of one output, if they are made from the same groups, have the same runs.
+// runs maps elements of an output to elements of a broadcast operand. The output is divided into
+// runs over which the operand's offset is constant (stride 0) or advances with the output's (stride
+// 1). The operands of one output, if they are made from the same groups, have the same runs.
 type runs struct {
 	outer  strided.Layout
 	run    int

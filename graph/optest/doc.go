@@ -13,11 +13,11 @@
 //     the host runs with other numbers of threads. On the host a step must not allocate.
 //
 // To add an op, add rows to the cases_*.go file of its family: a name, the op, its inputs and the
-// naive loop. Terms is the number of terms in the sum behind an output element, from which the
-// tolerance follows, see SumTol. Use sizes that divide nothing (1, 31, 33, 257), and one row of
-// more than 8192 elements, so that the work is divided into several tiles. A new family is a new
-// file and a line in Cases. Packages with further ops, such as updates, pass their rows to
-// RunCases. A row with a looser tolerance must give a reason.
+// naive loop. Terms is the number of terms in the sum behind an output element; it sets the
+// tolerance, see SumTol. Use sizes that divide nothing (1, 31, 33, 257), and one row of more than
+// 8192 elements, so that the work is divided into several tiles. A new family is a new file and a
+// line in Cases. Packages with further ops, such as updates, pass their rows to RunCases. A row
+// with a looser tolerance must give a reason.
 //
 // docs/ops.md is generated from the rows: go test ./graph/optest -run TestSupportTable -update.
 package optest

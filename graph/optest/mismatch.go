@@ -96,8 +96,8 @@ func (m *mismatch) Error() string {
 }
 
 // biasOf returns the mean of (got-want)/|want|, and of its magnitude, over the elements where that
-// is finite. The bias of independent rounding errors is far below the magnitude; that of truncation
-// is about as large.
+// is finite. The bias of independent rounding errors is far below the magnitude; the bias of
+// truncation is about as large.
 func biasOf(got, want []float64) (bias, magnitude float64) {
 	n := 0.0
 	for i, g := range got {

@@ -144,9 +144,9 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 	return network, nil
 }
 
-// Apply implements layers.Layer. The examples of x [B ...] must have the number of elements of
-// those of the stock graph's input, whose B was fixed when it was made: shapes are translated for
-// the batch of x, see translator.shape. Dropout is active in graphs for training only.
+// Apply implements layers.Layer. An example of x [B ...] must have as many elements as an example
+// of the stock graph's input. The graph was made for a fixed B; its shapes are translated to x's,
+// see translator.shape. Dropout is active in graphs for training only.
 func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	shape, want := graph.ShapeOf(x), tensor.Shape(n.input.Shape())
 	if b.Err() != nil || x == nil {

@@ -72,7 +72,7 @@ func (t *translator) matrices(x, y *gorgonia.Node, transposeA, transposeB bool) 
 	return t.apply(op.MatMul{TransposeA: transposeA, TransposeB: transposeB}, a, t.visit(y))
 }
 
-// untransposed returns the matrix of which a node is the transpose, or nil.
+// untransposed returns the matrix whose transpose n is, or nil.
 func (t *translator) untransposed(n *gorgonia.Node) *gorgonia.Node {
 	if m := t.info[n]; m.is("transposeOp") && m.Dims() == 2 {
 		return m.inputs[0]
@@ -93,7 +93,7 @@ func (t *translator) transpose(m *nodeInfo) *graph.Node {
 	return t.apply(array.TransposeBy(pattern...), t.visit(m.inputs[0]))
 }
 
-// convolution returns the convolution of which m is the last node, or nil. gorgonia.Conv2d makes
+// convolution returns the convolution that ends in m, or nil. gorgonia.Conv2d makes
 //
 //	Transpose(Reshape(Reshape(Im2Col(x)) Reshape(filter)'), 0, 3, 1, 2)
 //
@@ -127,7 +127,7 @@ func (t *translator) convolution(m *nodeInfo) *graph.Node {
 	if w[1] != x[1] || w[2] != columns.int("h") || w[3] != columns.int("w") || y[0] != x[0] || y[1] != w[0] {
 		return nil
 	}
-	// Nodes of which the inputs were merged are merged, too.
+	// Nodes whose inputs were merged are merged, too.
 	used := max(t.userCount(columns), t.userCount(patches), t.userCount(multiplied), t.userCount(images), t.userCount(m))
 	if used > 1 && hidesDilation(columns, x) {
 		return t.refuse(columns, "it is used twice, and may be convolutions of different dilation, which Gorgonia takes for one",

@@ -106,8 +106,8 @@ func TestSolvers(t *testing.T) {
 	}
 }
 
-// The values that a program reads are stored: those of Read, of named nodes, and of nodes without
-// a user. Set copies them.
+// The values that a program may read are stored: Read nodes, named nodes, and nodes without a user.
+// Set copies them.
 func TestValues(t *testing.T) {
 	b := newBench()
 	x, y := b.weights("x", 3, 4), b.weights("y", 3, 4)
@@ -163,8 +163,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The types that are read by reflection are those of Gorgonia v0.9.18; one with other fields is an
-// error.
+// The types that are read by reflection have the fields of Gorgonia v0.9.18; a type with other
+// fields is an error.
 func TestLayouts(t *testing.T) {
 	seen := map[string]bool{}
 	look := func(values ...any) {

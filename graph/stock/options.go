@@ -70,8 +70,8 @@ func readOptions(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (o machineOpti
 	return o, nil
 }
 
-// tapeMachine is gorgonia.NewTapeMachine, with an error where an option panics: those of a
-// LispMachine do, and nil ones.
+// tapeMachine is gorgonia.NewTapeMachine, with an error where an option panics, as LispMachine's
+// options and nil do.
 func tapeMachine(g *gorgonia.ExprGraph, options []gorgonia.VMOpt) (machine any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

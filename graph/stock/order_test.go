@@ -81,8 +81,8 @@ func elements(t *testing.T, v gorgonia.Value) (list []float64) {
 	return list
 }
 
-// Inputs, parameters and constants are read in Gorgonia's order of elements, whatever their order
-// in memory, and so are gradients that exist before a run.
+// Inputs, parameters, constants, and gradients that exist before a run are read in Gorgonia's order
+// of elements, whatever their order in memory.
 func TestOrderInMemory(t *testing.T) {
 	for name, order := range orders {
 		for _, dtype := range []dense.Dtype{dense.Float32, dense.Float64} {

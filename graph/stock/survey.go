@@ -119,8 +119,8 @@ func (s *survey) findGradients() {
 	s.findUpdates()
 }
 
-// findUpdates separates the nodes that the program has made of gradients from those of Grad: they
-// are computed from the gradient by an input, and no derivative needs them.
+// findUpdates finds the nodes that the program, not Grad, made from gradients: they are computed
+// from the gradient by an input, and no derivative needs them.
 func (s *survey) findUpdates() {
 	s.update = map[*gorgonia.Node]bool{}
 	needed, returned := map[*gorgonia.Node]bool{}, map[*gorgonia.Node]bool{}

@@ -158,8 +158,8 @@ func (t *translator) checkType(m *nodeInfo) bool {
 	return false
 }
 
-// typeOf returns the type in which a node is computed: a comparison, which is bool, has that of its
-// operands.
+// typeOf returns the type in which a node is computed. For a comparison, which is bool, it is the
+// operands' type.
 func (s *survey) typeOf(n *gorgonia.Node) dense.Dtype {
 	if inputs := s.info[n].inputs; n.Dtype() == dense.Bool && len(inputs) > 0 {
 		return s.typeOf(inputs[0])

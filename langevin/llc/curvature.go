@@ -24,7 +24,7 @@ const (
 )
 
 // curvature returns the largest eigenvalue, by its absolute value, of the Hessian of the mean loss
-// at the centre. The eigenvalue of a minibatch tends to be larger than that of all data, which errs
+// at the centre. The eigenvalue of a minibatch tends to be larger than the full data's, which errs
 // on the side of smaller steps.
 func (m Model) curvature(device tensor.Device, seed uint64) (float64, error) {
 	b := graph.New(tensor.Float32)

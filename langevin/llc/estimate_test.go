@@ -64,8 +64,7 @@ func TestLinearRegression(t *testing.T) {
 	}
 }
 
-// TestProgress: the steps of all chains are counted, those of the descent and of chains that
-// diverge included.
+// TestProgress: all steps are counted, including the descent's and those of chains that diverge.
 func TestProgress(t *testing.T) {
 	var last llc.Progress
 	before := 0
@@ -81,8 +80,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestInterrupted: if the context ends, there are the rows so far, none of which is accepted, and
-// an incomplete one if it has enough steps after burn-in.
+// TestInterrupted: if the context ends, the result has the rows so far, none accepted, and an
+// incomplete row if it has enough steps after burn-in.
 func TestInterrupted(t *testing.T) {
 	const steps, chains = 600, 4
 	m, host := known.LinearRegression(400, 5), tensor.NewHost(1)
@@ -202,8 +201,8 @@ func eigenvalues(t *testing.T, m *mat.SymDense) []float64 {
 }
 
 // TestExactValues estimates coefficients that are known, by the default grid and its verdict. For
-// deep linear networks beta is so large that N beta is that of millions of examples: the theorems
-// are about the limit.
+// deep linear networks beta is so large that N beta corresponds to millions of examples: the
+// theorems are about the limit.
 func TestExactValues(t *testing.T) {
 	testenv.NeedsAll(t, "chains of many steps")
 	logistic, _, err := known.LogisticRegression(4000, 10)

@@ -35,16 +35,16 @@ type Options struct {
 	// Chains is the number of chains of a row, which all begin at w*. It must be at least 2,
 	// because the intervals are computed from the spread of the chains. The default is 8.
 	Chains int
-	// Steps is the number of steps of each chain, of which the first BurnIn are not used. The
-	// defaults are 2000 and half of Steps.
+	// Steps is the number of steps of each chain; the first BurnIn are not used. The defaults are
+	// 2000 and half of Steps.
 	Steps, BurnIn int
 	// Descent is the number of steps of gradient descent to a local minimum, which becomes the
 	// centre. By default the centre is not moved, and gradient descent only measures how far a
 	// minimum is below L(w*).
 	Descent int
-	// Reference is the number of draws of each chain of NUTS on all data, after as many draws of
-	// warm-up. They estimate the coefficient without an error from the sampler. The default is
-	// none.
+	// Reference is the number of draws of each chain of NUTS on all data, after an equal number of
+	// warm-up draws. They estimate the coefficient without an error from the sampler. The default
+	// is none.
 	Reference int
 	// Seed determines all random numbers.
 	Seed uint64

@@ -19,7 +19,7 @@ import (
 
 // The metrics of a step.
 const (
-	excessMetric   = "excess loss"   // of the minibatch, minus that of the same examples at the centre
+	excessMetric   = "excess loss"   // of the minibatch, minus its loss at the centre
 	distanceMetric = "distance"      // |w - w*|^2
 	slopeMetric    = "squared slope" // |g|^2 of the minibatch's mean loss; of SGLD only
 )

@@ -99,9 +99,9 @@ func (e *Estimation) problem(i int) Problem {
 	return None
 }
 
-// flatness compares a row with the row of the next smaller step size, or else with that of the next
-// larger one. The error due to the step size is proportional to it: of two step sizes, the error at
-// the first is the difference times epsilon/(epsilon - other).
+// flatness compares a row with the row of the next smaller step size, or else of the next larger
+// one. The error due to the step size is proportional to it: of two step sizes, the error at the
+// first is the difference times epsilon/(epsilon - other).
 func (e *Estimation) flatness(i int, problems []Problem) Problem {
 	j := i + 1
 	if j == len(problems) || problems[j] == Moving {

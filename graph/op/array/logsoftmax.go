@@ -36,8 +36,8 @@ func (LogSoftmax) Lower(l *graph.Lowering) {
 	l.Emit("log_softmax_fwd", tensor.Warps(batch), sumexp.Kernel(batch, classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
 }
 
-// logSoftmax computes rows lo to hi. The largest logit is taken out of the sum of exponentials,
-// none of which then overflows.
+// logSoftmax computes rows lo to hi. The largest logit is taken out of the sum of exponentials, so
+// that none overflows.
 func logSoftmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)

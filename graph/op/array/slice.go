@@ -35,7 +35,7 @@ func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (s Slice) Lower(l *graph.Lowering) {
-	// Axes before the sliced one are one axis for a copy, and so are those after it.
+	// For a copy, the axes before the sliced one are one axis, and the axes after it another.
 	var w strided.Layout
 	x := l.Shapes[0]
 	inner := tensor.Shape(x[s.Axis+1:]).Elements()

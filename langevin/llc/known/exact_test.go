@@ -74,9 +74,9 @@ func TestCoefficientIsReducedRank(t *testing.T) {
 	}
 }
 
-// TestCoefficientBounds tests what holds for any network: the order of widths matters only by the
-// ends, a coefficient is at most half the number of parameters and at most that of the regular
-// model of one matrix, and wide hidden layers reach the latter.
+// TestCoefficientBounds tests what holds for any network: of the order of widths only the ends
+// matter, a coefficient is at most half the number of parameters and at most the coefficient of the
+// regular model of one matrix, and wide hidden layers reach the latter.
 func TestCoefficientBounds(t *testing.T) {
 	for a := 1; a <= 5; a++ {
 		for b := 1; b <= 5; b++ {

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin/llc/known"
 )
 
-// A network of 4, 3 and 4 units has 24 weights. The coefficient of a regular model with 24 weights
-// is 12; that of the network depends on the rank of the map that it has learned.
+// A network of 4, 3 and 4 units has 24 weights. A regular model with 24 weights has the coefficient
+// 12; the network's depends on the rank of the map that it has learned.
 func ExampleCoefficient() {
 	for rank := range 4 {
 		lambda, _, err := known.Coefficient(rank, 4, 3, 4)

@@ -1,4 +1,4 @@
-// Package strided computes the offsets of elements of a tensor that is read in another order than
-// that of its memory. A Layout has the extents and strides of some axes; the CUDA kernels have the
-// same type, in layout.cuh.
+// Package strided computes the offsets of elements of a tensor that is not read in memory order. A
+// Layout has the extents and strides of some axes; the CUDA kernels have the same type, in
+// layout.cuh.
 package strided
