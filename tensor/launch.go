@@ -166,8 +166,8 @@ type Joint struct {
 // each plane needs all inputs, these keep their values until the next launch ends.
 type Planes struct {
 	Count int // planes of a row of the first argument
-	// Input is the argument whose planes correspond one to one to those of the output; it is 0 if
-	// each plane needs all inputs.
+	// Input is the argument whose planes correspond one to one to the output's; it is 0 if each
+	// plane needs all inputs.
 	Input int
 	// Run computes planes [lo, hi) of a row. a holds only these planes of the first argument and of
 	// Input.

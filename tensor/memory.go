@@ -84,7 +84,7 @@ func (m *memory) err(device string) error {
 	return errors.WithStack(&OutOfMemory{device, m.failed})
 }
 
-// slices returns n zeroed slices of the given size, aligned like those of bytes, from one
+// slices returns n zeroed slices of the given size, aligned like the result of bytes, from one
 // allocation.
 func (m *memory) slices(n, bytes int) [][]byte {
 	each := Align(bytes)

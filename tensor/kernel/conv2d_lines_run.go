@@ -78,8 +78,8 @@ func accumulateFourLines[T Float](p *linesPlan, images int, padded, dout []T, se
 }
 
 // accumulateLines computes the gradients of two output channels from some images. In dout, second
-// is the stride of channels and image that of images. It adds the gradients to first and other if
-// add is set; otherwise it stores them there.
+// is the stride of channels and image the stride of images. If add is set, it adds the gradients to
+// first and other; otherwise it stores them there.
 func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first, other []T, add bool) {
 	if accumulateLinesFast(p, images, padded, dout, second, image, first, other, add) {
 		return

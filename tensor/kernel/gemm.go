@@ -270,7 +270,7 @@ func packGroup[T Float](to, from []T, rows, depth int) {
 	}
 }
 
-// packMatrixB packs a part of B: all panels of one block of the depth before those of the next. If
+// packMatrixB packs a part of B: all panels of one block of the depth before the next block's. If
 // B's columns are contiguous in memory the part is a range of panels, otherwise a range of the
 // depth.
 func packMatrixB[T Float](p *gemmPlan, tile int, b, packed []T) {

@@ -13,7 +13,8 @@ type GroupedConv2D struct {
 	Groups int
 }
 
-// Validate returns an error for groups that do not divide C and K, and those of [Conv2D.Validate].
+// Validate returns an error for groups that do not divide C and K, and the errors of
+// [Conv2D.Validate].
 func (g GroupedConv2D) Validate() error {
 	if g.Groups < 1 || g.C%g.Groups != 0 || g.K%g.Groups != 0 {
 		return errors.Errorf("kernel: grouped conv2d: Groups must be at least 1 and divide C = %d and K = %d, got %d", g.C, g.K, g.Groups)

@@ -4,10 +4,10 @@ package kernel
 const poolSegment = 4
 
 // pairSegments returns the table of a plane for the assembly, or nil if a line has fewer outputs
-// than a segment. width is that of the plane, and [outH outW] are the outputs of its 2 x 2 windows.
-// Each line of outputs is divided into segments of poolSegment outputs, of which the last may
-// overlap the one before. Segments are processed in pairs; the table holds, for each pair, two
-// offsets in x and two in y.
+// than a segment. width is the plane's, and [outH outW] are the outputs of its 2 x 2 windows. Each
+// line of outputs is divided into segments of poolSegment outputs; the last may overlap the one
+// before. Segments are processed in pairs; the table holds, for each pair, two offsets in x and two
+// in y.
 func pairSegments(width, outH, outW int) (table []int32) {
 	if outW < poolSegment {
 		return nil

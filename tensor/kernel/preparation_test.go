@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The phases that prepare B need to run only once: the others then compute further products
-// without B, and bits are those of a routine that packs B elsewhere, if at all.
+// The phases that prepare B need to run only once: the other phases then compute further products
+// without B, with the bits of a routine that packs B elsewhere, if at all.
 func TestPreparation(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		for _, g := range []Gemm{

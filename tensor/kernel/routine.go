@@ -65,9 +65,9 @@ func (p *Routine) Winograd() bool {
 }
 
 // Operands are the slices of one call. The method that makes the routine ([Gemm.Plan],
-// [Conv2D.Forward] and others) documents A, B and Out, whose lengths must be those of the tensors.
-// Bias is used only by routines that ask for one. Workspace and Scratch may be longer than the
-// routine requires. Out must not overlap any other slice.
+// [Conv2D.Forward] and others) documents A, B and Out. Their lengths must match the tensors. Bias
+// is used only by routines that ask for one. Workspace and Scratch may be longer than the routine
+// requires. Out must not overlap any other slice.
 type Operands[T Float] struct {
 	A, B, Bias, Out    []T
 	Workspace, Scratch []T

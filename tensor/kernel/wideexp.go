@@ -13,7 +13,7 @@ func WideExp(x []float64) {
 	}
 }
 
-// The constants of WideExp, like those of halfPowers: adding wideRound leaves the rounded number in
+// The constants of WideExp, similar to halfPowers': adding wideRound leaves the rounded number in
 // the lowest bits of the mantissa, and the products of wideLn2High with whole numbers are exact.
 const (
 	wideLowest, wideHighest = -708, 709
@@ -58,8 +58,8 @@ const SumExpRows = vector
 //	e[8*k+i] = exp(z[i*width+k] - largest[i])
 //	sums[i] = sum over k of e[8*k+i]
 //
-// A row with a NaN, with an infinite maximum or with nothing but -Inf has the sum NaN. The bits are
-// those of WideExp and of sums from the left, on all instruction sets.
+// A row with a NaN, with an infinite maximum or with nothing but -Inf has the sum NaN. The bits
+// equal WideExp's and those of sums from the left on all instruction sets.
 func SumExp[T Float](z []T, width int, e []float64, largest, sums *[SumExpRows]float64) {
 	if sumExpFast(z, width, e, largest, sums) {
 		return

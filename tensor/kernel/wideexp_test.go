@@ -56,7 +56,7 @@ func TestWideExp(t *testing.T) {
 	t.Logf("largest relative error 2^%.2f", math.Log2(worst))
 }
 
-// Exponentials of eight rows are those of WideExp, on all instruction sets, and so are their sums.
+// The exponentials of eight rows, and their sums, equal WideExp's on all instruction sets.
 func TestSumExp(t *testing.T) {
 	random := newRandom()
 	for _, width := range []int{1, 2, 3, 10, 33} {

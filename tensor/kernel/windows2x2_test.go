@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWindows2x2: indices are those of the first maxima, the gradient goes there, and all
-// instruction sets give the same.
+// TestWindows2x2: the indices point to the first maxima, the gradient is added there, and all
+// instruction sets agree.
 func TestWindows2x2(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		for _, size := range [][2]int{{2, 2}, {4, 6}, {6, 8}, {2, 10}, {14, 14}, {28, 28}, {12, 34}} {

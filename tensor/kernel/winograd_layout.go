@@ -4,7 +4,8 @@ package kernel
 // NEON. An image in blocks is [rows columns lanes].
 var lanes = isa.lanes()
 
-// minLanes is the number of lanes of all instruction sets except AVX-512, maxLanes that of AVX-512.
+// minLanes is the number of lanes of all instruction sets except AVX-512, maxLanes the number of
+// AVX-512.
 const (
 	minLanes = 8
 	maxLanes = 16

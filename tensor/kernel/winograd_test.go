@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// minTerms is the number of terms of a sum whose rounding errors are as large as those of the
-// transforms.
+// minTerms is the number of terms of a sum whose rounding errors are as large as the transforms'.
 const minTerms = 256
 
 // checkPatches runs a plan in order and shuffled, compares the bits of the two, and compares the

@@ -131,7 +131,7 @@ func (p tapPlane) write() {
 	RET()
 }
 
-// loadMasks loads some masks and advances to those of the next block.
+// loadMasks loads count masks and advances to the next block's.
 func loadMasks(from Register, count int) []Register {
 	masks := make([]Register, count)
 	for i := range masks {

@@ -29,7 +29,7 @@ func (d draws) and(a, b any) pair      { return d.of("and v%d.16b, v%d.16b, v%d.
 func (d draws) or(a, b any) pair       { return d.of("orr v%d.16b, v%d.16b, v%d.16b", a, b) }
 func (d draws) integers(a any) pair    { return d.of("scvtf v%d.4s, v%d.4s", a) }
 
-// choose replaces the bits of b that are set in mask by those of a.
+// choose replaces the bits of b that are set in mask by the bits of a.
 func (d draws) choose(mask, a, b pair) {
 	for i := range mask {
 		d.Arm("bit v%d.16b, v%d.16b, v%d.16b", b[i], a[i], mask[i])

@@ -2,7 +2,7 @@ package rules
 
 import "math"
 
-// algorithms are those of package kernel: cookToom43, cookToom45 and cookToom75.
+// algorithms lists package kernel's algorithms: cookToom43, cookToom45 and cookToom75.
 var algorithms = []algorithm{
 	{4, 3, []float64{0, 0.6875, -0.6875, 1.4375, -1.4375}, nil},
 	{4, 5, []float64{0, 0.75, -0.75, 1.3125, -1.3125}, []float64{1}},
