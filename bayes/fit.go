@@ -148,8 +148,8 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 
 // checkHeldOut refuses, before hours of training, held-out data that the run could not be watched,
 // calibrated or assessed on: other image sizes, classes without a counterpart, missing labels, and
-// the images to train on. Both kinds of data are optional, and so are the labels of test data.
-// trained is the number of the images in splits.Train that are trained on.
+// the images to train on. Both kinds of data are optional, as are the labels of test data. trained
+// is the number of the images in splits.Train that are trained on.
 func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 	d := splits.Train
 	run := Run{dir: dir, manifest: &Manifest{Data: Data{

@@ -238,7 +238,7 @@ func (s *Spec) hasSteps(steps, examples int) bool {
 // ourModule is the module whose revision a manifest records.
 const ourModule = "github.com/pollen-ml/pollen"
 
-// unknownRevision is the revision of builds that record none: go run leaves it out, and so does go
+// unknownRevision is the revision of builds that record none: go run leaves it out, as does go
 // build with -buildvcs=false or outside the repository.
 const unknownRevision = "unknown: build with go build in a clone, or with go run -buildvcs=true"
 

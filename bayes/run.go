@@ -314,8 +314,8 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 // docs/formats.md defines it. Whoever signs the digest signs the run: two runs have the same digest
 // only if their manifests, samples, calibrations and diagnostics are the same, bit for bit.
 //
-// Digest takes the checksums of samples from the run's index. Verify compares them with the files,
-// and so do all calls that read samples. The digest of a run that still samples changes with each
+// Digest takes the checksums of samples from the run's index. Verify, and all calls that read
+// samples, compare them with the files. The digest of a run that still samples changes with each
 // sample. Files that WithoutDamaged leaves out are not counted. The error is DamagedError if a file
 // is damaged or missing.
 func (r *Run) Digest() (string, error) {

@@ -2,7 +2,7 @@ package langevin
 
 import "testing"
 
-// TestFrozenAt: a sampler without a step gets it, and so does KSGLD's Rest.
+// TestFrozenAt: a sampler without a step gets it, as does KSGLD's Rest.
 func TestFrozenAt(t *testing.T) {
 	open, said := PSGLD{Alpha: 0.9, Lambda: 1, Gamma: GammaFrozen}, PSGLD{Alpha: 0.9, Lambda: 1, Gamma: GammaFrozen, FreezeAt: 3}
 	frozen := open

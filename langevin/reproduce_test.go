@@ -86,7 +86,7 @@ var sameRuns = map[string]func(t *testing.T, row row, store *samples.Store){
 	},
 }
 
-// TestOtherSeedOtherBits: the seed matters, and so does the chain's number.
+// TestOtherSeedOtherBits: the seed and the chain's number matter.
 func TestOtherSeedOtherBits(t *testing.T) {
 	row := rows()[0]
 	plan := langevin.Plan{Steps: 2, Thinning: 2}

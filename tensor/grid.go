@@ -11,7 +11,7 @@ type Grid interface {
 }
 
 // Threads is a number of independent pieces of work, one thread each. A device may start fewer
-// threads, each of which loops over several pieces.
+// threads, each looping over several pieces.
 type Threads int
 
 // Vec4 returns one thread for every four consecutive elements of n: Vec4(10) is 3 threads.

@@ -9,8 +9,8 @@ type chainGroup struct {
 	joint      []HostKernel
 }
 
-// kernel returns the kernel by which a launch is computed for the whole group, or nil if it is
-// computed chain by chain.
+// kernel returns the kernel that computes a launch for the whole group, or nil if it is computed
+// chain by chain.
 func (g *chainGroup) kernel(launch int) *HostKernel {
 	if g.joint == nil || g.joint[launch].Phases == nil {
 		return nil
@@ -44,8 +44,8 @@ func groupChains(launches []Launch, chains, workers int) []chainGroup {
 	return groups
 }
 
-// lockstepBytes is the size from which a shared operand is worth a barrier between all workers at
-// every launch that reads it.
+// lockstepBytes is the smallest shared operand that is worth a barrier between all workers at every
+// launch that reads it.
 const lockstepBytes = 1 << 20
 
 // inLockstep reports whether all chains are one group that is worth running on all workers.

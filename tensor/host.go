@@ -21,9 +21,9 @@ import (
 // For example, 8 chains on 4 threads run as 4 chains at a time; 1 chain on 4 threads runs each
 // convolution on all 4. If chains share an operand of a product, a thread runs a group of them
 // instead of one, launch by launch, and reads the operand once for all, see [Joint]. If the operand
-// is large and all chains form one group, of at least as many chains as threads, all threads run
-// this group: they share the tiles of a launch that computes all chains at once, and run some of
-// the chains each in the other launches.
+// is large, and all chains form one group with no fewer chains than threads, all threads run this
+// group. They share the tiles of launches that compute all chains at once; in the other launches
+// each runs some of the chains.
 type Host struct {
 	mu   sync.Mutex // held while a workload uses the threads
 	pool *pool

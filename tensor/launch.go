@@ -151,7 +151,7 @@ type Preparation struct {
 // chains, which reads the data once. The bits must be the same as chain by chain. A launch has a
 // Joint or a RowTile, not both.
 type Joint struct {
-	Chains int // number of chains up to which computing them at once is worthwhile
+	Chains int // largest number of chains worth computing at once
 	Bytes  int // size of the operand that they share
 	// Kernel returns the kernel for a number of chains. Its phases find their buffers by [SliceOf].
 	Kernel func(chains int) HostKernel

@@ -17,9 +17,9 @@ import (
 //     owns, and only reads other buffers.
 //   - Phases before it (the prologue) read only buffers that the launch does not own and write
 //     only the workspace. They run once, before the first tile; an example is packing a filter.
-//   - Phases after it (the epilogue) read only the workspace, of which each row or each part has
-//     an equal fraction, and write the launch's first argument. They run once, after the last
-//     tile; an example is adding up a filter's gradient.
+//   - Phases after it (the epilogue) read only the workspace, which is divided equally among the
+//     rows or parts, and write the launch's first argument. They run once, after the last tile; an
+//     example is adding up a filter's gradient.
 //
 // The zero RowTile declares nothing, and the launch runs unfused.
 type RowTile struct {

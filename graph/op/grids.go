@@ -21,8 +21,8 @@ type sums struct {
 
 // A block adds up partTerms terms of a sum in float64 in some microseconds, or partNeighbours
 // terms of neighbouring sums. A sum of more terms is split into parts: at most maxParts, and at
-// most partBlocks blocks for the parts of all sums. The number of parts depends only on the shape,
-// and so do the bits.
+// most partBlocks blocks for the parts of all sums. The number of parts, and therefore the bits,
+// depend only on the shape.
 const (
 	partTerms      = 8192
 	partNeighbours = 512

@@ -172,8 +172,8 @@ func (t *translator) slice(m *nodeInfo) *graph.Node {
 }
 
 // hidesAnother reports whether there is another range of the same length whose bounds have the same
-// lowest bytes: Gorgonia's hash contains only these, so that it merges the two. For example, [0:10]
-// and [256:266] of an axis of 300 become one node, and so do [0:2] and [0:514:257].
+// lowest bytes: Gorgonia's hash contains only these, so it merges the two. For example, [0:10] and
+// [256:266] of an axis of 300 become one node, as do [0:2] and [0:514:257].
 func hidesAnother(r dense.Slice, extent int) bool {
 	return r.Start() >= 256 || r.Step() >= 256 || r.End()+256 <= extent
 }

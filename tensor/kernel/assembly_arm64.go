@@ -18,8 +18,8 @@ func multiplyTable(_, rows, depth int, data *float32, taps, depthOffsets *int32,
 	multiplyTabled(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 }
 
-// copyLinesFast returns false: Go's copy, which the caller then uses, has NEON already. So do
-// zipLinesFast and copyRowsFast.
+// copyLinesFast, zipLinesFast and copyRowsFast return false: the caller then uses Go's copy, which
+// has NEON already.
 func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
 	return false
 }

@@ -4,9 +4,9 @@ package kernel
 // while all panels of a part are multiplied by it.
 const packedFilter = 1 << 18
 
-// convPacked convolves the pixels of a part. It packs a few panels of patches at a time, each of
-// which is then read once for all output channels, two panels side by side. A filter of more than
-// packedFilter elements is instead read once for all panels, one block of its taps after another.
+// convPacked convolves the pixels of a part. It packs a few panels of patches at a time, and reads
+// each once for all output channels, two panels side by side. A filter of more than packedFilter
+// elements is instead read once for all panels, one block of its taps after another.
 func convPacked[T Float](p *convPlan, at part, padded, filter, bias, y, scratch []T) {
 	blocks := depthBlocks(len(p.taps))
 	if len(filter) > packedFilter {

@@ -160,8 +160,8 @@ func exp(x float32) float32 {
 
 // halfPowers returns halves of 2^n (e^r - 1) and of 2^n, where x = n ln 2 + r and |r| is at most
 // about ln(2)/2. e^r is the Taylor series to the seventh power, whose remainder is below 2^-25.
-// Halves stay finite where the whole would overflow. ln 2 is subtracted in two parts, of which the
-// high one has so few bits that its product with n is exact.
+// Halves stay finite where the whole would overflow. ln 2 is subtracted in two parts; the high one
+// has so few bits that its product with n is exact.
 func halfPowers(x float32) (product, power float32) {
 	// Beyond expHighest e^x overflows float32; below expLowest it is treated as e^expLowest, which
 	// keeps 2^n a normal number.

@@ -1,10 +1,10 @@
 package kernel
 
 // WideGram sets products[i*rows+j], for i <= j, to the inner product of rows i and j of x, which
-// are stride elements apart. It leaves the products below the diagonal as they are. The scratch has
+// are stride elements apart. It does not change the products below the diagonal. The scratch has
 // GramScratch(rows) elements.
 //
-// It computes in float64, in which a product of two float32 is exact, and adds in the same order in
+// It computes in float64, where a product of two float32 is exact, and adds in the same order in
 // all instruction sets, so that they give the same bits.
 func WideGram(products []float64, x []float32, rows, columns, stride int, scratch []float64) {
 	for i := range rows {

@@ -50,8 +50,8 @@ type tapClass struct {
 type epilogue[T Float] struct{ bias, floor, ceiling T }
 
 const (
-	// stripElements bounds a strip's copy of the source, of which a few should fit into a
-	// first-level cache of 48 KiB: 20 KiB.
+	// stripElements bounds a strip's copy of the source to 20 KiB, so that two fit into a
+	// first-level cache of 48 KiB.
 	stripElements = 5 << 10
 	// tapLanes is the number of outputs to which a line of sums is rounded up.
 	tapLanes = 16

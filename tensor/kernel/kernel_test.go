@@ -205,7 +205,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	})
 }
 
-// Several goroutines that share the tiles give the same bits as one, and so does RunRows.
+// Several goroutines that share the tiles, and RunRows, give the same bits as one goroutine.
 func TestTilesSideBySide(t *testing.T) {
 	const workers = 4
 	onEachInstructionSet(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 	from := addressOf(source, (columns-1)*stride+depth)
 	to := addressOf(panel, depth*panelColumns)
 	whole := depth &^ (vector - 1)
-	rest := depth - vector // the last eight, of which some are packed a second time
+	rest := depth - vector // the last eight; some are packed a second time
 	for half := range 2 {
 		var offsets [vector]int
 		for j := range offsets {

@@ -13,7 +13,8 @@ const (
 )
 
 // Address names one stream of random numbers. Different addresses never share a Philox input (key
-// and counter), nor do two quads of one address: the layout (see Key and Counter) is injective.
+// and counter), and neither do two quads of one address: the layout (see Key and Counter) is
+// injective.
 type Address struct {
 	Seed   uint64 // seed of the run
 	Chain  uint32 // number of the Markov chain within the run

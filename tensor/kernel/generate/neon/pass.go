@@ -185,8 +185,8 @@ func (p *pass) ShiftLeft(a rules.Value, bits int) rules.Value {
 	return v
 }
 
-// wide is a pass whose elements are widened to float64 when they are loaded; so are its
-// coefficients and sums.
+// wide is a pass whose elements are widened to float64 when they are loaded. Its coefficients and
+// sums are float64, too.
 type wide struct{ *pass }
 
 func (p wide) Load(slice int) rules.Value {
