@@ -146,7 +146,7 @@ func (a algebra) subtract(x, y Value) Value {
 	return Node(a.b.Apply(op.Subtract{}, x.node, y.node))
 }
 
-// multiply returns x y. If one is the number 0, so is the product.
+// multiply returns x y. If one is the number 0, the product is the number 0.
 func (a algebra) multiply(x, y Value) Value {
 	if !x.isNode {
 		x, y = y, x

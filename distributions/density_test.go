@@ -59,7 +59,7 @@ func TestLogProbGradients(t *testing.T) {
 	}
 }
 
-// In float32 the error is that of the largest term.
+// In float32 the largest term determines the error.
 func TestLogProbInFloat32(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func (d Dirichlet) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	c, at := a.positive("Concentration", d.Concentration), a.inSupport(0, 1, x)
 	shape := a.vectors(at.node)
 	if b.Err() == nil && c.isNode && !slices.Equal(graph.ShapeOf(c.node), shape[len(shape)-1:]) {
-		c = Node(a.broadcastOver(c, at)) // to K elements, of which there are sums
+		c = Node(a.broadcastOver(c, at)) // to K elements, which are summed
 	}
 	if b.Err() != nil {
 		return nil
@@ -46,8 +46,8 @@ func (d Dirichlet) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 
 // Simplex returns vectors of K probabilities as a function of unconstrained vectors of K - 1
 // numbers, as Constrained does for single numbers: x [K-1] -> value [K], logJacobian a scalar, or
-// [B K-1] -> [B K], [B]. value is the softmax of (0, x), of which the density in its last K - 1
-// elements, such as Dirichlet's, becomes one in x.
+// [B K-1] -> [B K], [B]. value is the softmax of (0, x). A density in its last K - 1 elements, such
+// as Dirichlet's, becomes one in x.
 func Simplex(b *graph.Builder, x *graph.Node) (value, logJacobian *graph.Node) {
 	a, leave := enter(b, "simplex")
 	defer leave()

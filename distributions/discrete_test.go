@@ -147,8 +147,8 @@ func TestMixture(t *testing.T) {
 	})
 	compare(t, "with equal weights", p.step(x), equal, always(1e-14), 1e-14)
 
-	// Means and logits as nodes, one of them a number, each repeated for every x, so that gradients
-	// are those of single elements.
+	// Means and logits as nodes, one of them a number, each repeated for every x, so that each
+	// gradient belongs to a single element.
 	n := len(x)
 	shapes := []tensor.Shape{{n}, {n}, {n}, {n}, {n}, {n}}
 	columns := [][]float64{x}

@@ -8,11 +8,11 @@
 // derivative: Transformed makes distributions with it, Constrained makes parameters, and Simplex
 // makes vectors of probabilities. Total adds up the terms of a log posterior.
 //
-// Elements are independent, except those of the vectors of a Dirichlet. Shapes broadcast as NumPy's
+// Elements are independent, except within the vectors of a Dirichlet. Shapes broadcast as NumPy's
 // do, and normalising constants are complete. Computations with numbers are done when the graph is
-// built. A number that is out of range is the builder's error, and so is a sample of another shape
-// than requested. An argument outside the support of a density, and a node that is out of range,
-// make the log density NaN, which stops a run.
+// built. A number that is out of range is the builder's error, as is a sample of another shape than
+// requested. An argument outside the support of a density, and a node that is out of range, make
+// the log density NaN, which stops a run.
 //
 // Beta and Dirichlet subtract values of ln Gamma. Rounding errors of their log densities are about
 // 1e-7 of the largest of these in float32, and 1e-16 in float64: 0.1 and 1e-10 for a parameter of

@@ -63,7 +63,7 @@ func locations(before ...float64) [][]float64 {
 	return all
 }
 
-// folded is the distribution of |z|, where that of z is symmetric about 0.
+// folded is the distribution of |z| for a z whose distribution is symmetric about 0.
 type folded struct{ of distuv.LogProber }
 
 func (f folded) LogProb(x float64) float64 { return math.Ln2 + f.of.LogProb(x) }
@@ -178,8 +178,7 @@ func (f family) program(t *testing.T, dtype tensor.DType, n int) *program {
 	})
 }
 
-// terms is the size of what adds up to a log density, relative to which rounding errors are
-// measured.
+// terms is the size of the terms of a log density. Rounding errors are measured relative to it.
 func (f family) terms(columns [][]float64) func(i int) float64 {
 	return func(i int) float64 {
 		size := 1.0

@@ -13,7 +13,7 @@ import (
 //
 // Priors of scales use it.
 type HalfNormal struct {
-	Std Value // the standard deviation of z, above 0; that of x is 0.603 times as large
+	Std Value // the standard deviation of z, above 0; x's is 0.603 times as large
 }
 
 var _ Reparameterised = HalfNormal{}

@@ -150,7 +150,7 @@ func TestPathwiseGradients(t *testing.T) {
 	}
 }
 
-// Two samples of one graph are independent, and so are chains.
+// Two samples of one graph are independent, as are chains.
 func TestSamplesAreIndependent(t *testing.T) {
 	const n = 4096
 	b := graph.New(tensor.Float32)

@@ -190,8 +190,8 @@ func TestDropout(t *testing.T) {
 	}
 }
 
-// TestPhasesStartAlike compares the initial values of a training graph and a prediction graph, only
-// one of which drops elements.
+// TestPhasesStartAlike compares the initial values of a training graph and a prediction graph; only
+// one drops elements.
 func TestPhasesStartAlike(t *testing.T) {
 	var first []float64
 	for _, phase := range []graph.Mode{graph.Training, graph.Prediction} {

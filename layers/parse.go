@@ -21,8 +21,8 @@ const (
 )
 
 // Parse reads a network from a file in YAML: a list of layers. Each is a name, or a name with
-// attributes. Names are those of the structs in lower case, except FilterResponseNorm, which is
-// "frn"; attributes are their fields, with hyphens: "no-threshold" for NoThreshold.
+// attributes. Names are the structs' names in lower case, except FilterResponseNorm, which is
+// "frn". Attributes are their fields, with hyphens: "no-threshold" for NoThreshold.
 //
 //	# a small network
 //	- conv2d: {filters: 32, kernel: 3, padding: 1, weight: he}

@@ -68,7 +68,7 @@ func Names() []string {
 //     every layer multiplied by the factor. The first layer has 16 times the factor, which must be
 //     an integer.
 //
-// Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}. The
+// Weights start as He{}, but in the first three networks and in cnn's linear layer as LeCun{}. The
 // maximum of a window is larger than its average value, so that with He{} the logits would be
 // several times too large, and the first steps of SGD at usual learning rates would ruin
 // mnist-64-64-256 permanently. Biases start as zeros.

@@ -19,7 +19,7 @@ const (
 //	x    <- anchor - sqrt(m)/gamma H,    anchor = log(10 first step size)
 //	mean <- m^-kappa x + (1 - m^-kappa) mean
 //
-// x is the logarithm of the step size to use during warm-up, mean that of the step size to keep
+// x is the logarithm of the step size during warm-up; mean is the logarithm of the step size
 // afterwards.
 type dualAveraging struct {
 	step    float64 // x

@@ -12,7 +12,7 @@ import (
 )
 
 // evaluationChains are the Chains of a sampler whose steps are evaluations of U, with no work on
-// the host in between. A chain has words in a state, some of which are traced, and its draws in the
+// the host in between. A chain has words in a state, some of them traced, and its draws in the
 // states "<parameter>.position".
 type evaluationChains struct {
 	sampler string

@@ -80,8 +80,8 @@ func (h HMC) check(parameters []*graph.Node) error {
 	return nil
 }
 
-// attach adds the states of a trajectory for one parameter: where it started and the slope there,
-// to which a rejected proposal returns, and the momentum.
+// attach adds the states of a trajectory for one parameter: its starting point and slope, which a
+// rejected proposal restores, and the momentum.
 func (h HMC) attach(b *graph.Builder, p proposed) proposalNodes {
 	shape := graph.ShapeOf(p.parameter)
 	position := b.State(p.name+langevin.PositionSuffix, nil, shape...)

@@ -41,8 +41,8 @@ func TestLeapfrogReverses(t *testing.T) {
 		}
 		trial.Advance(t, session, leapfrogSteps)
 		for chain := range start {
-			// The momenta are those of the middle of the last leapfrog step. With them turned
-			// round, and half a kick before and after, the next step is the last one.
+			// The momenta are from the middle of the last leapfrog step. With them reversed, and
+			// half a kick before and after, the next step undoes the last one.
 			q, p := trial.Values(t, session, trial.ParameterName, chain, dimensions), trial.Values(t, session, trial.ParameterName+".momentum", chain, dimensions)
 			if floats.Distance(q, start[chain], 2) < 0.1 {
 				t.Fatalf("%v: the trajectory of chain %d goes nowhere: from %v to %v", f, chain, start[chain], q)

@@ -82,7 +82,7 @@ func (m *microcanonical) move(step float64, z []float64) {
 }
 
 // TestMCLMCFormula compares positions, energies and step sizes of some steps with the documented
-// ones, in which each part must matter.
+// ones; each part must matter.
 func TestMCLMCFormula(t *testing.T) {
 	const steps, temperature, size = 12, 0.7, 0.4
 	right := func(f trial.Field) *microcanonical {
@@ -184,11 +184,12 @@ func TestMCLMCAcrossParameters(t *testing.T) {
 	}
 }
 
-// mclmcVariances are those of the discretised chain on a Bowl, in very many dimensions, where the
-// state is typical: with steps of the time r = s/sqrt(d) and momenta of variance 1, the B that ends
-// in the middle of two A makes p into a p - b c x along a curvature c, a = 1/cosh y, b = tanh(y)/G,
-// y = r G/2, G^2 being the mean of c^2 x^2. There p has the variance 1, and x and p the covariance
-// -r/2, with which A leaves the variance of x as it is; p before that B has none with x.
+// mclmcVariances returns the variances of the discretised chain on f in very many dimensions, where
+// the state is typical: with steps of the time r = s/sqrt(d) and momenta of variance 1, the B that
+// ends in the middle of two A makes p into a p - b c x along a curvature c, a = 1/cosh y, b =
+// tanh(y)/G, y = r G/2, G^2 being the mean of c^2 x^2. There p has the variance 1, and x and p have
+// the covariance -r/2, so that A does not change the variance of x. Before that B, p is
+// uncorrelated with x.
 func mclmcVariances(f trial.DiagonalGaussian, temperature, step float64, dimensions int) (variances [trial.Classes]float64) {
 	r, lo, hi := step/math.Sqrt(float64(dimensions)), 1e-6, 1e3
 	for range 100 {
@@ -224,8 +225,8 @@ func TestMCLMCTheory(t *testing.T) {
 }
 
 // TestMCLMCMoments: the variances along each curvature, and the variance of the energy's error, of
-// a chain in many dimensions are those of MCLMC's comment, at the step size that the warm-up chose
-// for the requested variance and froze. Wrong ones are refuted.
+// a chain in many dimensions agree with MCLMC's comment, at the step size that the warm-up chose
+// for the requested variance and froze. Wrong values are refuted.
 func TestMCLMCMoments(t *testing.T) {
 	const dimensions, temperature, warmup = 4000, 0.6, 600
 	for _, f := range []trial.DiagonalGaussian{{Smallest: 2, Largest: 2}, {Smallest: 0.5, Largest: 4}} {
@@ -320,8 +321,8 @@ func TestMCLMCInFewDimensions(t *testing.T) {
 	}
 }
 
-// TestMCLMCSkewed: of a target that is not a Gaussian the mean and the variance, which are those of
-// log(T X), X from the gamma distribution of shape Shape/T = 2.
+// TestMCLMCSkewed checks the mean and variance for a target that is not a Gaussian: log(T X), with
+// X from the gamma distribution of shape Shape/T = 2.
 func TestMCLMCSkewed(t *testing.T) {
 	const dimensions, temperature = 2000, 0.5
 	traces := exactRun{

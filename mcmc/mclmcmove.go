@@ -146,8 +146,8 @@ func (d mclmcDecide) noise() float64 {
 	return math.Sqrt(math.Expm1(2*d.dynamics.Friction) / float64(d.dimensions))
 }
 
-// energyVariance returns the variance of the energy's error in a step, divided by d, to which the
-// step size adapts.
+// energyVariance returns the variance of the energy's error in a step, divided by d. The step size
+// adapts to it.
 func (d mclmcDecide) energyVariance() float64 {
 	if most := d.dynamics.MaxVariance; most > 0 {
 		return min(d.dynamics.EnergyVariance, most/float64(d.dimensions))

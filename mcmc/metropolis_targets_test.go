@@ -153,8 +153,9 @@ func ray(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Restrict{High: math.Inf(1)}, w))
 }
 
-// TestEdgeOfSupport: proposals where the potential is not a number are rejected, and the run goes
-// on; the moments are those of the exponential distribution of mean T. Quantities follow.
+// TestEdgeOfSupport: proposals where the potential is not a number are rejected, and the run
+// continues. The moments match the exponential distribution of mean T, and quantities follow the
+// draws.
 func TestEdgeOfSupport(t *testing.T) {
 	const temperature = 0.6
 	for name, sampler := range map[string]mcmc.Sampler{

@@ -49,7 +49,7 @@ type exactRow struct {
 	// step is a step size at which proposals are now and then rejected, in one dimension, at a
 	// curvature and a temperature of 1.
 	step float64
-	// scaled is the factor of step at others, and power the power of 1/d by which it is smaller in
+	// scaled is the factor of step at others, and power is the power of 1/d by which it shrinks in
 	// d dimensions.
 	scaled func(curvature, temperature float64) float64
 	power  float64

@@ -179,8 +179,8 @@ func (p *patience) Err() error {
 }
 
 // TestNUTSResumes: chains in another session, with the states of a session that was stopped in the
-// middle of a trajectory, continue bit for bit: in the warm-up before, within and after a window in
-// which masses are learnt, and later. A plan makes the draws that Draw makes.
+// middle of a trajectory, continue bit for bit: in the warm-up before, within and after a window
+// for learning masses, and later. A plan makes the draws that Draw makes.
 func TestNUTSResumes(t *testing.T) {
 	const dimensions, warmup, draws = 30, 45, 5
 	e := bowlRun(mcmc.NUTS{Warmup: warmup}, dimensions)

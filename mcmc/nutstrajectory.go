@@ -35,7 +35,7 @@ type nutsChain struct {
 	number      uint32
 
 	// Kept from draw to draw.
-	draws         int // draws, those of the warm-up included
+	draws         int // draws, including the warm-up's
 	current       *nutsPoint
 	step          float64 // of the next leapfrog step
 	inverseMasses []float64
@@ -224,8 +224,8 @@ func (c *nutsChain) buildTree(tree *nutsTree, depth int, forwards bool) *nutsTre
 	return both
 }
 
-// divergence is the maximal rise of a point's energy above that of the trajectory's start, in units
-// of T.
+// divergence is the maximal rise of a point's energy above the energy at the trajectory's start, in
+// units of T.
 const divergence = 1000
 
 // leaf returns the tree of one point, nil when the point diverges.

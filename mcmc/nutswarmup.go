@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// The warm-up has three parts: a first one in which chains find where the density is, windows after
-// each of which the masses are set from the variances seen in the window, and a last part for the
-// step size only. The lengths are those of Stan's reference manual (section HMC algorithm
-// parameters, automatic parameter tuning).
+// The warm-up has three parts. In the first, chains find where the density is. Then come windows,
+// each followed by setting the masses from the variances seen in it. The last part adapts the step
+// size only. The lengths are from Stan's reference manual (section HMC algorithm parameters,
+// automatic parameter tuning).
 const (
 	warmupFirst  = 75
 	warmupWindow = 25 // of the first window; each further window is twice as long as the one before

@@ -48,7 +48,7 @@ type Chains interface {
 // Target is the distribution of the parameters whose density is proportional to exp(-U/T).
 type Target struct {
 	// Potential is U, a scalar function of the parameters without noise: no dropout, and no
-	// minibatches except those of MALA.BatchHeader. Where it is infinite or NaN the density is 0.
+	// minibatches except MALA.BatchHeader's. Where it is infinite or NaN the density is 0.
 	// Posterior.Potential makes it for a network.
 	Potential *graph.Node
 	// Temperature is T, above 0; 1 for the posterior.

@@ -48,8 +48,8 @@ func RegisterSchedule(name string, parse func(text string) (Schedule, error)) er
 	return nil
 }
 
-// ScheduleForms returns the forms that ParseSchedule reads, with words in capitals for numbers,
-// except for those of registered schedules.
+// ScheduleForms returns the forms that ParseSchedule reads, with words in capitals for numbers.
+// Registered schedules are left out.
 func ScheduleForms() []string {
 	var forms []string
 	for _, s := range schedules {

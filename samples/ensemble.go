@@ -30,7 +30,7 @@ type EnsemblePredictor struct {
 // room for the given number of members, which [EnsemblePredictor.Load] loads. images gives the
 // shape and moments of the images; its Pixels are ignored. Each call of Predict takes at most
 // capacity images, rounded up to a multiple of batch, and computes one batch per step. On the host
-// the bits are those of a SamplePredictor with the same batch.
+// the bits equal those of a SamplePredictor with the same batch.
 func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*EnsemblePredictor, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// featureStores are the states in which a prediction program stores logits and features.
+// featureStores are the states that a prediction program stores logits and features in.
 type featureStores struct {
 	widths []int // number of values per image in each store of features
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestFeatures compares with the definition, and probabilities with those of a predictor without
+// TestFeatures compares features with the definition, and probabilities with a predictor without
 // features, bit by bit.
 func TestFeatures(t *testing.T) {
 	const n = 37

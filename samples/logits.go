@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// logitsStore is the name of the state in which logits are stored.
+// logitsStore is the name of the state that stores logits.
 const logitsStore = "logits"
 
 // storeRows makes a program store rows [B D] of each step in the state called name, which is
@@ -49,7 +49,7 @@ func (p *SamplePredictor) Logits(to []float32) error {
 }
 
 // Logits writes the logits of a member for the images of the latest pass of Predict, in order, into
-// to: a row of Classes numbers per image, for as many images as fit. It returns an error unless the
+// to: a row of Classes numbers per image, up to the length of to. It returns an error unless the
 // ensemble was made by NewLogitEnsemble or NewFeatureEnsemble. Predict's argument use may call it.
 func (p *EnsemblePredictor) Logits(member int, to []float32) error {
 	return readLogits(p.session, member, to)
