@@ -64,8 +64,8 @@ func TestStandardErrorOfFewSteps(t *testing.T) {
 	}
 }
 
-// The thermometer's errors are those of the traces of theta . grad U / d, by layer and overall,
-// whichever chain is in a place.
+// The thermometer's errors equal the errors of the traces of theta . grad U / d, by layer and
+// overall, whichever chain is in a place.
 func TestThermometerErrors(t *testing.T) {
 	const steps = 100
 	session := thermometerSession(t, tensor.Float64)

@@ -14,11 +14,11 @@ import (
 const minChainLength = 12
 
 // EffectiveSampleSize returns the number of independent draws that would be worth as much as a
-// quantity's traces, one for each chain, all of one length of at least 12. bulk is for the centre
-// of the distribution: the effective size of the normal scores of the values' ranks, which exists
-// for any distribution. tail is for its ends: the smaller of the sizes of the indicators that a
-// value is at most the 5 % quantile, and at most the 95 % quantile. Estimates are reliable where
-// sizes are above about 100 times the number of chains.
+// quantity's traces. There is one trace for each chain, all of one length of at least 12. bulk is
+// for the centre of the distribution: the effective size of the normal scores of the values' ranks,
+// which exists for any distribution. tail is for its ends: the smaller of the sizes of the
+// indicators that a value is at most the 5 % quantile, and at most the 95 % quantile. Estimates are
+// reliable where sizes are above about 100 times the number of chains.
 //
 // With m half-chains of n values, and rho(t) their autocorrelation at lag t, in which differences
 // between the half-chains count as correlation, the size is

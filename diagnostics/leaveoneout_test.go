@@ -22,8 +22,8 @@ func logLikelihoods(y []float64, n, chains int, mean, std float64) [][][]float64
 	return all
 }
 
-// The values are those of ArviZ 0.23.4: psislw with the relative efficiency ess(exp(log
-// likelihood), method="mean") of each observation. The last observation is an outlier.
+// The values come from ArviZ 0.23.4: psislw with the relative efficiency ess(exp(log likelihood),
+// method="mean") of each observation. The last observation is an outlier.
 func TestLeaveOneOutAgainstArviZ(t *testing.T) {
 	y := []float64{-0.9, 0.1, 0.3, 0.8, 1.1, 9}
 	got, err := diagnostics.EstimateLeaveOneOut(logLikelihoods(y, 250, 4, 0.4, 0.3))

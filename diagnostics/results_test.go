@@ -29,7 +29,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// Chains of which none moves have an infinite R-hat, which JSON cannot hold.
+// If no chain moves, R-hat is infinite, which JSON cannot hold.
 func TestMixingInJSON(t *testing.T) {
 	for _, want := range []float64{1.02, math.Inf(1)} {
 		content, err := json.Marshal(Mixing{Images: 3, Chains: 2, Values: 12, RHat: Number(want)})

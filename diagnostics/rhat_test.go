@@ -133,8 +133,8 @@ func TestSplitRHatLimits(t *testing.T) {
 	}
 }
 
-// TestSplitRHatInvariance: ranks and distances from the median do not change with units, nor does
-// R-hat with the chains' order.
+// TestSplitRHatInvariance: ranks and distances from the median do not change with units, and R-hat
+// does not change with the chains' order.
 func TestSplitRHatInvariance(t *testing.T) {
 	x := residues(41, 3, func(u, _, c float64) float64 { return u + 200*c })
 	want, err := diagnostics.SplitRHat(x)

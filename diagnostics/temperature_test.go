@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The parameters of this test lie in two layers, the first of which has two.
+// The parameters of this test lie in two layers; the first has two.
 var layerSizes = []struct {
 	name string
 	n    int

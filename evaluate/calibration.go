@@ -11,9 +11,9 @@ import (
 // scores and figures.
 const Level = 0.95
 
-// Calibration has the scores of held-out in-distribution predictions from which conformal
-// prediction sets, the test for in-distribution examples and certified risks are computed, at any
-// level. It can be written as JSON and read back without loss.
+// Calibration has scores of held-out in-distribution predictions. Conformal prediction sets, the
+// test for in-distribution examples and certified risks are computed from them, at any level. It
+// can be written as JSON and read back without loss.
 //
 // Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005; Lei
 // et al. 2018). If the n held-out examples and a new one are exchangeable, the nonconformity score
@@ -138,8 +138,8 @@ func (c *Calibration) InDistribution(nonconformity []float64, rate float64) ([]b
 	return accepted, nil
 }
 
-// NonconformityThreshold returns the highest nonconformity score that InDistribution accepts. The
-// errors are those of InDistribution.
+// NonconformityThreshold returns the highest nonconformity score that InDistribution accepts. It
+// has the errors of InDistribution.
 func (c *Calibration) NonconformityThreshold(rate float64) (float64, error) {
 	if err := c.checkLevel("InDistribution", rate); err != nil {
 		return 0, err

@@ -149,7 +149,7 @@ func TestCertifyWorkedByHand(t *testing.T) {
 			t.Errorf("%d images: %+v, want %+v", n, c, want)
 		}
 	}
-	// Two mistakes of low confidence: the threshold is that of the image before them.
+	// Two mistakes of low confidence: the threshold is the confidence of the image before them.
 	confidences, wrong := confident(250)
 	confidences, wrong = append(confidences, 0.7, 0.55, 0.5), append(wrong, false, true, true)
 	c := certify(confidences, wrong, 0.02, 0.9, riskPValue)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// certain returns predictions of two classes, of which the first wrong ones of n have the other
-// class, with a confidence.
+// certain returns n predictions of two classes with the given confidence. The first wrong of them
+// have the wrong class.
 func certain(t *testing.T, n, wrong int, confidence float32) *Predictions {
 	t.Helper()
 	average, err := NewPredictive(n, 2)

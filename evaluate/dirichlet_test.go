@@ -27,7 +27,7 @@ func TestDirichletInformation(t *testing.T) {
 		if got := DirichletInformation(mean, precision); math.Abs(got-want) > 1e-9*max(1, want) {
 			t.Errorf("concentrations %v: mutual information %v, want %v", alpha, got, want)
 		}
-		// Where the information is tiny, so is the precision that follows from it.
+		// Where the information is tiny, the precision that follows from it is, too.
 		if got := DirichletPrecision(mean, want); math.Abs(math.Log(got/precision)) > 1e-3 {
 			t.Errorf("concentrations %v: the precision of information %v is %v, want %v", alpha, want, got, precision)
 		}

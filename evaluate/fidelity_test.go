@@ -59,7 +59,7 @@ func TestFidelity(t *testing.T) {
 	if err := f.AddOut(teacher.In, student.In, out, out); err != nil {
 		t.Fatal(err)
 	}
-	// By entropy: the teacher's are both below that of out, of the student's one ties.
+	// By entropy: both of the teacher's are below out's, and one of the student's ties.
 	if o := f.Out[0]; o.Teacher["entropy"].AUROC != 1 || o.Student["entropy"].AUROC != 0.75 || o.Data != "out" || o.Images != 1 {
 		t.Errorf("out of distribution %+v, want AUROC 1 and 0.75", o)
 	}

@@ -15,9 +15,9 @@ import (
 // them are.
 const maxHeldOut = 100_000
 
-// HeldOut has the quantities of held-out predictions from which prediction sets and certified risks
-// are computed, at any level: a column for each quantity, with an element for each example, sorted
-// by Label in descending order.
+// HeldOut has the quantities of held-out predictions that prediction sets and certified risks need,
+// at any level: a column for each quantity, with an element for each example, sorted by Label in
+// descending order.
 type HeldOut struct {
 	Class []int32   `json:"class"` // the label
 	Label []float64 `json:"label"` // the predicted probability of the label

@@ -13,7 +13,7 @@ type OODScore struct {
 	Meaning string // an explanation
 	Source  string // of the score as a detector
 	// Samples is true for scores that need at least two posterior samples, or a Dirichlet
-	// distribution. Votes is true for those of them that need the samples in any case.
+	// distribution. Votes is true for those that need samples even then.
 	Samples, Votes bool
 	// Detector is true for scores that need a run with a detector.
 	Detector bool

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// SetScore names the nonconformity score of a class from which prediction sets are formed. In the
+// SetScore names the nonconformity score of a class that prediction sets are formed with. In the
 // formulas p is the class's probability, above the total probability of the classes ranked before
 // it, rank its position among them, from 1, and u a number in [0, 1).
 type SetScore string
@@ -278,8 +278,8 @@ func (s *Sets) thresholdSet(row []float64) (set []int) {
 	return set
 }
 
-// PredictionSets returns the sets of Sets for each row of the probabilities [N K]. The errors are
-// those of Sets and of Sets.Of.
+// PredictionSets returns the sets of Sets for each row of the probabilities [N K]. It has the
+// errors of Sets and Sets.Of.
 func (c *Calibration) PredictionSets(probabilities []float64, classes int, level float64, rule SetRule) ([][]int, error) {
 	s, err := c.Sets(level, rule)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // Predictive accumulates a posterior predictive distribution over weighted samples s, p-bar = sum_s
-// w_s p_s / sum_s w_s. The weight of a sample of SGLD is its step size (Teh, Thiery, Vollmer 2016),
-// that of a single network is 1. It needs memory for 2 N K + N float64, independent of the number
-// of samples. It is not safe for concurrent use.
+// w_s p_s / sum_s w_s. The weight of a sample of SGLD is its step size (Teh, Thiery, Vollmer 2016);
+// a single network has the weight 1. It needs memory for 2 N K + N float64, independent of the
+// number of samples. It is not safe for concurrent use.
 type Predictive struct {
 	examples, classes int
 	samples           int
@@ -49,7 +49,7 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 // weight: logits [N K] are the logarithms of their concentrations, and probabilities [N K] their
 // means, which are the softmax of the logits. The expected entropy, and with it the mutual
 // information, is then computed from the distributions, so that a single sample has mutual
-// information, too. The errors are those of Add; a logit that is not finite is also an error.
+// information, too. It has the errors of Add; a logit that is not finite is also an error.
 func (p *Predictive) AddDirichlet(probabilities, logits []float32, weight float64) error {
 	if len(logits) != p.examples*p.classes {
 		return errors.Errorf("evaluate: Predictive.AddDirichlet: logits must be %d x %d (examples x classes), got %d", p.examples, p.classes, len(logits))

@@ -23,8 +23,8 @@ func TestRiskCoverageWorkedByHand(t *testing.T) {
 	near(t, "AURC", s.AURC, 1.5/4, 1e-15)
 }
 
-// Tied examples count with the mean over their orders: the curve is that of many random orders
-// averaged.
+// Tied examples count with the mean over their orders: the curve equals the average over many
+// random orders.
 func TestRiskCoverageAveragesTies(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	const total, orders = 31, 4000

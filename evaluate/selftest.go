@@ -44,8 +44,8 @@ func (t *SelfTest) Rejected() float64 {
 // about what is in distribution are unreliable. It is false for nil.
 func (t *SelfTest) Passed() bool { return t != nil && t.Rejected() >= minRejected }
 
-// String returns the result in words, with the kinds of which more than half are accepted: "rejects
-// 97 % of 600 strange images".
+// String returns the result in words, with the kinds that are accepted more than half of the time:
+// "rejects 97 % of 600 strange images".
 func (t *SelfTest) String() string {
 	text := fmt.Sprintf("rejects %.0f %% of %d strange images", 100*t.Rejected(), t.Images())
 	if !t.Passed() {

@@ -73,8 +73,8 @@ func TestRulesCoverAsPromised(t *testing.T) {
 	}
 }
 
-// uneven draws predictions of three classes: two thirds of the images are of class 0, and those of
-// class 2, a ninth, are mistaken for class 1 half of the time.
+// uneven draws predictions of three classes: two thirds of the images are of class 0. A ninth are
+// of class 2, and are mistaken for class 1 half of the time.
 func uneven(t *testing.T, random *rand.Rand, n int) *Predictions {
 	var probabilities []float64
 	labels := make([]int32, n)

@@ -73,8 +73,8 @@ type ClassRow struct {
 	evaluate.ClassScores
 }
 
-// muchBelow is the difference from the promised coverage from which on the images, rather than the
-// choice of the images for the calibration, must be the reason.
+// muchBelow is a difference from the promised coverage that is too large to come from the choice of
+// the images for the calibration: the images themselves must be the reason.
 const muchBelow = 0.05
 
 // worstCoverage describes the coverage of the class where it is lowest or, if the sets do not hold

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// rareSubject has 190 images of a common class and 10 of a rare one, all of which are classified as
-// common; 40 others of three classes are right.
+// rareSubject has 190 images of a common class and 10 of a rare one, all classified as common; 40
+// others of three classes are right.
 func rareSubject(t *testing.T, name string) Subject {
 	t.Helper()
 	predicted := func(scale int) *evaluate.Predictions {

@@ -177,7 +177,7 @@ func TestCurvesRefuses(t *testing.T) {
 }
 
 func TestRelativeDensity(t *testing.T) {
-	// The two halves are mirror images: so is the estimate, with its top in the middle.
+	// The two halves are mirror images, so the estimate is symmetric, with its top in the middle.
 	values := []float64{-2, -1, -0.5, -0.1, 0.1, 0.5, 1, 2}
 	before := slices.Clone(values)
 	curve := relativeDensity(values, 0)

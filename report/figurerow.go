@@ -8,7 +8,7 @@ type figureRow struct {
 	Title string
 	// Caption explains the figure. {in} and {out} stand for the names of the data sets.
 	Caption string
-	// Applies reports whether Draw can draw the subjects, of which there must be at least one.
+	// Applies reports whether Draw can draw the subjects, at least one.
 	Applies func(subjects []Subject) bool
 	Draw    func(subjects []Subject) (*Figure, error)
 }

@@ -79,7 +79,7 @@ func visibleNames(subjects []Subject) []Subject {
 	return renamed(subjects, visible, name, name, name)
 }
 
-// numberedName is a name of which the font of PNG files lacks letters, and the number or the name
+// numberedName is a name with letters that the font of PNG files lacks, and the number or the name
 // with question marks that they show instead.
 type numberedName struct{ number, name string }
 

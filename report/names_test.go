@@ -87,7 +87,7 @@ func subjectsIn(t *testing.T, run, data string, classes ...string) []Subject {
 	}, func(_ int, name string) string { return name }, func(_ int, name string) string { return name }, func(_ int, name string) string { return name })
 }
 
-// A page explains no names that its figures do not show, such as those of images with a class.
+// A page explains no names that its figures do not show, such as the names of images with a class.
 func TestNamesNotShown(t *testing.T) {
 	subjects := subjectsIn(t, "run", "data", "rose", "lily")
 	for _, s := range subjects {

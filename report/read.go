@@ -64,8 +64,8 @@ const (
 	columnError // why an image has no answer
 )
 
-// fileColumns are names, in lower case, of a column of files, and skippedColumns those of the other
-// columns of pollen predict --csv.
+// fileColumns are names, in lower case, of a column of files. skippedColumns are the names of the
+// other columns of pollen predict --csv.
 var (
 	fileColumns    = []string{"file", "filename", "image", "path"}
 	skippedColumns = []string{"id", "class", "confidence", "entropy", "mutual_information", "prediction_set", "set_size", "in_distribution", "refer"}

@@ -6,9 +6,10 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// RiskTable returns the table of certified risks: the confidence from which on images are answered,
-// the fractions that are, and the error rate of the answers on test data. It returns nil unless a
-// subject is calibrated and can answer, and all were scored on labelled data of one name.
+// RiskTable returns the table of certified risks: the lowest confidence of images that are
+// answered, the fractions of answered images, and the error rate of the answers on test data. It
+// returns nil unless a subject is calibrated and can answer, and all were scored on labelled data
+// of one name.
 func RiskTable(subjects []Subject) (*Table, error) {
 	if !all(subjects, Subject.labelled) || !sameData(subjects) {
 		return nil, nil

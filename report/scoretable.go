@@ -81,9 +81,9 @@ func tableOf(corner string, rows []string, columns []Column, cell func(row, colu
 	return table, nil
 }
 
-// Agreements compares the subjects' predictions with those of the subject named against. The result
-// is by subject name, without that subject, and empty if against is "". It returns an error if
-// there is nothing to compare.
+// Agreements compares the subjects' predictions with the predictions of the subject named against.
+// The result is by subject name, without that subject, and empty if against is "". It returns an
+// error if there is nothing to compare.
 func Agreements(subjects []Subject, against string) (map[string]*evaluate.Comparison, error) {
 	near := map[string]*evaluate.Comparison{}
 	if against == "" {
