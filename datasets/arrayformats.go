@@ -45,9 +45,9 @@ var arrayFormats = []arrayFormat{
 // end in ".0". The label is in the column headed label (or class, classid, category), or else, in a
 // file without a header, in the first column, which is a remark. A column that numbers the images
 // (pandas' index without a name, id, index, a name that ends in id) is not read, which is a remark.
-// Other columns are errors, except those of Options.Group and Options.OtherColumns.
-// Or a directory with such files: train.csv, test.csv and val.csv, or names that end like these,
-// such as mnist_train.csv.
+// Other columns are errors, unless Options.Group or Options.OtherColumns names them. Or a directory
+// with such files: train.csv, test.csv and val.csv, or names that end like these, such as
+// mnist_train.csv.
 //
 // The classes of arrays are the labels that training images have, in order, and are named after
 // them: labels need not begin at 0, and missing ones are a remark. Labels that no training image

@@ -29,8 +29,8 @@ func extensions() string { return strings.Join(decode.Extensions(), " ") }
 // Decode decodes an image into bytes [Channels Height Width], with these options and their Crop and
 // Bits, as Open does with each file of an image directory; see the package documentation. It is
 // safe for untrusted content: an image of more than MaxPixels, or of more than 100 scans, is an
-// error before it is decoded, and so are a file that is too short for its pixels and a TIFF image
-// whose blocks are much larger than its pixels or its file; a panic of a decoder is an error, too.
+// error before it is decoded. A file that is too short for its pixels and a TIFF image whose blocks
+// are much larger than its pixels or its file are errors, too, as is a panic of a decoder.
 //
 // Decoding stops with the context's error soon after the context ends. Some decoders read all bytes
 // before they compute pixels, and do not stop in the seconds that a large image takes after that.

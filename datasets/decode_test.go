@@ -102,7 +102,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 }
 
-// Remarks on 16-bit images and on pages are those of the files, also if the images are cached.
+// The files' remarks on 16-bit images and on pages are kept if the images are cached.
 func TestDecodingRemarks(t *testing.T) {
 	dir, tiny := t.TempDir(), encoded(t, greyPicture(1, 1, 0))
 	for i, class := range []string{"a", "b"} {

@@ -43,7 +43,7 @@
 // directories, other headings are understood, too, if the contents are clear: a column of images'
 // names with a single other column, or with a column for each class that has a 1 for its images. A
 // column called split, subset, partition, set or fold whose values are train, val and test (or the
-// names of directories above) assigns the splits. So do several tables with such names: train.csv,
+// names of directories above) assigns the splits, as do several tables with such names: train.csv,
 // test.csv.
 //
 // File names are relative to the CSV file's directory, or base names that are unique below it. They
@@ -53,7 +53,7 @@
 //
 // Names of classes are compared without surrounding space and in Unicode's normal form NFC, and
 // integers lose leading zeros: 00007 and 7 are the same class. Classes are ordered by number, then
-// by name. Hidden files are ignored, and so are the files that systems add, such as @eaDir,
+// by name. Hidden files are ignored, as are files that systems add, such as @eaDir,
 // #recycle and __MACOSX. Anything that is neither a regular file nor a directory, such as a named
 // pipe, counts as an unreadable file.
 //

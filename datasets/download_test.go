@@ -80,8 +80,8 @@ func parcel() (file, []byte) {
 	return file{name: "parcel", packed: sha256Hex(content), size: int64(len(content))}, content
 }
 
-// fetch downloads the parcel from mirrors into a new folder, in which an
-// earlier attempt left the given bytes.
+// fetch downloads the parcel from mirrors into a new folder where an earlier attempt left the given
+// bytes.
 func fetch(t *testing.T, left []byte, mirrors ...*mirror) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()

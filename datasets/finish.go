@@ -54,8 +54,8 @@ func finish(splits *Splits, options Options, published bool) (*Splits, error) {
 	return splits, nil
 }
 
-// checkMeasurements refuses labels that are measurements, such as ages: numbers, not all of them
-// integers, most of which occur once.
+// checkMeasurements refuses labels that are measurements, such as ages: at least ten different
+// numbers, not all integers, for at most twice as many images.
 func checkMeasurements(d *Dataset) error {
 	if d == nil || len(d.ClassNames) < 10 || 2*len(d.ClassNames) < len(d.Labels) {
 		return nil

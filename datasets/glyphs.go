@@ -26,7 +26,7 @@ var (
 // of Go modules, with seeded variations of weight, slant and margin. Training and test letters are
 // of different designs. The images cycle through the letters A to J.
 //
-// glyphs/letters.csv lists the faces with their modules and licences, all of which allow the
+// glyphs/letters.csv lists the faces with their modules and licences. All licences allow the
 // distribution of images made with the fonts.
 func glyphs() source {
 	return source{

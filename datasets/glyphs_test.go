@@ -39,8 +39,8 @@ func TestGlyphsGolden(t *testing.T) {
 	}
 }
 
-// wantLikeNotMNIST compares statistics with those of the 10 000 test images of
-// notMNIST: mean .427, deviation .459, and the classes' means.
+// wantLikeNotMNIST compares statistics with notMNIST's 10 000 test images: mean .427, deviation
+// .459, and the classes' means.
 func wantLikeNotMNIST(t *testing.T, d *Dataset) {
 	t.Helper()
 	means, stds := moments(d.Images, 1, len(d.Images))

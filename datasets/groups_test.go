@@ -157,7 +157,7 @@ func TestGroupErrors(t *testing.T) {
 	}
 }
 
-// Test images that the data have may be named in another way, as those of the German traffic signs.
+// Test images that the data have may be named in another way, as with the German traffic signs.
 func TestGroupsOfGivenSplits(t *testing.T) {
 	var names []string
 	for _, name := range trackNames(6, 2) {

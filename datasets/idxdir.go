@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// idxName matches the names of MNIST's files and of those of its family, such as
+// idxName matches the names of the files of MNIST and its family, such as
 // emnist-letters-train-images-idx3-ubyte.gz: a prefix, the split, images or labels.
 var idxName = regexp.MustCompile(`^(?:(.+)[-_])?(train|val|t10k|test)-(images|labels)[-.]idx([134])-ubyte(?:\.gz)?$`)
 

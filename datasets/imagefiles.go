@@ -45,8 +45,8 @@ func listFiles(paths []string, options Options) (files []string, failed []ImageE
 	return files, failed
 }
 
-// readFiles reads the images at paths without arrays, the number of which is listed. The data set
-// has no images if none can be read.
+// readFiles reads the images at paths without arrays; listed is their number. The data set has no
+// images if none can be read.
 func readFiles(paths []string, options Options) (images *Dataset, failed []ImageError, listed int, err error) {
 	files, failed := listFiles(paths, options)
 	images = &Dataset{Name: "images"}

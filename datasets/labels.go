@@ -150,8 +150,7 @@ func unusedLabels(name string, labels []int32, classes int) []string {
 	return []string{fmt.Sprintf("%s: no image has %s", name, labelsText(without))}
 }
 
-// absent returns the numbers below classes that are not among labels, some of which may be
-// negative.
+// absent returns the numbers below classes that are not among labels. Some labels may be negative.
 func absent(labels []int32, classes int) (without []int) {
 	present := make([]bool, classes)
 	for _, label := range labels {

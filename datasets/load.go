@@ -88,8 +88,8 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 	return dataset, nil
 }
 
-// LoadUnseen returns the images of a data set from which nothing is used for training: its test
-// split, or else its validation split, or else all images. No split is drawn.
+// LoadUnseen returns images of a data set that is not used for training: its test split, or else
+// its validation split, or else all images. No split is drawn.
 func LoadUnseen(name string, options Options) (*Dataset, error) {
 	for _, source := range sources() {
 		if source.name == name {

@@ -67,8 +67,7 @@ func TestMNIST(t *testing.T) {
 	}
 }
 
-// wantMoments fails the test unless a training set's stated mean and deviation are those of its
-// images.
+// wantMoments fails the test unless a training set states its images' mean and deviation.
 func wantMoments(t *testing.T, d *Dataset) {
 	t.Helper()
 	mean, std := moments(d.Images, 1, d.ImageSize())

@@ -5,8 +5,8 @@ import "github.com/pkg/errors"
 // New makes a data set from images in memory. pixels are [N C H W]; labels has one of 0 ... K-1 for
 // each image; classNames has the K names, and nil means 0, 1, ... up to the largest label. Without
 // labels and names, the images are for predictions, as ReadImages returns. Mean and Std are
-// those of the pixels. The slices are kept, not copied. It returns an error unless the result is
-// valid, see Validate.
+// computed from the pixels. The slices are kept, not copied. It returns an error unless the result
+// is valid, see Validate.
 func New(name string, pixels []byte, labels []int32, channels, height, width int, classNames []string) (*Dataset, error) {
 	d := &Dataset{
 		Name: name, Images: pixels, Labels: labels, Place: "memory",

@@ -68,8 +68,8 @@ next:
 }
 
 // readLetters reads A/*.png ... J/*.png, each directory in the order of names. Files that do not
-// decode to an image of the right size, of which the original set has some, are listed in Skipped.
-// It returns an error if a class has no readable image.
+// decode to an image of the right size are listed in Skipped; the original set has some. It returns
+// an error if a class has no readable image.
 func (s source) readLetters(dir string) (*Dataset, error) {
 	var images, labels []byte
 	var skipped []string

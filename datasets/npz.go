@@ -117,7 +117,7 @@ func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]
 	return parts, nil
 }
 
-// layoutOf returns the first layout of which the archive has an array, or else its only pair of
+// layoutOf returns the first layout that the archive has an array of, or else its only pair of
 // arrays, see plainPair. If the options accept images without labels, a single array may have any
 // name.
 func layoutOf(names []string, options Options) (layout [3][2]string, err error) {

@@ -88,7 +88,7 @@ type Options struct {
 	// Seed determines which images are drawn for the splits.
 	Seed uint64
 
-	// Group keeps images together that are alike, such as those of a patient, a video or a track:
+	// Group keeps images together that are alike, for example of one patient, video or track:
 	// images of one group are drawn into the same split, while the classes keep their fractions as
 	// well as groups allow. It is "parent" for the directory that a file is in; "column=NAME" for a
 	// column of the label table or of a CSV file of pixels; or a regular expression on the path of

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// pageStart is the number of bytes at the start of a file by which pageAdvice recognises text.
+// pageStart is the number of bytes at the start of a file that pageAdvice examines for text.
 const pageStart = 64
 
 // pageAdvice returns a note for an error about a file that begins like text instead of data:

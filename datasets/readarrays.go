@@ -10,8 +10,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// readArrays implements ReadImages for paths of which at least one has arrays. A file of arrays
-// that cannot be read counts as one failed file.
+// readArrays implements ReadImages for paths if at least one has arrays. A file of arrays that
+// cannot be read counts as one failed file.
 func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, error) {
 	var parts []*Dataset
 	var failed []ImageError

@@ -148,8 +148,8 @@ func TestNPZTextLabels(t *testing.T) {
 	wantError(t, err, "text must have 1 to 4096 characters, got U0")
 }
 
-// Labels that are no valid names of classes are errors, since a run's files would have other names,
-// and so are more labels than a data set can have classes.
+// Labels that are no valid names of classes are errors, since a run's files would have other names.
+// More labels than a data set can have classes are an error, too.
 func TestNPZInvalidText(t *testing.T) {
 	path, options := filepath.Join(t.TempDir(), "some.npz"), isolated(t)
 	options.Test, options.Validation = -1, -1

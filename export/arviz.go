@@ -103,7 +103,7 @@ type arviz struct {
 	remarks   []string
 }
 
-// arrange divides the samples by chain. All chains get as many draws as the shortest has.
+// arrange divides the samples by chain. All chains get the number of draws of the shortest.
 func (a *arviz) arrange() {
 	for i := range a.draws.Len() {
 		if chain := a.draws.Chain(i); chain == len(a.chains) {

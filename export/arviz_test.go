@@ -186,7 +186,7 @@ func TestArviZDraws(t *testing.T) {
 	}
 }
 
-// TestArviZWithoutChain: the statistics are those of the chains that have samples.
+// TestArviZWithoutChain: the statistics describe the chains that have samples.
 func TestArviZWithoutChain(t *testing.T) {
 	method, err := bayes.ParseMethod("hmc")
 	if err != nil {

@@ -145,7 +145,7 @@ func TestCardNamesMethod(t *testing.T) {
 	}
 }
 
-// The scores of a card are those of package evaluate, also of a label whose probability is 0.
+// A card has the scores that package evaluate computes, even for a label whose probability is 0.
 func TestCardScores(t *testing.T) {
 	images := patterns(t, 3, 1, 1)
 	average, err := evaluate.NewPredictions("patterns", []float64{1, 0, 0, 1, 0, 0, 0.25, 0.25, 0.5}, []int32{0, 1, 2}, 3)

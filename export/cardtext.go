@@ -41,8 +41,8 @@ func (c *card) text(ctx context.Context) (string, error) {
 	return introduction + c.trainingData() + method + c.convergence(d) + scores + limits, nil
 }
 
-// diagnostics returns the diagnostics of the run, or nil if it has none, or is not of a sampler.
-// What they lack on predictions, as those of gathered runs do, is measured on the test images.
+// diagnostics returns the diagnostics of the run, or nil if it has none, or is not of a sampler. If
+// they lack predictions, as for gathered runs, these are measured on the test images.
 func (c *card) diagnostics(ctx context.Context) (*bayes.Diagnostics, error) {
 	if familyOf(c.m.Spec) != sampler {
 		return nil, nil

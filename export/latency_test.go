@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// BenchmarkONNXRuntime compares the latency of single images in onnxruntime with that of the run,
-// with all outputs on both sides and one thread each, for the runs in the directories of
+// BenchmarkONNXRuntime compares the latency of single images in onnxruntime with the run's, with
+// all outputs on both sides and one thread each, for the runs in the directories of
 // POLLEN_BENCHMARK_RUNS. The sides alternate, and a figure is the median of their rounds.
 func BenchmarkONNXRuntime(b *testing.B) {
 	dirs, program := os.Getenv("POLLEN_BENCHMARK_RUNS"), os.Getenv(pythonVariable)

@@ -63,7 +63,7 @@ func fitted(t testing.TB, network string, channels, samples int) (*bayes.Run, *d
 			spec.Freeze = "features.0.weight"
 		case "BGR frozen":
 			spec.Input = "caffe"
-		case "offsets": // all weights are sampled, around those of the file
+		case "offsets": // all weights are sampled, around the file's
 			prior := langevin.Start(0.1)
 			spec.Freeze, spec.Prior = "none", &prior
 		}

@@ -142,7 +142,7 @@ func (p *predictive) remark(format string, arguments ...any) {
 	p.remarks = append(p.remarks, fmt.Sprintf(format, arguments...))
 }
 
-// choose lists the samples of the run, and chooses those of the file.
+// choose lists the samples of the run, and chooses the samples for the file.
 func (p *predictive) choose(run *bayes.Run) (err error) {
 	switch {
 	case p.o.Samples < 0:
@@ -192,7 +192,7 @@ const (
 	defaultRate  = 0.95
 )
 
-// spaced returns k evenly spaced numbers below n, the last of which is n-1.
+// spaced returns k evenly spaced numbers below n, ending with n-1.
 func spaced(n, k int) []int {
 	positions := make([]int, k)
 	for i := range positions {

@@ -24,8 +24,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// strangers returns the images of a data set, followed by images of noise of different contrast,
-// some of which are out of distribution.
+// strangers returns the images of a data set, followed by images of noise of different contrast;
+// some are out of distribution.
 func strangers(t testing.TB, d *datasets.Dataset, n int) *datasets.Dataset {
 	t.Helper()
 	noise := make([]float32, n*d.ImageSize())

@@ -13,11 +13,10 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// The code in docs/export.md reads images as Pollen does, also transparent ones and those of 16
-// bits.
+// The code in docs/export.md reads images as Pollen does, also transparent and 16-bit ones.
 func TestONNXImagesReadWithPillow(t *testing.T) {
 	needsPython(t)
-	const side = 224 // that of docs/export.md, so that nothing is scaled
+	const side = 224 // as in docs/export.md, so that nothing is scaled
 	bounds := image.Rect(0, 0, side, side)
 	images := map[string]interface {
 		image.Image

@@ -55,7 +55,7 @@ func rounded(threshold float64) float32 {
 // first.
 func (p *predictive) ranks(mean string) (above, rank string) {
 	w, k := p.w, p.m.Data.Classes()
-	// Axis 1 has the classes j that may be before those of axis 2.
+	// Axis 1 has the classes j that may precede the classes of axis 2.
 	others := w.Node("Unsqueeze", nil, mean, w.Integers("others", 2))
 	own := w.Node("Unsqueeze", nil, mean, w.Integers("own", 1))
 	lower := make([]float32, k*k)

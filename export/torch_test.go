@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestTorch: PyTorch computes the run's probabilities, also those of a distilled run.
+// TestTorch: PyTorch computes the run's probabilities, also for a distilled run.
 func TestTorch(t *testing.T) {
 	for network, output := range map[string]string{"lenet-small": "logits", "distilled": "log_concentrations"} {
 		t.Run(network, func(t *testing.T) { checkTorch(t, network, output) })

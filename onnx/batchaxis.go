@@ -6,10 +6,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A model that was exported for a fixed batch size has that size among its constants: in the
-// shapes that Reshape and Expand ask for, and in the indices of a Gather from a flattened batch. To
-// translate it for another batch size, declared has the shapes of all values at the fixed size.
-// The axis in which a value's shape differs from that contains the batch.
+// A model exported for a fixed batch size has that size among its constants: in the shapes for
+// Reshape and Expand, and in the indices of a Gather from a flattened batch. To translate it for
+// another batch size, declared has the shapes of all values at the fixed size. The axis where a
+// value's shape differs from its declared shape contains the batch.
 
 const exportDynamic = "export the model with a dynamic batch size"
 

@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Features returns the value that the last fully connected layer reads: the features from which a
-// classifier computes its logits. It is an input of the last Gemm or MatMul with a weight, among
-// the nodes that the first output depends on. If there is none, as in a network without its
+// Features returns the value that the last fully connected layer reads: the features that a
+// classifier computes its logits from. It is an input of the last Gemm or MatMul with a weight,
+// among the nodes that the first output depends on. If there is none, as in a network without its
 // classifier, the features are that output.
 func (m *Model) Features() (value string, err error) {
 	p, err := m.part(Options{})
@@ -44,7 +44,7 @@ func (p *part) isWeight(name string) bool {
 	return false
 }
 
-// Value returns the value called name. name may also be that of the node that makes the value.
+// Value returns the value called name. name may also name the node that makes the value.
 func (m *Model) Value(name string) (string, error) {
 	for _, n := range m.nodes {
 		if slices.Contains(n.outputs, name) {
@@ -72,8 +72,8 @@ func (n *Network) Starts() map[string][]float64 {
 	return starts
 }
 
-// Weights returns the names of the tensors that are weights of a network, those of floats with at
-// least one axis, in the order of the file.
+// Weights returns the names of the network's weights, which are tensors of floats with at least one
+// axis, in the order of the file.
 func (n *Network) Weights() []string {
 	used := map[string]bool{}
 	for _, node := range n.nodes {

@@ -179,7 +179,7 @@ func (t *translator) hasAxesOf(x *graph.Node) (bool, error) {
 	return true, nil
 }
 
-// spelledSiLU returns the x of which the node computes x sigmoid(x), if it does.
+// spelledSiLU returns x if the node computes x sigmoid(x).
 func (t *translator) spelledSiLU() (x string, ok bool) {
 	if len(t.inputs) != 2 {
 		return "", false
@@ -192,7 +192,7 @@ func (t *translator) spelledSiLU() (x string, ok bool) {
 	return "", false
 }
 
-// spelledHardSwish returns the x of which the node computes x hard_sigmoid(x), if it does.
+// spelledHardSwish returns x if the node computes x hard_sigmoid(x).
 func (t *translator) spelledHardSwish() (x string, ok bool) {
 	if len(t.inputs) != 2 {
 		return "", false
@@ -205,7 +205,7 @@ func (t *translator) spelledHardSwish() (x string, ok bool) {
 	return "", false
 }
 
-// spelledHardSigmoid returns the x of which a value is min(max(x/6 + 1/2, 0), 1), or "". It may be
+// spelledHardSigmoid returns x if a value is min(max(x/6 + 1/2, 0), 1), or "". The value may be
 // computed as min(max(x + 3, 0), 6)/6.
 func (t *translator) spelledHardSigmoid(name string) (x string) {
 	if n := t.makers[name]; n != nil && n.op == "HardSigmoid" && len(n.inputs) == 1 {
@@ -230,8 +230,8 @@ func (t *translator) isBound(n *node, name string, i int, number float64) bool {
 	return n.float(name, math.NaN()) == number
 }
 
-// spelledGELU returns the x of which the node computes x (1 + erf(x/sqrt 2))/2, if it does. The
-// three factors may be multiplied in any order.
+// spelledGELU returns x if the node computes x (1 + erf(x/sqrt 2))/2. The three factors may be
+// multiplied in any order.
 func (t *translator) spelledGELU() (x string, ok bool) {
 	if len(t.inputs) != 2 {
 		return "", false
@@ -261,9 +261,8 @@ func (t *translator) spelledGELU() (x string, ok bool) {
 	return "", false
 }
 
-// madeWith returns the operand to which a node with the given operator and the given number as its
-// other operand was applied to make a value, or "". A quotient has the number as its second
-// operand.
+// madeWith returns the other operand of the node that made a value with the given operator and
+// number, or "" if no such node did. A quotient has the number as its second operand.
 func (t *translator) madeWith(name, operator string, number float64) (operand string) {
 	n := t.makers[name]
 	if n == nil || n.op != operator || len(n.inputs) != 2 {

@@ -34,8 +34,8 @@ type emitted struct {
 	shape   tensor.Shape // in the graph: of one sample, for a batch of 1
 	batch   int          // axis of which the batch is the first factor; below 0 if there is none
 	stacked bool
-	// values are those of a parameter, for each sample. The model does not contain the parameter
-	// itself, only constants in the layouts that its users need.
+	// values are a parameter's, for each sample. The model does not contain the parameter itself,
+	// only constants in the layouts that its users need.
 	values [][]float32
 	known  bool // values are the same in all samples
 	// unbiased adds a convolution or product, which waits for a bias that may follow. A bias

@@ -54,7 +54,7 @@ func valuesOf(values func(y, x []float32), x ...float32) []float64 {
 	return all
 }
 
-// The elementwise ops with attributes, of which hard sigmoids are made, and activations.
+// The elementwise ops with attributes, which hard sigmoids consist of, and activations.
 func TestEmitAttributes(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   graph.Op

@@ -20,7 +20,7 @@ type Model struct {
 	Producer string
 	// Metadata are texts that the producer added.
 	Metadata map[string]string
-	// Inputs and Outputs are those of the graph, without the weights.
+	// Inputs and Outputs are the graph's, without the weights.
 	Inputs, Outputs []Value
 	// External has the names of the other files with weights, relative to the model's directory.
 	External []string

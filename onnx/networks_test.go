@@ -136,8 +136,8 @@ func compareNetwork(t *testing.T, path string) {
 	}
 }
 
-// compareWritten writes the network to a file for any number of images, and compares what that
-// computes. Networks in which the batch moves to another axis cannot be written.
+// compareWritten writes the network to a file for any number of images, and compares the results.
+// Networks in which the batch moves to another axis cannot be written.
 func compareWritten(t *testing.T, n *Network, x *storedTensor, want []float64) {
 	b, one := graph.New(tensor.Float32), append([]int{1}, x.Shape[1:]...)
 	images := b.Data("images", tensor.Float32, one...)

@@ -39,8 +39,9 @@ func concat(t *translator) ([]value, error) {
 	return []value{y}, err
 }
 
-// perExample repeats those of the node's inputs that do not contain the batch for each example, if
-// others do: the model has them, such as the class token of a transformer, for its one example.
+// perExample repeats the node's inputs that do not contain the batch for each example, if others
+// do. Such an input, for example a transformer's class token, exists for the model's one example
+// only.
 func (t *translator) perExample(parts []*graph.Node, axis int) ([]*graph.Node, error) {
 	for i := range parts {
 		declared, batch, ok, err := t.batchAxis(i)
@@ -235,8 +236,8 @@ func gather(t *translator, x value) (value, error) {
 // maxPicked is the maximum number of elements of the matrix that selects indices by a product.
 const maxPicked = 1 << 24
 
-// gathered is take for many indices without a pattern, such as those of relative positions: a
-// product with a matrix of zeros and ones selects them.
+// gathered is take for many indices without a pattern, such as relative positions: a product with a
+// matrix of zeros and ones selects them.
 func (t *translator) gathered(x value, axis int, indices []int) (value, error) {
 	extent := x.shape()[axis]
 	if x.array != nil || runs(indices) <= maxParts || len(indices) > maxPicked/extent {

@@ -73,7 +73,7 @@ func flatten(t *translator, x value) (value, error) {
 	return t.reshaped(x, []int{product(x.shape()[:axis]), product(x.shape()[axis:])})
 }
 
-// squeeze without axes drops all axes of extent 1, except that of the examples in a batch of one.
+// squeeze without axes drops all axes of extent 1, except the examples' axis in a batch of one.
 func squeeze(t *translator, x value) (value, error) {
 	axes, given, err := t.integersOf("axes", 1)
 	if err != nil {

@@ -56,7 +56,7 @@ func (b *backend) knows(r *http.Request) bool {
 }
 
 // crossOrigin sets the headers that let the web pages of CORSOrigins read the answer. It reports
-// whether the request is a preflight, by which a browser asks whether it may send another one.
+// whether the request is a preflight: a browser asks with it whether it may send another one.
 func (b *backend) crossOrigin(w http.ResponseWriter, r *http.Request) (preflight bool) {
 	if len(b.options.CORSOrigins) == 0 {
 		return false

@@ -229,8 +229,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRequestID: an answer has its request's ID, or a new one, and so has the access log, with what
-// an operator needs; a client's text cannot forge a record.
+// TestRequestID: an answer and the access log have the request's ID, or a new one. The log has what
+// an operator needs, and a client's text cannot forge a record.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	s := newTest(t, Options{AccessLog: slog.New(slog.NewJSONHandler(&log, nil))})

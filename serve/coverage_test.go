@@ -119,7 +119,7 @@ func coverFields(t *testing.T, s *Server) {
 	}
 	ask("/predict", jsonType, encode(object{"images": [][]byte{image}, "probabilities": true}))
 	ask("/predict", jsonType, encode(object{"instances": []any{image}}))
-	ask("/predict", jsonType, encode(object{"images": []string{"AAAA", "AAAA"}})) // an error, and those of all images
+	ask("/predict", jsonType, encode(object{"images": []string{"AAAA", "AAAA"}})) // an error, for each image and for all
 	table := "Id" + strings.Repeat(",p1", side*side) + "\na-7" + strings.Repeat(",0", side*side) + "\n"
 	if text := ask("/predict", "text/csv", []byte(table)); !strings.Contains(text, `{"file":"body.csv[0]","id":"a-7"`) {
 		t.Errorf("a table: %s", text)

@@ -37,9 +37,8 @@ func newDecodePool(options Options, m decoding, w *watchdog) *decodePool {
 }
 
 // lane returns the semaphore for an image, the units to acquire and the cost that orders the
-// waiters, or an error if the image is larger than the limits. The smallest of the small images
-// are decoded first. Large ones, one of which may take all units, are decoded in the order of
-// their arrival.
+// waiters, or an error if the image is larger than the limits. The smallest of the small images are
+// decoded first. Large ones may take all units, and are decoded in the order of their arrival.
 func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err error) {
 	m, err := datasets.Measure(content)
 	switch {

@@ -68,8 +68,8 @@
 // images have their own workers, so that large ones do not delay them.
 //
 // A decoder stops soon after Options.DecodeTimeout, or when its client is gone. One that does not
-// stop keeps its worker and memory; the others continue. After twice that time it is stuck, and so
-// is a prediction after two Timeouts: this is reported, counted in /metrics, and /health has the
+// stop keeps its worker and memory; the others continue. After twice that time it is stuck, as is a
+// prediction after two Timeouts. This is reported and counted in /metrics, and /health has the
 // status "stuck", so that an orchestrator restarts the server. When Serve's context ends, requests
 // have a Timeout to end, and Close waits half a Timeout for a prediction: with the default of 20 s
 // a process ends within 30 s.

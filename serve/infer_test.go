@@ -457,7 +457,7 @@ func FuzzInfer(f *testing.F) {
 	})
 }
 
-// Parameters that are not known, such as those of MLServer and of Triton's clients, are ignored.
+// Parameters that are not known, such as MLServer's and those of Triton's clients, are ignored.
 func TestInferIgnoresParameters(t *testing.T) {
 	s := newTest(t, Options{})
 	pixels := theTest.Image(0)

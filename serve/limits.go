@@ -82,7 +82,7 @@ func (h *reservation) release() {
 }
 
 // semaphore is a weighted semaphore with free units. Waiters with a lower cost are served first,
-// those of equal cost in the order of their arrival.
+// waiters of equal cost in the order of their arrival.
 type semaphore struct {
 	mu      sync.Mutex
 	free    int

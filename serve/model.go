@@ -23,7 +23,8 @@ type Model struct {
 	OtherColumns []string
 }
 
-// maxModelName is the largest size in bytes of a model's name or version, that of a file's name.
+// maxModelName is the largest size in bytes of a model's name or version, the limit for a file's
+// name.
 const maxModelName = 255
 
 // named returns a copy of the models with names and versions, or an OptionError.

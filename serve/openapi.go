@@ -251,8 +251,8 @@ func (d *document) component(t reflect.Type) object {
 	return reference
 }
 
-// fieldsOf returns the fields of a struct, in which the fields of embedded structs replace these,
-// as in JSON.
+// fieldsOf returns the fields of a struct, with embedded structs replaced by their fields, as in
+// JSON.
 func fieldsOf(t reflect.Type) (all []reflect.StructField) {
 	for i := range t.NumField() {
 		if field := t.Field(i); field.Anonymous {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPageFiles: the page shows each answer with its file, of which a file of arrays has several.
+// TestPageFiles: the page shows each answer with its file; a file of arrays has several answers.
 func TestPageFiles(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -14,8 +14,8 @@ type query struct {
 	probabilities  *bool  // nil if it is not given
 }
 
-// readQuery reads the query parameters of a request, of which it may have the allowed ones. Others
-// are errors: the answer would not be what the client asked for.
+// readQuery reads the query parameters of a request. Parameters other than the allowed ones are
+// errors: the answer would not be what the client asked for.
 func readQuery(r *http.Request, allowed ...string) (q query, err error) {
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -119,7 +119,7 @@ func checkLoading(runs []*bayes.Run, batch int) error {
 	return nil
 }
 
-// closeAll closes predictors, of which some may be nil, and returns the first error.
+// closeAll closes predictors, some of which may be nil, and returns the first error.
 func closeAll(all []*served) error {
 	var first error
 	for _, p := range all {

@@ -131,7 +131,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 // tlsConfig returns the TLS settings, with the certificate of the last Reload. Connections use
-// HTTP/1.1, to which the Options' limits of time and size apply.
+// HTTP/1.1: the Options' limits of time and size apply to it.
 func (s *Server) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

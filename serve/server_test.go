@@ -174,7 +174,7 @@ func TestFailures(t *testing.T) {
 }
 
 // TestQueue: images of waiting requests are answered for together, up to the predictor's room; a
-// full queue refuses, and so does a closed one, which first answers what it has.
+// full queue refuses. A closed one does, too, but first answers what it has.
 func TestQueue(t *testing.T) {
 	started, go_ := make(chan int, 100), make(chan bool)
 	s, f := newFake(t, Options{Queue: 20, MaxImages: 10, Wait: -1}, func(pixels []byte) ([]bayes.Answer, error) {

@@ -157,7 +157,7 @@ func TestAnimatedWebP(t *testing.T) {
 	}
 }
 
-// Errors outside of the pixels of a PNG image are ignored, those of the pixels are not.
+// Errors outside of the pixels of a PNG image are ignored, errors in the pixels are not.
 func TestPNGErrorsOutsideOfPixels(t *testing.T) {
 	img := noisePicture(4, 9, 7)
 	content := encoded(t, img)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Remarks name the animations of which only the first frame is read, and no image of one frame.
+// Remarks name animations, because only their first frame is read, but no image of one frame.
 func TestRemarksOnAnimations(t *testing.T) {
 	gifOf := func(frames int) []byte {
 		animation := &gif.GIF{}

@@ -62,8 +62,8 @@ func decodeNetpbm(source *stoppable) (image.Image, error) {
 	}
 }
 
-// inspectNetpbm sets the memory: that of the values, each of which takes at least a byte of the
-// file, and, for three channels, that of a copy with opacity.
+// inspectNetpbm sets the memory: the values, each at least a byte of the file, and, for three
+// channels, a copy with opacity.
 func inspectNetpbm(content []byte, info *Info) error {
 	header, err := readNetpbmHeader(bufio.NewReader(bytes.NewReader(content)))
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 )
 
 // tiffTilePixels is the number of pixels that a tile may have beyond twice the image's: a small
-// image often has one tile that is larger than itself. All tiles together, each of which takes the
-// time of a whole one, may have four times this beyond eight times the image's.
+// image often has one tile that is larger than itself. All tiles together, each taking the time of
+// a whole one, may have four times this beyond eight times the image's.
 const tiffTilePixels = 1 << 20
 
-// maxTIFFBlocks is the largest number of strips or tiles, each of which takes the time of a new
+// maxTIFFBlocks is the largest number of strips or tiles. Each takes the time of a new
 // decompressor, however few pixels it has.
 const maxTIFFBlocks = 1 << 16
 

@@ -118,7 +118,7 @@ func unpackBits(data []byte, r *bufio.Reader) error {
 }
 
 // unpackRow copies a row of a strip or tile into the pixels [H W samples], where 16 bits are
-// big-endian and fewer than 8 are scaled to 8, except those of a palette.
+// big-endian and fewer than 8 are scaled to 8, except palette indices.
 func (l *tiffLayout) unpackRow(pixels, row []byte, plane, x, y int) {
 	n, perSample := l.interleaved(), (l.bits+7)/8
 	if l.predictor == 2 {

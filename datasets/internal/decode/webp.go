@@ -124,7 +124,7 @@ func firstWebPFrame(content []byte, h webpHeader) []byte {
 // inspectWebP estimates the memory for a WebP image. A lossless image has up to 2600 groups of five
 // Huffman trees, one group per 4x4 pixels at most, however small its file: golang.org/x/image/vp8l
 // allocates a table of 512 bytes for each tree, and 16 bytes for each of a group's up to 3136
-// symbols, six of which take at least 3 bits of the file.
+// symbols. Six symbols take at least 3 bits of the file.
 func inspectWebP(content []byte, info *Info) error {
 	const maxGroups, tables, nodes = 2600, 5 * 512, 3136 * 16
 	groups := min(maxGroups, (info.Height+3)/4*((info.Width+3)/4))
