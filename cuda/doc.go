@@ -16,9 +16,9 @@
 //     the Chain and the Scratch arena.
 //  4. With several GPUs, each gets a shard of the chains (runner.go).
 //
-// Run launches a step's calls, or those of several steps in a row, as one CUDA graph, whose edges
-// follow from the data that the calls read and write (graph.go), and waits once at the end
-// (run.go). Writes go through pinned memory and do not wait.
+// Run launches the calls of one step, or of several in a row, as one CUDA graph, and waits once at
+// the end (run.go). The graph's edges follow from the data that the calls read and write
+// (graph.go). Writes go through pinned memory and do not wait.
 //
 // # The driver
 //
@@ -31,8 +31,8 @@
 // # Features by compute capability
 //
 // Compute capability 8.0 has tensor cores for TF32 and BF16. On 9.0, convolutions in BF16 may use
-// wgmma, in which the tensor cores read operands from shared memory; kernels compiled for it load
-// on no other GPU. From 9.0 and CUDA 12.3 on, a call that depends on a single other call may begin
+// wgmma, whose operands the tensor cores read from shared memory; kernels compiled for it load on
+// no other GPU. From 9.0 and CUDA 12.3 on, a call that depends on a single other call may begin
 // before that call has ended, by programmatic dependent launch (pdl.go). This does not change the
 // bits.
 //

@@ -47,9 +47,9 @@ func TestGraphsAreShort(t *testing.T) {
 	}
 }
 
-// stepTime has the times of a step as part of a CUDA graph, in which calls follow only the calls
-// that they depend on, or each follows the one before it ("in line"), with and without programmatic
-// dependent launch.
+// stepTime has the times of a step as part of a CUDA graph. Calls follow only the calls that they
+// depend on, or each follows the one before it ("in line"), with and without programmatic dependent
+// launch.
 type stepTime struct {
 	Network   string  `json:"network"`
 	Batch     int     `json:"batch"`

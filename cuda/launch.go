@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// launchAndWait launches calls for some of the shard's chains, and waits. The calls must be those
-// of one launch, which an error names.
+// launchAndWait launches the calls of one launch for some of the shard's chains, and waits. An
+// error names the launch.
 func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
 	p.readback.valid = false
 	if err := p.launchAll(starts, chain, chains); err != nil {

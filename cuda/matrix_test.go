@@ -16,8 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// looseness is the factor by which a precision's tolerance exceeds that of float32. Half a unit in
-// the last place is 2^-11 of a number in tf32 and 2^-8 in bf16. The relative error of a sum of n
+// looseness is the factor by which a precision's tolerance exceeds float32's. Half a unit in the
+// last place is 2^-11 of a number in tf32 and 2^-8 in bf16. The relative error of a sum of n
 // products whose factors are rounded is about as large, and the tolerance of float32 is 2^-21
 // sqrt(n), with n at least 25 here. A sum of wrong products is off by its whole size, some 30 times
 // the tolerance of bf16.

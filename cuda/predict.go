@@ -15,7 +15,7 @@ import (
 // warpSize is the number of threads that run in lockstep.
 const warpSize = 32
 
-// Model describes the performance of a GPU, from which Predict estimates times.
+// Model describes the performance of a GPU for Predict's estimates.
 type Model struct {
 	Name            string
 	Capability      int     // 10 major + minor
@@ -233,7 +233,7 @@ func (p *Predicted) predict(m Model, c plan.Call, chains int, footprint float64)
 }
 
 // resident returns how many blocks of a call the GPU holds at once. They are limited by their
-// threads, their shared memory and their registers, of which a multiprocessor has 64 Ki. A thread
+// threads, their shared memory and their registers; a multiprocessor has 64 Ki registers. A thread
 // of a product is assumed to use 128 registers, of another kernel 32.
 func (m Model) resident(c plan.Call) int {
 	const threads, registers, reserved = 2048, 64 << 10, 1 << 10 // reserved: bytes of each block

@@ -163,8 +163,8 @@ func sumsOf(left, right [64][16]float64) (sums [128 * 32]float32) {
 	return sums
 }
 
-// explain compares a product with those of all readings of its operands. If it is wrong, the error
-// names the reading that gives it.
+// explain compares a product with the products of all readings of its operands. If it is wrong, the
+// error names the reading that gives it.
 func explain(result []byte, left, right []probeReading) error {
 	var got [128 * 32]float32
 	for i := range got {

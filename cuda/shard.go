@@ -22,7 +22,7 @@ type shard struct {
 	*gpu
 	first, chains int // the range of the runner's chains
 	launches      []tensor.Launch
-	step          []boundCall   // the calls of a step, some of which do the work of several launches
+	step          []boundCall   // the calls of a step; some do the work of several launches
 	ahead         *plan.Ahead   // which of them may run before the preceding step has ended, or nil
 	next          boundCall     // the call that writes the header that these read
 	separate      [][]boundCall // for each launch, the calls that compute only it
@@ -54,8 +54,8 @@ type boundCall struct {
 //
 // A session reads its metrics from all chains after each run. Reading them one by one costs a
 // synchronization each. So once the same bytes have been read from chain 0, 1, and so on to the
-// last, each run also copies them to pinned memory, from which the next reads take them. The copies
-// end after a run whose copy was not read.
+// last, each run also copies them to pinned memory, which the next reads use. The copying ends
+// after a run whose copy was not read.
 type readback struct {
 	memory unsafe.Pointer // pinned; chain c's bytes begin at c*bytes
 	source address        // of chain 0

@@ -58,7 +58,7 @@ func TestGroupedConvolutions(t *testing.T) {
 	defer host.Close()
 	within := 0.0
 	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
-		within = 2e-5 // NVIDIA does not document in which order products are added up
+		within = 2e-5 // NVIDIA does not document the order of adding up products
 	}
 	cases := slices.DeleteFunc(slices.Concat(packedCases, groupedCases), func(c packedCase) bool {
 		return c.stride != op.Square(1) // TestGroupsAreChosen

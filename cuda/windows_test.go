@@ -90,8 +90,8 @@ var windowsCases = []windowsCase{
 }
 
 // TestWindows compares the gradients of pooled convolutions, on numbers whose sums are exact, with
-// the host's and with those of launches on their own, which read the unpooled gradient. All bits
-// must be the same.
+// the host's, and with those of separate launches, which read the unpooled gradient. All bits must
+// be the same.
 func TestWindows(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()

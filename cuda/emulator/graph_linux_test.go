@@ -102,8 +102,8 @@ func (g *copies) end() {
 	g.caller.end()
 }
 
-// TestGraphs makes a graph that is a line, in which each node copies the result of the one before
-// it. Invalid nodes and edges must be refused.
+// TestGraphs makes a graph that is a line: each node copies the result of the one before it.
+// Invalid nodes and edges must be refused.
 func TestGraphs(t *testing.T) {
 	g := newCopies(t, false)
 	g.gives(1, "cuGraphCreate", g.result(7), 1)

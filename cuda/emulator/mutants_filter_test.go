@@ -1,8 +1,8 @@
 package emulator
 
-// filterOfWindows has two blocks each of taps, filters and images, of which two images are in
-// shared memory at a time. Some maxima do not count, the last blocks are not full, and the windows'
-// sums are computed, too.
+// filterOfWindows has two blocks each of taps, filters and images; two images are in shared memory
+// at a time. Some maxima do not count, the last blocks are not full, and the windows' sums are
+// computed, too.
 func filterOfWindows() subject {
 	const images, channels, height, width, filters, R, S, pad, each, together, slices = 5, 4, 16, 18, 34, 3, 3, 1, 3, 2, 2
 	const P, Q, taps, noMaximum = height, width, channels * R * S, 4
@@ -47,8 +47,8 @@ func filterOfWindows() subject {
 	return s
 }
 
-// forwardOfWindows pools few channels. Its launches return the maxima; their packed copy, of which
-// only the upper half of each word is read; and the argmaxes, as bits.
+// forwardOfWindows pools few channels. Its launches return the maxima; their packed copy (only the
+// upper half of each word is read); and the argmaxes, as bits.
 func forwardOfWindows() subject {
 	const images, channels, height, width, filters, R, S, pad, each, together = 3, 2, 13, 12, 20, 4, 3, 1, 2, 1
 	const P, Q, taps, row, plane, line, lanes = height - 1, width, channels * R * S, 20, 304, 32, 768

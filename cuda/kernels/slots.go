@@ -10,10 +10,10 @@ type Loop struct {
 // Loops has the main loops of the kernels in a training step of a convolutional network. A round
 // is:
 //
-//   - A product: a stage of 16 in depth. The slots are all of the loop's, including those for other
-//     layouts of the operands: an upper bound. If operands are rounded once, a stage is 32 in
-//     depth, a round of the tile 128x128 has two stages, and the slots are those of the fastest
-//     layouts, including the end of a slice.
+//   - A product: a stage of 16 in depth. The slots are all of the loop's, for all layouts of the
+//     operands: an upper bound. If operands are rounded once, a stage is 32 in depth, a round of
+//     the tile 128x128 has two stages, and the slots count the fastest layouts, including the end
+//     of a slice.
 //   - A convolution of packed copies: one tap of a block of channels, 64 in depth in bf16 and 32 in
 //     tf32.
 //   - The gradient of its filter: a stage of 64 pixels, with one round of the inner copying loops.

@@ -54,7 +54,7 @@ var rules = []rule{
 	{"div.rn", "f32 f64", "t t", "t", "canonical($1 / $2)"},
 	{"rcp.rn", "f32 f64", "t", "t", "canonical(1 / $1)"},
 	{"sqrt.rn", "f32 f64", "t", "t", "canonical(squareRoot($1))"},
-	// Approximations: the nearest number, from which the hardware's result may differ slightly.
+	// Approximations: the nearest number; the hardware's result may differ slightly.
 	{"rcp.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / (F64)flushed($1)))"},
 	{"rsqrt.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / squareRoot((F64)flushed($1))))"},
 	{"min", "f32 f64", "t t", "t", "canonical(smaller($1, $2))"},
@@ -64,11 +64,11 @@ var rules = []rule{
 	{"abs", "f32 f64", "t", "t", "magnitude($1)"},
 }
 
-// comparisons of integers, and of floating-point numbers of which none is NaN.
+// comparisons of integers, and of floating-point numbers other than NaN.
 var comparisons = map[string]string{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
-// opposites maps each unordered comparison to the ordered ones of which none holds exactly when it
-// does. It therefore also holds if a number is NaN.
+// opposites maps each unordered comparison to ordered ones. The unordered one holds exactly when
+// none of these does, and therefore also if a number is NaN.
 var opposites = map[string]string{"equ": "lt gt", "neu": "eq", "ltu": "ge", "leu": "gt", "gtu": "le", "geu": "lt"}
 
 // conversions by their full opcode, with the types that they read and give. The upper half of the

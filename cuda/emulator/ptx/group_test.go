@@ -174,7 +174,8 @@ func TestGroupMistakes(t *testing.T) {
 	const fence = "wgmma.fence.sync.aligned;\n"
 	describe := fmt.Sprintf("mov.u64 %%rd2, %d;\n", o[0].descriptor(1024))
 	withA := func(a uint64) string { return fmt.Sprintf("mov.u64 %%rd2, %d;\n", a) }
-	// shuffled traps unless a lane's number is five more than that of its warp's first lane.
+	// shuffled traps unless the given lane's number is five more than the number of its warp's
+	// first lane.
 	shuffled := func(lane int) string {
 		return fmt.Sprintf("shfl.sync.idx.b32 %%r6, %%r0, %d, 31, -1;\nand.b32 %%r7, %%r0, -32;\nadd.s32 %%r7, %%r7, 5;\n"+
 			"setp.eq.s32 %%p3, %%r6, %%r7;\n@%%p3 bra $L9;\ntrap;\n$L9:\n", lane)

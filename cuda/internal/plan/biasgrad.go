@@ -44,8 +44,8 @@ func (p *planner) fusedSum(gradient *tensor.Buffer, plane, channels int) *biasGr
 	return nil
 }
 
-// partialSums returns the table to which a call's blocks write rows of sums, and the call that adds
-// up the rows. A single row needs no table: it is the result.
+// partialSums returns the table for a call's blocks to write rows of sums to, and the call that
+// adds up the rows. A single row needs no table: it is the result.
 func (t *biasGradSum) partialSums(p *planner, rows int) (sums tensor.Argument, calls []Call) {
 	if rows == 1 {
 		return t.out, nil

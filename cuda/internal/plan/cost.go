@@ -5,8 +5,8 @@ package plan
 // single the speed with one block, which cannot hide its own latencies.
 type speed struct{ full, single float64 }
 
-// limitedTo returns the speed of a tile of which resident blocks fit into a multiprocessor. full
-// was measured or estimated with several.
+// limitedTo returns the speed of a tile with resident blocks per multiprocessor. full was measured
+// or estimated with several.
 func (s speed) limitedTo(resident int) speed {
 	if resident == 1 {
 		s.full = s.single
@@ -14,7 +14,7 @@ func (s speed) limitedTo(resident int) speed {
 	return s
 }
 
-// cycles estimates the cycles that blocks take, of which resident share a multiprocessor. work is
+// cycles estimates the cycles that blocks take, with resident of them per multiprocessor. work is
 // the cycles of one block at speed 1, and bytes is the number of bytes that it reads from the
 // second-level cache. A multiprocessor works through its share of the blocks as fast as its
 // arithmetic or the cache allows, but no faster than a single block; and each wave of resident

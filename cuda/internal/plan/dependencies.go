@@ -10,8 +10,8 @@ import (
 
 const arenas = int(tensor.Scratch) + 1
 
-// dependencies describes which calls must follow which. Calls are numbered in sequence, those of
-// several steps one after the other.
+// dependencies describes which calls must follow which. Calls are numbered in sequence, step after
+// step.
 //
 // A call follows the last earlier call that wrote what it reads (read after write), the last one
 // that wrote what it writes (write after write), and those that have since read what it writes
@@ -103,9 +103,9 @@ func (p *segment) record(t access, number int) {
 	}
 }
 
-// transitiveReduction returns those of the wanted calls that are not implied by another of them,
-// and sets before to all calls that are followed, directly or not. It begins with the last wanted
-// call, which no earlier one can imply.
+// transitiveReduction returns the wanted calls that no other wanted call implies, and sets before
+// to all calls that are followed, directly or not. It begins with the last wanted call, which no
+// earlier one can imply.
 func (o *dependencies) transitiveReduction(wanted, before bitset) []int {
 	var direct []int
 	for i := len(wanted) - 1; i >= 0; i-- {
@@ -159,9 +159,9 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 // the edges of a CUDA graph.
 func Dependencies(calls []Call) [][]int { return newDependencies(calls, 1).direct }
 
-// InLine returns dependencies that imply the given ones, and in which more calls follow only one
-// other call, so that they may begin early. If a call follows its predecessor and also calls that
-// ended long before, InLine moves the latter dependencies to an earlier call that already waits for
+// InLine returns dependencies that imply the given ones, but where more calls follow only one other
+// call, so that they may begin early. If a call follows its predecessor and also calls that ended
+// long before, InLine moves the latter dependencies to an earlier call that already waits for
 // several calls.
 //
 // For example, a classifier's head follows the layer before it, and the call that gathers labels.
@@ -212,8 +212,8 @@ func Sequential(calls int) [][]int {
 // PDLCalls returns which calls may begin before the one that they follow has ended, by programmatic
 // dependent launch: those that follow a single call and are the only one to follow it. Blocks that
 // wait for another kernel occupy multiprocessors, which other branches of a graph could use, so a
-// call at a fork or a join does not begin early. Nor does a call whose predecessor may run next to
-// another large call, which is one at the same depth of the graph.
+// call at a fork or a join does not begin early. Neither does a call whose predecessor may run next
+// to another large call, one of the same depth in the graph.
 func PDLCalls(follows [][]int, large []bool) []bool {
 	depth, followers, beside := make([]int, len(follows)), make([]int, len(follows)), make([]int, len(follows)+1)
 	for i, before := range follows {

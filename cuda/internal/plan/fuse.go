@@ -8,9 +8,8 @@ import (
 
 // A kernel that takes rows of arguments (kernels/rows.cuh) does the work of several launches in one
 // call. An update has such a kernel: a network's parameters are updated by one call with a row for
-// each parameter, instead of by many small calls, each of which would have to wait and to be
-// launched. With rows of 3, 100 and 1 blocks, RowEnds is 3, 103, 104, and block 50 finds that it
-// belongs to row 1.
+// each parameter, instead of by many small calls, each with its own wait and launch. With rows of
+// 3, 100 and 1 blocks, RowEnds is 3, 103, 104, and block 50 finds that it belongs to row 1.
 
 // merge returns a call that also does the work of others, whose rows follow its own.
 func (c Call) merge(others []Call) Call {

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fusionOf groups calls, of which those with the symbols "a" and "b" take rows.
+// fusionOf groups calls; the ones with the symbols "a" and "b" take rows.
 func fusionOf(calls []Call, p *planner) rowFusion {
 	j := rowFusion{calls: calls, dependencies: newDependencies(calls, 1), leader: sequence(len(calls))}
 	for _, symbol := range []string{"a", "b"} {
@@ -74,9 +74,9 @@ func updateOf(parameter, gradient *tensor.Buffer, blocks int) Call {
 	return Call{Symbol: "update_f32", Blocks: [2]int{blocks, 1}, Threads: 32 * blocks, Arguments: arguments, RowEnds: []int{blocks}}
 }
 
-// TestFuseRows: updates become one call, in which the one whose gradient comes last is the first
-// row. Updates with much work do not wait for that gradient, and a call has no more rows than a
-// kernel takes.
+// TestFuseRows: updates become one call, whose first row is the update whose gradient comes last.
+// Updates with much work do not wait for that gradient, and a call has no more rows than a kernel
+// takes.
 func TestFuseRows(t *testing.T) {
 	p := &planner{Target: Target{Chains: 1, Multiprocessors: 132}}
 	at := 0
@@ -86,7 +86,7 @@ func TestFuseRows(t *testing.T) {
 		at += b.Bytes()
 		return b
 	}
-	sizes := []int{100, 4 << 20, 300, 5, 7} // of which the first's gradient comes last
+	sizes := []int{100, 4 << 20, 300, 5, 7} // the first one's gradient comes last
 	var calls, updates []Call
 	for _, n := range sizes {
 		w, dw := buffer(n), buffer(n)

@@ -9,9 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// head is the end of a classifier's forward pass and the begin of its backward pass: four small
-// calls, each of which waits for the one before it. One kernel can replace them, with the same
-// bits, and each of its blocks computes some rows of the batch (kernels/head.cu).
+// head is the end of a classifier's forward pass and the beginning of its backward pass: four small
+// calls, each waiting for the one before it. One kernel can replace them, with the same bits, and
+// each of its blocks computes some rows of the batch (kernels/head.cu).
 //
 //	slices_f32                      h, the sum of slices, with bias and ReLU; may be missing
 //	matmul_thin_dots_16x1_f32       logits = h transpose(w) + bias

@@ -18,7 +18,7 @@ type packedTile struct {
 //
 // The data sheet's peaks, 2048 multiplications per multiprocessor and cycle in bf16 and 1024 in
 // tf32, need wgmma. mma.sync is assumed to reach 0.62 of them: 1270 and 635. The loops'
-// instructions allow more (kernels.Loops), and so does the bandwidth of shared memory for tiles of
+// instructions allow more (kernels.Loops), as does the bandwidth of shared memory for tiles of
 // 64x128. A warp's part of 32x48 limits it to 1229 and 614, one of 32x32 to 1024 and 512. full is
 // 0.85 of that, and less where few warps are resident. single, which latency limits, is half of
 // full or less.
@@ -40,8 +40,7 @@ const (
 )
 
 // residentBlocks returns how many blocks of shared bytes each fit into a multiprocessor's shared
-// memory, of which it reserves some more for each block. The registers of the blocks limit the
-// result to most.
+// memory, counting what it reserves for each block. The blocks' registers limit the result to most.
 func residentBlocks(p *planner, shared, most int) int {
 	return min(most, (p.Shared+reservedShared)/(shared+reservedShared))
 }

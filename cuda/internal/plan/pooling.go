@@ -21,8 +21,8 @@ type pooling struct {
 	width    int
 }
 
-// findPoolings returns the lowerings of the launches that such poolings change. In separate it
-// replaces those of the convolutions.
+// findPoolings returns the lowerings of the launches that such poolings change. It also replaces
+// the convolutions' lowerings in separate.
 func findPoolings(launches []tensor.Launch, separate []lowering) (geometries map[int]lowering) {
 	geometries = map[int]lowering{}
 	for i := range launches {
@@ -118,8 +118,8 @@ const (
 	poolQ = 4
 )
 
-// isTwoByTwo reports whether a pooling's integers (planes H W P Q R S strides padding) are those of
-// 2 x 2 windows that fill the image.
+// isTwoByTwo reports whether a pooling, given by its integers (planes H W P Q R S strides padding),
+// has 2 x 2 windows that fill the image.
 func isTwoByTwo(sizes []tensor.Argument) bool {
 	var n [11]int
 	for i := range n {

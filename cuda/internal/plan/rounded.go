@@ -6,11 +6,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// tilesRounded are tiles for products of matrices in bf16 that are limited by bandwidth, such as
-// those of many chains (kernels/rounded.cuh). They keep three or four stages of unrounded operands
-// in flight, 32 depths each, round them once in shared memory, and add the sums of slices in
-// registers. Their sums have the order of the other tiles, hence the same bits. The smallest one
-// has a whole slice of a single chain's product in flight.
+// tilesRounded are tiles for products of matrices in bf16 that bandwidth limits, as with many
+// chains (kernels/rounded.cuh). They keep three or four stages of unrounded operands in flight, 32
+// depths each, round them once in shared memory, and add the sums of slices in registers. Their
+// sums have the order of the other tiles, hence the same bits. The smallest one has a whole slice
+// of a single chain's product in flight.
 //
 // The speeds for full multiprocessors were measured on an H200 with the layers of
 // TestMeasureLayers, when the kernels had a fifth more instructions than now.

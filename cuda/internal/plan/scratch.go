@@ -60,7 +60,7 @@ func placeScratch(calls []Call, most int, ahead *Ahead) int {
 	if len(l.buffers) == 0 {
 		return 0
 	}
-	// Lower the sizes from which buffers share at a cost, until the rest fits.
+	// Lower the minimum sizes of buffers that share at a cost, until the rest fits.
 	never, largest := math.MaxInt, l.buffers[0].Bytes()
 	bytes := l.placeAll(never, never)
 	for size := largest; bytes > most && size > 0; size /= 2 {

@@ -141,7 +141,7 @@ func (c split) sumCost(g *product, chains int) float64 {
 
 // lowerTiles returns the calls of the product by tiles. A parallel split writes the sums of its
 // slices to workspace, and the call that adds them has the epilogue. The slices keep only the bit
-// for pooling, by which a convolution orders its pixels by windows.
+// for pooling, which makes a convolution order its pixels by windows.
 func (g *product) lowerTiles(p *planner) []Call {
 	g = g.tiled(p)
 	dtype := g.out.Buffer.DType

@@ -68,7 +68,7 @@ func (g *product) alongDepth() (longer, few bool) {
 	return a, b
 }
 
-// thinKinds returns the ways in which the product can be computed.
+// thinKinds returns the ways to compute the product.
 func (g *product) thinKinds() (kinds []thinKind) {
 	if g.depth <= maxThin {
 		kinds = append(kinds, thinShallow)
@@ -90,8 +90,8 @@ var thinTiles = []thinTile{
 	{thinShallow, 16, 1, 1}, {thinShallow, 32, 1, 1},
 }
 
-// thinTurns are the turns to choose from. With many turns there are fewer blocks, each of which
-// loads the shorter operand only once.
+// thinTurns are the turns to choose from. With many turns there are fewer blocks, and each loads
+// the shorter operand only once.
 var thinTurns = []int{1, 2, 4, 8, 16}
 
 // thinCandidates returns the instances of a kind that fit the product, with all their turns.
@@ -133,8 +133,8 @@ func (t thinTile) grid(g *product) (blocks, threads int) {
 	}
 }
 
-// work estimates what a block does: how many times it waits for loads, the cycles in which a
-// multiprocessor issues its instructions, and the bytes of operands that it reads.
+// work estimates what a block does: how many times it waits for loads, the cycles that a
+// multiprocessor takes to issue its instructions, and the bytes of operands that it reads.
 func (t thinTile) work(g *product) (waits int, issue, bytes float64) {
 	_, threads := t.grid(g)
 	warps, sums := threads/warp, t.each*t.max

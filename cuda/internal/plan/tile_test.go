@@ -102,7 +102,7 @@ func TestProductWorkspace(t *testing.T) {
 }
 
 // TestSpeeds: a convolution's tile is chosen by the speeds of convolutions, which are lower than
-// those of products of matrices; a full multiprocessor is faster than one with a single block.
+// matrix products'; a full multiprocessor is faster than one with a single block.
 func TestSpeeds(t *testing.T) {
 	for name, tiles := range map[string][]tile{"float32": tilesFloat32, "float64": tilesFloat64, "fp32": tilesFP32, "tf32": tilesTF32, "bf16": tilesBF16} {
 		for _, one := range tiles {

@@ -78,7 +78,7 @@ func TestGroupsShareCopies(t *testing.T) {
 }
 
 // TestStripLines compares the number of lines of a tile with the lines that its pixels' taps read,
-// and the number of pixels in all strips with that of all images.
+// and the number of pixels in all strips with the images' pixels.
 func TestStripLines(t *testing.T) {
 	few := wide
 	few.B = 3

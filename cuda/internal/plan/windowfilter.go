@@ -45,8 +45,8 @@ var (
 )
 
 // speedWindowMMA is an estimate for the tensor cores' loop, relative to eight warps that issue an
-// instruction each in two cycles: 0.85 of that with two blocks; single is that of other blocks of
-// eight warps (tilesFloat32).
+// instruction each in two cycles: 0.85 of that with two blocks; single is the same as for other
+// blocks of eight warps (tilesFloat32).
 var speedWindowMMA = speed{full: 0.85, single: 0.65}
 
 // windows is the number of pooling windows of an image.
@@ -54,8 +54,8 @@ func (s convShape) windows() int { return s.P / 2 * (s.Q / 2) }
 
 // sharedStrides returns the strides, in words of shared memory, between the rows and between the
 // channels of an image, for filter rows of words words. Modulo 8 banks, the first is congruent to
-// words and the second to R*words, so that eight neighbouring taps are in different banks, and so
-// are windows two apart.
+// words and the second to R*words, so that eight neighbouring taps are in different banks, as are
+// windows two apart.
 func (s convShape) sharedStrides(words int) (row, channel int) {
 	const banks = 8
 	upTo := func(n, remainder int) int { return n + ((remainder-n)%banks+banks)%banks }
