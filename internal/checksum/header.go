@@ -44,7 +44,7 @@ func Metadata(from io.Reader) (map[string]string, error) {
 	return header.Metadata, errors.Wrap(err, "checksum: header")
 }
 
-// unchecked is the size in bytes up to which ReadFile reads a file whatever its header describes.
+// unchecked is the largest size in bytes that ReadFile reads whatever a file's header describes.
 const unchecked = file.MaxJSON
 
 // ReadFile returns the content of a safetensors file. A large one must have exactly the values that

@@ -28,7 +28,7 @@ const (
 	few         = 10
 )
 
-// place is a folder in which the programs of a cluster run as long as a test does.
+// place is a folder where the programs of a cluster run as long as a test does.
 type place struct {
 	t   *testing.T
 	dir string
@@ -206,7 +206,7 @@ func (d division) compare(e *evictions) {
 	}
 }
 
-// sameSamples compares the samples of a run with those of its parts.
+// sameSamples compares the samples of a run with its parts' samples.
 func sameSamples(t *testing.T, whole, parts string) {
 	t.Helper()
 	want, err := filepath.Glob(filepath.Join(whole, "samples", "*.safetensors"))

@@ -24,10 +24,10 @@ type Axis struct {
 
 // Task is one of a plan's tasks.
 type Task struct {
-	Settings []Setting // those of its cell, in the order of the axes
+	Settings []Setting // its cell's, in the order of the axes
 	Part     int       // from 0
 	Parts    int
-	Dir      string // directory of its run, relative to that of all tasks, with slashes; "." for a single task
+	Dir      string // directory of its run below the directory of all tasks, with slashes; "." for a single task
 }
 
 // Setting is a setting with one of its values.
@@ -125,7 +125,7 @@ func (t Task) Chains(all int) (first, count int, err error) {
 	return t.Part * count, count, nil
 }
 
-// indexVariables are the environment variables in which schedulers pass a task's number.
+// indexVariables are the environment variables that schedulers pass a task's number in.
 var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
 // Index returns the number of the task that a scheduler started this process for. lookup is

@@ -137,10 +137,10 @@ func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHa
 const pretrainedPage = "https://github.com/pollen-ml/pollen/blob/main/docs/pretrained.md"
 
 const (
-	// maxPretrainedSize is the number of training images from which on no pretrained network is
-	// advised.
+	// maxPretrainedSize is the number of training images at which advice on pretrained networks
+	// ends.
 	maxPretrainedSize = 10000
-	// maxPretrainedAccuracy is the accuracy from which on none is advised.
+	// maxPretrainedAccuracy is the accuracy at which it ends.
 	maxPretrainedAccuracy = 0.9
 )
 

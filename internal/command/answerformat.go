@@ -222,8 +222,8 @@ func (o *outputFlags) unread(f datasets.ImageError, classes []string) bayes.Answ
 //
 // The identifiers are from the input's table. Without them, images of arrays are numbered from
 // 1, as in Digit Recognizer, and image files have their names. With a template, the columns and the
-// images are the template's: its identifiers are looked up among those of the table or the names of
-// the files, with or without an extension; the images of arrays are in its order.
+// images are the template's: its identifiers are looked up in the table or among the names of the
+// files, with or without an extension; the images of arrays are in its order.
 func (o *outputFlags) printSubmission(to io.Writer, answers []bayes.Answer, classes []string, idName string) error {
 	rows := csv.NewWriter(to)
 	header, ids, byID := []string{idName, "Label"}, []string(nil), func(i int, _ string) []int { return []int{i} }

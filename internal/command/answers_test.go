@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/serve"
 )
 
-// lettersRun fits a small network to letters, and returns its directory and that of POLLEN_DATA.
+// lettersRun fits a small network to letters, and returns the run's directory and POLLEN_DATA's.
 func lettersRun(t *testing.T) (run, data string) {
 	t.Helper()
 	data = t.TempDir()

@@ -34,7 +34,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// Events within a window of steps, which have no scores, keep those of the window before.
+// Events within a window of steps have no scores, and keep those of the window before.
 func TestStatusWithinWindow(t *testing.T) {
 	c, _, remarks, clock := testConsole()
 	observe, nan := c.observer("sgld"), math.NaN()

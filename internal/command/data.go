@@ -83,9 +83,9 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 
 // remarkSeen remarks if images to score or to calibrate with may have been trained on: if the run's
 // own data have changed, or if other data contain images of the run. what is testImages or
-// validationImages. hashes are those of the files that show whether the data have changed. It
-// returns the remarks and, as far as it is known, how many of the images the run was trained on. It
-// does nothing without images.
+// validationImages. hashes, the files' hashes by name, show whether the data have changed. It
+// returns the remarks and, as far as known, how many of the images the run was trained on. It does
+// nothing without images.
 func remarkSeen(name string, run *bayes.Run, data config.Data, images *datasets.Dataset, hashes map[string]string, what string, c *console,
 ) (trained int, remarks []string) {
 	if images == nil {

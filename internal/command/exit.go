@@ -92,12 +92,12 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 // packages are the prefixes of errors, which name the package that they are from.
 var packages = []string{"pollen", "datasets", "langevin", "optimizers", "layers", "graph", "samples", "evaluate", "onnx", "cluster", "serve"}
 
-// errorText returns an error's text, in which each package is named once, although errors that wrap
-// each other may name it several times. Only the beginnings of wrapped errors change: other text
-// that looks like a package may be a path or what the user has written.
+// errorText returns an error's text with each package named once, although errors that wrap each
+// other may name it several times. Only the beginnings of wrapped errors change: other text that
+// looks like a package may be a path or what the user has written.
 func errorText(err error) string {
 	named := map[string]bool{}
-	text, end := "", "" // the texts before and after those of the errors that are wrapped
+	text, end := "", "" // the texts before and after the wrapped errors' texts
 	for err != nil {
 		begin, rest, inner := err.Error(), "", errors.Unwrap(err)
 		if inner != nil {
@@ -124,8 +124,8 @@ func isMemory(err error) bool {
 	return errors.As(err, new(*bayes.MemoryError)) || errors.As(err, new(*tensor.OutOfMemory)) || errors.As(err, new(*cuda.OutOfMemory))
 }
 
-// withFlags returns an error's text, in which the settings that a MemoryError advises are flags if
-// the command has them.
+// withFlags returns an error's text. Settings that a MemoryError advises become flags if the
+// command has them.
 func withFlags(err error, command *cobra.Command) string {
 	text := errorText(err)
 	var e *bayes.MemoryError

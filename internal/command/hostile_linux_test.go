@@ -25,7 +25,7 @@ const (
 	hostileBytes   = 500e6
 )
 
-// watchVariable names the file to which mainWatched appends the resources that each command used.
+// watchVariable names the file that mainWatched appends each command's resources to.
 const watchVariable = "POLLEN_TEST_WATCH"
 
 func init() { programs["pollen-watched"] = mainWatched }
@@ -132,8 +132,8 @@ func (h hostileCases) largest(all []watched) {
 
 var triesPattern = regexp.MustCompile(`(?m)^(\d+) tries, (\d+) to look at$`)
 
-// sound lists the run directories of runs.py whose files are those of an intact run, with the
-// reason: verify's exit code is 0, and predict may answer. The generator marks both.
+// sound lists the run directories of runs.py whose files are intact, with the reason: verify's exit
+// code is 0, and predict may answer. The generator marks both.
 var sound = map[string]string{
 	"model-path":      "a program may have a network of that name; a note says that the samples were not tried",
 	"model-up":        "the same",

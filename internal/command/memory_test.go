@@ -16,7 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
-// peakVariable names the file to which mainWithPeak writes.
+// peakVariable names the file that mainWithPeak writes.
 const peakVariable = "POLLEN_TEST_PEAK"
 
 // mainWithPeak is like main, and writes the peak resident memory of the process, in kB.
@@ -109,7 +109,7 @@ func writeArrays(path string, train, test, side, classes int) error {
 	return cmp.Or(err, archive.Close())
 }
 
-// TestMemoryIsAsEstimated compares the peak of runs, above that of a tiny run, with their
+// TestMemoryIsAsEstimated compares the peak memory of runs, beyond a tiny run's, with their
 // estimates.
 func TestMemoryIsAsEstimated(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {

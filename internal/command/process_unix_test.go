@@ -123,7 +123,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	p.check(code, -1, stderr, nil)
 
 	// If a run is killed between its samples and their checkpoint, its samples are ahead of the
-	// step from which it resumes.
+	// step where it resumes.
 	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
 		t.Fatal(err)
 	}

@@ -198,8 +198,8 @@ func networkOf(address string) string {
 	return "tcp"
 }
 
-// reachable returns an address to which a program on this machine can connect: instead of all
-// interfaces it has localhost.
+// reachable returns an address that a program on this machine can connect to: localhost instead of
+// all interfaces.
 func reachable(at net.Addr) string {
 	if tcp, is := at.(*net.TCPAddr); is && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("localhost:%d", tcp.Port)

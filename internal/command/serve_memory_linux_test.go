@@ -175,8 +175,8 @@ func (s *limitedServer) postTogether(name string, content []byte, together int) 
 }
 
 // TestServerUnderALimit sends images that take much memory, each 40 times at once, to a server with
-// an address space of 1 GB, of which Go and the program take some 650 MB. The server must survive,
-// and meanwhile answer other requests within a second.
+// an address space of 1 GB; Go and the program take some 650 MB of it. The server must survive, and
+// meanwhile answer other requests within a second.
 func TestServerUnderALimit(t *testing.T) {
 	testenv.NeedsAll(t, "40 clients send images of up to 800 MB")
 	const together, limit = 40, "1000000"

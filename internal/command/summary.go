@@ -19,8 +19,8 @@ func summarize(runs []scoredRun) (comparison.Summary, error) {
 	return comparison.Summarize(names, all)
 }
 
-// printChains prints the tables of the runs' chains: length, convergence and, unless short is set,
-// temperatures, of which short prints a line. It returns the names of samplers that are not in
+// printChains prints the tables of the runs' chains: length, convergence and temperatures. If short
+// is set, a line replaces the temperatures. It returns the names of samplers that are not in
 // equilibrium.
 func printChains(runs []scoredRun, short bool, c *console) (notInEquilibrium []string, err error) {
 	s, err := summarize(runs)

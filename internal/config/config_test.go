@@ -109,7 +109,7 @@ func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
 	digits := []string{"0", "1"}
 	for _, row := range []struct {
 		own      []Data
-		other    []string // classes of run 1, if not those of the others
+		other    []string // classes of run 1, if not the others'
 		place    string
 		want     Data
 		complain string

@@ -17,7 +17,7 @@ import (
 // ManifestFile is the name of a run's manifest, which can be used as a configuration.
 const ManifestFile = "manifest.json"
 
-// Settings are the settings of a run as text: those of a bayes.Spec, data and device. Flags,
+// Settings are the settings of a run as text: of its bayes.Spec, data and device. Flags,
 // configuration files and the notes of manifests use the same names.
 type Settings struct {
 	Text   map[string]string // settings of a Spec, by name

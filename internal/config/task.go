@@ -32,7 +32,7 @@ func (s *Settings) readGrid(value any) error {
 	return nil
 }
 
-// ForTask turns the settings into those of a task, and returns the task's directory below dir.
+// ForTask turns the settings into a task's settings, and returns the task's directory below dir.
 func (s *Settings) ForTask(number, dir string) (string, error) {
 	if dir == "" {
 		return "", Usagef("pollen: --task needs --folder, the parent of all tasks' directories")

@@ -82,7 +82,7 @@ func Nearest(mistyped string, names []string) string {
 // editDistance returns the number of letters to insert, delete, replace or swap with the next one
 // that make b of a (the optimal string alignment distance).
 func editDistance(a, b string) int {
-	var before, last []int // distances of the beginnings of a to those of b, for two letters of a less and for one
+	var before, last []int // distances of prefixes of a to prefixes of b, for a with two letters less and with one
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -361,8 +361,8 @@ func TestCombine(t *testing.T) {
 	}
 }
 
-// TestANewClassScoresHigher: the features of the new class lie between those of the known
-// classes. Only the relative Mahalanobis distance detects it.
+// TestANewClassScoresHigher: the features of the new class lie between the known classes' features.
+// Only the relative Mahalanobis distance detects it.
 func TestANewClassScoresHigher(t *testing.T) {
 	random := rand.New(rand.NewPCG(47, 1))
 	const features, classes = 20, 4

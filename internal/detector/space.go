@@ -23,7 +23,8 @@ type UnfitError struct{ cause string }
 // Error implements error.
 func (e *UnfitError) Error() string { return "detector: " + e.cause }
 
-// space compares the statistics of images, which it standardises by those of the training images.
+// space compares the statistics of images, standardised with the training images' means and
+// deviations.
 type space struct {
 	// Center and Scale are the mean and standard deviation of each statistic.
 	Center vector `json:"center"`

@@ -124,7 +124,8 @@ var smaller = []struct{ piece, flags string }{
 }
 
 // writeArrays writes the files of the tutorial's section on arrays: 90 small digits of three
-// classes with labels, of which fit draws 18 for tests, some without, and probabilities for the 18.
+// classes with labels, 18 without, and probabilities for the 18 that fit draws from the labelled
+// ones for tests.
 func writeArrays(t *testing.T, dir string) {
 	t.Helper()
 	const side, pixels = 28, 28 * 28

@@ -58,7 +58,7 @@ type place struct {
 
 // Open returns the cache in a directory, which need not exist, of rows with width values for the
 // network of the given name. All networks' files together take at most max bytes. now is the clock
-// by which files are marked as used.
+// for marking files as used.
 func Open(dir, network string, width int, max int64, now func() time.Time) *Cache {
 	name := sha256.Sum256([]byte(network))
 	c := &Cache{root: dir, dir: filepath.Join(dir, hex.EncodeToString(name[:16])), width: width, max: max, now: now}
@@ -204,7 +204,7 @@ func (c *Cache) Put(keys []Key, row func(i int) []float32) error {
 	return errors.WithMessage(c.prune(), "features")
 }
 
-// abandoned is the age from which on a temporary file is one that a killed process left.
+// abandoned is the age from which a temporary file must come from a killed process.
 const abandoned = time.Hour
 
 // sweep removes the temporary files of killed processes, but none that another process may be

@@ -126,8 +126,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestBound: the files that were not used for the longest time are removed, those of other networks
-// too.
+// TestBound: the least recently used files are removed, including other networks' files.
 func TestBound(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(headBytes + 32 + 10*(32+4*width+rowCheck))

@@ -61,7 +61,7 @@ func write(to *os.File, path string, content []byte) (int, error) {
 	return to.Write(content)
 }
 
-// Move renames a file within its directory, atomically, and replaces what was there.
+// Move renames a file within its directory, atomically, and replaces any file of the new name.
 func Move(from, to string) error {
 	if err := checkPlace(to); err != nil {
 		return err

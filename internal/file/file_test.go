@@ -66,7 +66,7 @@ func TestWriteMakesAndReplaces(t *testing.T) {
 		wantContent(t, path, content)
 		wantNames(t, dir, "a.json")
 	}
-	// The mode is that of any file, whatever the umask.
+	// The mode is an ordinary file's, whatever the umask.
 	ordinary := filepath.Join(dir, "ordinary")
 	put(t, ordinary, "")
 	want, err := os.Stat(ordinary)

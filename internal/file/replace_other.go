@@ -26,7 +26,7 @@ func replace(from, to string) error {
 	return syncOpened(dir, to)
 }
 
-// syncDir puts the names in a directory on the disk, of which changed is new.
+// syncDir puts the names in a directory on the disk; changed is the new one.
 func syncDir(path, changed string) error {
 	dir, err := os.Open(path)
 	if os.IsPermission(err) {

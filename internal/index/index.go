@@ -149,7 +149,8 @@ func OfJSON(dir, name string) (Line, error) {
 	return Line{File: name, Bytes: len(content), Sum: sum}, err
 }
 
-// OfContent returns the line of a file that contains no checksum, with that of its whole content.
+// OfContent returns the line of a file that contains no checksum, with the checksum of its whole
+// content.
 func OfContent(name string, content []byte) Line {
 	return Line{File: name, Bytes: len(content), Sum: fmt.Sprintf("%x", sha256.Sum256(content))}
 }

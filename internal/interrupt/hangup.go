@@ -29,10 +29,10 @@ func (h *hangups) take(s os.Signal) bool {
 	return true
 }
 
-// Hangups returns a channel that receives SIGHUP, by which operators tell a server to reload.
-// From then on SIGHUP does not cancel the context. ctx must be from Context, or derived from it;
-// otherwise, and on systems without SIGHUP, the channel receives nothing. A SIGHUP that was
-// ignored when the program started is received as well.
+// Hangups returns a channel that receives SIGHUP, the signal for a server to reload. From then on
+// SIGHUP does not cancel the context. ctx must be from Context, or derived from it; otherwise, and
+// on systems without SIGHUP, the channel receives nothing. A SIGHUP that was ignored when the
+// program started is received as well.
 func Hangups(ctx context.Context) <-chan os.Signal {
 	to := make(chan os.Signal, 1)
 	if h, ok := ctx.Value(hangupsKey{}).(*hangups); ok && hangup != nil {

@@ -18,5 +18,5 @@ func signals() []os.Signal {
 	return all
 }
 
-// hangup is the signal by which a server reloads.
+// hangup is the signal to reload.
 var hangup os.Signal = syscall.SIGHUP

@@ -366,7 +366,7 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
 // cudaKnows are the kernels that package cuda and its plans may name:
 //   - the sums of a product's slices and of the blocks' partial results, and packed copies for
-//     convolutions, all of which the package adds itself
+//     convolutions: the package adds all of these itself
 //   - the poolings that it fuses into a convolution's epilogue, and the gradients of these
 //     poolings
 //   - the loss whose gradient it computes together with a classifier's last layer

@@ -18,9 +18,10 @@ import (
 // determination is the field (P + tau + G)^-1 gL of the temperature by determination.
 //
 // G = R R' approximates the curvature of the likelihood, with a column of R for each of rank groups
-// of images: the gradient of their loss for labels drawn from the network's predictions, of which
-// the Fisher information is the covariance. The labels are fixed for all samples, so that the field
-// is a function of theta, for which E[F.gU] = T E[div F] holds exactly, however rough G is.
+// of images: the gradient of their loss for labels drawn from the network's predictions. The
+// covariance of such gradients is the Fisher information. The labels are fixed for all samples. The
+// field is therefore a function of theta, and E[F.gU] = T E[div F] holds exactly, however rough G
+// is.
 //
 // A G of few columns has all its curvature in few directions. Steeper directions that it misses
 // would count by lambda/prior, not at most once. tau, the smallest curvature in R, prevents that:

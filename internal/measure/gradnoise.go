@@ -32,7 +32,7 @@ type Subject struct {
 	ClassWeights []float64
 }
 
-// noiseBatches is the number of minibatches from which the variance of gradients is estimated.
+// noiseBatches is the number of minibatches for estimating the variance of gradients.
 const noiseBatches = 32
 
 // GradientNoise estimates how much the noise of minibatches would add to the temperature of each

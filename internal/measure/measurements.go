@@ -137,7 +137,7 @@ const (
 	validationName  = "validation"   // see Validation.state; only with validation images
 )
 
-// traces returns all traces and their names, that of the first chain's weight first.
+// traces returns all traces and their names, beginning with the first chain's weight.
 func (m *Measurements) traces() (names []string, all []*thinnedTrace) {
 	names, all = []string{traceName}, []*thinnedTrace{&m.trace}
 	for i := range m.losses {

@@ -167,7 +167,7 @@ func (f *field) at(ctx context.Context, sample samples.Sample) (t terms, err err
 	if f.determination == nil {
 		return t, nil
 	}
-	// G must be estimated with labels that do not depend on theta: those of the first sample are
+	// G must be estimated with labels that do not depend on theta: the first sample's labels are
 	// used for all samples.
 	if f.determination.labels == nil {
 		f.determination.labels = f.drawLabels(here)

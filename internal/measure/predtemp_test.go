@@ -25,7 +25,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// noisy are squares of which every third may have a wrong label, so that gradients stay noisy.
+// noisy are squares; every third may have a wrong label, so that gradients stay noisy.
 func noisy(t *testing.T, n int) *datasets.Dataset {
 	data := squares(t, n, 4, 1)
 	for i := 0; i < n; i += 3 {
@@ -66,8 +66,8 @@ func fieldOf(t *testing.T, spec bayes.Spec, data *datasets.Dataset) measure.Fiel
 	return f
 }
 
-// TestField compares gL.gU and the divergence of gL with those of softmax regression, in closed
-// form, in which the prior and the labels' distribution must matter.
+// TestField compares gL.gU and the divergence of gL with softmax regression's in closed form; the
+// prior and the labels' distribution must matter.
 func TestField(t *testing.T) {
 	const size = 1200 // minibatches of 12
 	data := noisy(t, size)
@@ -140,7 +140,7 @@ func TestField(t *testing.T) {
 		t.Errorf("the divergence is %.6g, want %.6g", sum, divergence)
 	}
 
-	// By determination F.gU is that of the field at the sample, wherever it was computed before.
+	// By determination, F.gU equals the field's at the sample, wherever it was computed before.
 	at, err := f.At(t.Context(), sample)
 	must(t, err)
 	field, err := f.DeterminedAt(t.Context(), sample)
@@ -278,7 +278,7 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// TestRatio: the jackknife's standard error of a mean is that of the mean, s/sqrt(n).
+// TestRatio: the jackknife's standard error of a mean is s/sqrt(n).
 func TestRatio(t *testing.T) {
 	over, under := []float64{1, 4, 2, 9}, []float64{1, 1, 1, 1}
 	squares := 0.0

@@ -32,10 +32,9 @@ func (l Limit) tighter(other Limit) Limit {
 	return l
 }
 
-// Available returns the tightest of the limits: the machine's available memory, those of the
-// cgroups of the process (versions 1 and 2), and the limits of its address space and its data
-// (ulimit -v and -d). Memory that Go holds for reuse counts as available if debug.FreeOSMemory
-// returns it first.
+// Available returns the tightest of the limits: the machine's available memory, the process's
+// cgroups (versions 1 and 2), and its limits on address space and data (ulimit -v and -d). Memory
+// that Go holds for reuse counts as available if debug.FreeOSMemory returns it first.
 func Available() Limit { return system() }
 
 // Negligible is the size below which Check does nothing: Go's heap may have unused memory of this

@@ -95,7 +95,7 @@ func TestCgroups(t *testing.T) {
 	}
 }
 
-// The unused part of the heap is that of its last arena, and what the collector has freed.
+// The unused part of the heap is the rest of its last arena, and what the collector has freed.
 func TestUnusedHeap(t *testing.T) {
 	if n := unusedHeap(); n < 0 || n > heapArena {
 		t.Errorf("unusedHeap() = %d, want 0 to %d", n, heapArena)

@@ -9,8 +9,8 @@ import (
 
 // printable returns a text with control characters, other than line breaks and tabs, replaced by
 // their escapes, as \u001b: names of classes, files and runs may come from anywhere, and must not
-// move the cursor of a terminal, clear it, set its title, or reorder the text on it. The escapes
-// are also those of JSON, so that a JSON text keeps its meaning.
+// move the cursor of a terminal, clear it, set its title, or reorder the text on it. JSON has the
+// same escapes, so that a JSON text keeps its meaning.
 func printable(text string) string {
 	if strings.IndexFunc(text, controls) < 0 {
 		return text

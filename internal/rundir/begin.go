@@ -43,8 +43,8 @@ func (w *Writer) Begin(initial func() (first Checkpoint, manifest any, err error
 }
 
 // Gather makes the directory of a gathered run, which must not exist or be empty, with the manifest
-// that initial returns after it has copied what the run needs. Errors and kills leave no more than
-// those of Begin. remark receives what a person should know about the lock.
+// that initial returns after it has copied what the run needs. Errors and kills leave no more
+// behind than in Begin. remark receives what a person should know about the lock.
 func Gather(dir string, remark func(string), initial func() (manifest any, err error)) (err error) {
 	if err := file.MakeDir(dir); err != nil {
 		return errors.Wrap(err, "pollen: gather")

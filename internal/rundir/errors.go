@@ -27,7 +27,7 @@ func damaged(path string, cause error) error {
 	return errors.WithStack(&DamagedError{path, cause})
 }
 
-// LockedError is the error of writing to a directory in which another process writes.
+// LockedError is the error of writing to a directory that another process is writing to.
 type LockedError struct {
 	Dir     string
 	Host    string // of the other process; "" if unknown

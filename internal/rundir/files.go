@@ -49,8 +49,8 @@ var resultFiles = []string{DiagnosticsFile, DetectorFile, CalibrationFile}
 // addedFiles are the files that the index lists besides the manifest, samples and states.
 var addedFiles = append(slices.Clone(resultFiles), FidelityFile, SplitsFile)
 
-// Format is the number of the format in which runs are written, and the only one that is read.
-// Change it when older programs would misread a run, but not for a new optional member.
+// Format is the number of the format of runs, and the only one that is read. Change it when older
+// programs would misread a run, but not for a new optional member.
 const Format = 1
 
 // ReadManifest reads the manifest of the run in dir, checks its format and checksum, and passes its

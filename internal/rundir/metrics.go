@@ -25,18 +25,18 @@ type Metrics struct {
 	Rate float64 `json:"rate"`
 	// Temperature is the configurational temperature; nil if it is not measured.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// ValidationLoss and ValidationAccuracy are the scores of the chains' states at the end of
-	// the window on some of the validation images, averaged over the chains. ValidationNLL is
-	// that of the average of the samples so far or, before the first, of the chains. nil if not
-	// measured.
+	// ValidationLoss and ValidationAccuracy are the scores of the chains' states at the end of the
+	// window on some of the validation images, averaged over the chains. ValidationNLL is computed
+	// from the average of the samples so far or, before the first, of the chains. They are nil if
+	// not measured.
 	ValidationLoss     *float64 `json:"validationLoss,omitempty"`
 	ValidationAccuracy *float64 `json:"validationAccuracy,omitempty"`
 	ValidationNLL      *float64 `json:"validationNLL,omitempty"`
 	// Requested is the temperature of the specification.
 	Requested float64 `json:"requestedTemperature"`
-	// Draws has statistics of the draws at the end of the window, a number for each chain: those
-	// of DrawPotential and the following constants that the sampler has. It is nil where no sample
-	// is kept, and for samplers on minibatches.
+	// Draws has statistics of the draws at the end of the window, a number for each chain, under
+	// DrawPotential and the following names if the sampler has them. It is nil where no sample is
+	// kept, and for samplers on minibatches.
 	Draws map[string][]float64 `json:"draws,omitempty"`
 }
 

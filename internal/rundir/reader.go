@@ -130,8 +130,8 @@ var (
 	errMissing   = errors.New("there is no such file, but " + index.File + " lists it")
 )
 
-// List returns the samples of the run, by chain and then by step. A sample that the index lists and
-// that is missing is damage, and so is a file that the index should list and does not.
+// List returns the samples of the run, by chain and then by step. A missing sample that the index
+// lists is damage, as is a file that the index should list but does not.
 //
 // It does not read the samples, whose checksums are compared when they are used. An index that is
 // damaged is left out as a whole if the Reader may do so: files then have no Sum.
@@ -169,7 +169,7 @@ func (r *Reader) List() ([]File, error) {
 }
 
 // takeListed returns the files that the index lists, and removes their lines from it, so that only
-// those of missing files remain. Unlisted files of later steps than the checkpoint are left out:
+// lines of missing files remain. Unlisted files of later steps than the checkpoint are left out:
 // they are being written.
 func (r *Reader) takeListed(x *index.Index, paths []string, steps int) (files []File, err error) {
 	unlisted := 0
@@ -238,7 +238,7 @@ func (r *Reader) Intact(files []File) ([]File, error) {
 	return left, nil
 }
 
-// laterThan reports whether a name is that of a sample of a step after steps.
+// laterThan reports whether a name belongs to a sample of a step after steps.
 func laterThan(name string, steps int) bool {
 	_, step, err := samples.ParseFileName(name)
 	return err == nil && step > steps

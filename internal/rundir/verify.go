@@ -130,7 +130,7 @@ func Verify(dir string, describe func(dir string) (*Description, error), files m
 	return v.Verification, nil
 }
 
-// readIndex checks the index, by which other files are checked.
+// readIndex checks the index, which other files are checked against.
 func (v *verifier) readIndex() {
 	x, err := ReadIndex(v.dir)
 	if !v.found(err) {

@@ -92,8 +92,8 @@ func TestAugmentIsRefused(t *testing.T) {
 	}
 }
 
-// Each change of the images makes another run, in which a chain is the same on its own and among
-// others. The batch may have all images.
+// Each change of the images makes another run. A chain is the same on its own and among others. The
+// batch may have all images.
 func TestAugmentedRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	seen := map[string]string{}
@@ -119,8 +119,8 @@ func TestAugmentedRuns(t *testing.T) {
 	}
 }
 
-// Predictions use images as they are: the samples of an augmented run predict the same as those of
-// another run.
+// Predictions use images as they are: the samples of an augmented run predict the same as another
+// run's.
 func TestAugmentLeavesPredictions(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	spec := bayes.Spec{Network: "mlp-3", Method: langevin.SGLD{}, Batch: 20, Epochs: 8, Samples: 3, Seed: 3,

@@ -139,7 +139,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 }
 
 // TestAutoIsAtMostTwiceAsFast as its pilot: if minibatches have hardly any noise, the rate is
-// bounded by that of the pilot, 0.005 for this network.
+// bounded by twice the pilot's, which is 0.005 for this network.
 func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
 	remarks := ""
 	spec := bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Epochs: 250, Batch: 20, Temperature: new(1e4)}

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// imbalanced are 60 images of 3 classes without half of those of the first.
+// imbalanced are 60 images of 3 classes, without half of the first class.
 func imbalanced(t *testing.T) *datasets.Dataset {
 	t.Helper()
 	all := squares(t, 60, 3, 1)
@@ -27,9 +27,9 @@ func imbalanced(t *testing.T) *datasets.Dataset {
 	return &few
 }
 
-// TestClassWeights: a step of gradient descent on all images with the weights 2, 1, 1 is one on
-// data in which each image of the first class occurs twice, and weights that are all the same
-// change nothing. With control variates, which apply the loss a second time, steps stay finite.
+// TestClassWeights: a step of gradient descent on all images with the weights 2, 1, 1 equals a step
+// on data with each image of the first class twice, and equal weights change nothing. With control
+// variates, which apply the loss a second time, steps stay finite.
 func TestClassWeights(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	once := imbalanced(t)

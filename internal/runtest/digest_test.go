@@ -56,9 +56,9 @@ func listedDigest(t *testing.T, dir string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// TestDigest: the digest is that of the files that the index lists, a copy has the same one, and
-// so has a resumed run as one that was not interrupted. Every change that affects a result
-// changes the digest, even if all checksums are right.
+// TestDigest: the digest covers the files that the index lists. A copy has the same one, and so
+// does a resumed run. Every change that affects a result changes the digest, even if all checksums
+// are right.
 func TestDigest(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 3, 1), Validation: squares(t, 60, 3, 2)}
 	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 3, Chains: 2}
@@ -161,7 +161,7 @@ func TestDigestOfParts(t *testing.T) {
 	before, err := run.Digest()
 	must(t, err)
 	other := chainsFrom(1, 1)
-	other.Epochs = 5 // of which some samples have the same names
+	other.Epochs = 5 // some samples have the same names
 	must(t, os.RemoveAll(parts[1]))
 	_, err = bayes.Fit(context.Background(), other, trainOn(data), parts[1])
 	must(t, err)

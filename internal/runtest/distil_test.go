@@ -184,7 +184,7 @@ func divergence(p, q []float64) (sum float64) {
 }
 
 // TryTeacher predicts some images, and returns the number of images that a distillation predicts:
-// those of each copy once, with at most one copy for each epoch.
+// each copy's once, with at most one copy for each epoch.
 func TestTryTeacher(t *testing.T) {
 	data, teacher, spec := lesson(t)
 	predicted := 0

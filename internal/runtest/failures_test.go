@@ -72,7 +72,7 @@ func TestNotFinite(t *testing.T) {
 	wantError(t, "prediction without samples", err, "predict: "+early+" has no samples yet")
 }
 
-// A context that has ended makes a directory from which the run can be resumed.
+// Fit with a context that has ended makes a directory that Resume accepts.
 func TestEndedContext(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	ended, end := context.WithCancel(context.Background())

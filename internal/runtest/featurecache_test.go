@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 )
 
-// countFeatures counts the images of which a frozen network computes features.
+// countFeatures counts the images that a frozen network computes features of.
 func countFeatures(n *int) bayes.Option {
 	return bayes.WithObserver(func(e bayes.Event) {
 		if e.Task == "features" {

@@ -26,7 +26,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// chainsFrom specifies a small run of some chains, of which Gather makes parts.
+// chainsFrom specifies a small run of some chains, a part for Gather.
 func chainsFrom(first, chains int) bayes.Spec {
 	return bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
 }
@@ -209,7 +209,7 @@ func TestGatherStates(t *testing.T) {
 	}
 }
 
-// A chain and the one that starts where it ended are of one posterior.
+// A chain and one that starts where it ended sample the same posterior.
 func TestGatherContinued(t *testing.T) {
 	data, place := squares(t, 100, 3, 1), t.TempDir()
 	spec := chainsFrom(0, 1)
@@ -329,7 +329,7 @@ func TestGatherAThousand(t *testing.T) {
 	}
 }
 
-// simulate makes the folder that a run of one chain would have, from that of another chain, without
+// simulate makes the folder that a run of one chain would have, from another chain's, without
 // waiting for the disk.
 func simulate(t *testing.T, of *bayes.Run, dir string, chain int) {
 	t.Helper()

@@ -189,7 +189,7 @@ func TestEstimateMemory(t *testing.T) {
 	wantInvalid(t, "EstimateMemory", err, "no data")
 }
 
-// gpu is a device whose memory is not the host's, of which some bytes are free.
+// gpu is a device with separate memory, and the given number of free bytes in it.
 type gpu struct {
 	*tensor.Host
 	free int
@@ -229,7 +229,7 @@ func TestTooLittleMemoryOfAGPU(t *testing.T) {
 func TestAutoWithoutMemory(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
-	const examples = 3000 // of which the speed is measured with fewer
+	const examples = 3000 // the speed is measured with fewer
 	data := trainOn(noisy(t, examples))
 	spec := bayes.Spec{Network: "mlp-5", Method: methodOf(t, "mclmc"), Chains: 4}
 	m, err := bayes.EstimateMemory(spec, data, bayes.WithDevice(gpu{host, math.MaxInt}))

@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// A run's diagnostics of predictions equal those of its samples, drawn as often. Validation data
-// are preferred to test data.
+// A run's diagnostics of predictions equal its samples', drawn as often. Validation data are
+// preferred to test data.
 func TestMixingOfPredictions(t *testing.T) {
 	train, held, other := squares(t, 100, 4, 1), squares(t, 30, 4, 2), squares(t, 20, 4, 3)
 	spec := bayes.Spec{

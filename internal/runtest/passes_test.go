@@ -52,8 +52,8 @@ func summaryOf(t *testing.T, run *bayes.Run) string {
 	return strings.Join(names, " ")
 }
 
-// The gradient is that of -log p(label) of the weighted average: a small step along it raises that
-// by the predicted amount, except at kinks.
+// The gradient belongs to -log p(label) of the weighted average: a small step along it raises this
+// value by the predicted amount, except at kinks.
 func TestGradient(t *testing.T) {
 	run, data := uneven(t), squares(t, 8, 4, 3)
 	gradient, err := run.Gradient(context.Background(), data)

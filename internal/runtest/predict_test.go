@@ -72,7 +72,7 @@ func TestSampleWithoutWeight(t *testing.T) {
 	fit(t, spec, trainOn(data))
 }
 
-// Predictions are the weighted average of the samples; uncertainties are those of the average.
+// Predictions are the weighted average of the samples; uncertainties describe the average.
 func TestPredictionsAreWeighted(t *testing.T) {
 	run, data := uneven(t), squares(t, 60, 4, 3)
 	const classes = 4
@@ -293,7 +293,7 @@ func TestPredictMismatches(t *testing.T) {
 	if answers, err := run.Predict(ctx, fewer); err != nil || len(answers) != 60 {
 		t.Errorf("images of other classes are answered for: %v", err)
 	}
-	// Pixels are normalised by the moments of the images trained on, whatever those of the others
+	// Pixels are normalised by the moments of the images trained on, whatever the others' moments
 	// are.
 	brighter := *data
 	brighter.Mean, brighter.Std = []float64{0.9}, []float64{2}
@@ -327,8 +327,8 @@ func TestPredictMismatches(t *testing.T) {
 	}
 }
 
-// Scores are those of the predictions on both kinds, by the entropy of the average, with the other
-// kind as the positive class.
+// Scores use the predictions on both kinds, by the entropy of the average, with the other kind as
+// the positive class.
 func TestAssess(t *testing.T) {
 	run := uneven(t)
 	test, other := squares(t, 60, 4, 3), squares(t, 45, 9, 5) // of whose 9 places 5 were never seen

@@ -73,8 +73,8 @@ func TestPredictor(t *testing.T) {
 	}
 }
 
-// TestPredictorOfDropout: the passes of Monte Carlo dropout disagree, as those of Predict do, and
-// the same question has the same answer.
+// TestPredictorOfDropout: the passes of Monte Carlo dropout disagree, as in Predict, and the same
+// question has the same answer.
 func TestPredictorOfDropout(t *testing.T) {
 	run, images := striped(t, bayes.Dropout{Rate: 0.5}, false)
 	p := loaded(t, run, 8)

@@ -16,7 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// noisy are squares of which every third may have a wrong label, so that gradients stay noisy.
+// noisy are squares; every third may have a wrong label, so that gradients stay noisy.
 func noisy(t *testing.T, n int) *datasets.Dataset {
 	data := squares(t, n, 4, 1)
 	for i := 0; i < n; i += 3 {

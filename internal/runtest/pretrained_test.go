@@ -35,7 +35,7 @@ func splitsOf(t *testing.T) *datasets.Splits {
 }
 
 // TestFrozenFeatures: a run of a frozen network has samples of its head only, and its predictions
-// equal those of the head on features that a loop in float64 computes.
+// equal the head's on features that a loop in float64 computes.
 func TestFrozenFeatures(t *testing.T) {
 	data := splitsOf(t)
 	for name, backbone := range map[string]onnxtest.Backbone{"open batch": {}, "fixed batch, external weights": {Batch: 1, External: "weights.bin"}} {
@@ -268,8 +268,8 @@ func TestPretrainedRates(t *testing.T) {
 	}
 }
 
-// TestAutoOnFeatures: the time of a step of a head does not include that of the features, for which
-// the clock advances, too.
+// TestAutoOnFeatures: the time of a step of a head does not include computing features, although
+// the clock advances then, too.
 func TestAutoOnFeatures(t *testing.T) {
 	spec := pretrained(t, onnxtest.Backbone{})
 	spec.Method, spec.Epochs, spec.Chains, spec.Samples = bayes.Auto{}, 0, 0, 0

@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// keeping specifies a run with the samples 24, 28, ... 60, of which at most 4 are kept: 24 and 32
-// are dropped at 40, and 28 and 44 at 60.
+// keeping specifies a run with the samples 24, 28, ... 60, and keeps at most 4: 24 and 32 are
+// dropped at 40, and 28 and 44 at 60.
 func keeping(t testing.TB) bayes.Spec {
 	return bayes.Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 6, Chains: 2, Samples: 10, Keep: 4, Seed: 7}
 }
@@ -52,8 +52,8 @@ func stoppedAt(t testing.TB, spec bayes.Spec, steps int) string {
 	return dir
 }
 
-// A run that keeps few samples has those of a run with longer thinning, to the bit, and before
-// its end those to which its plan's samples are thinned at that step.
+// A run that keeps few samples has the same samples, bit for bit, as a run with longer thinning.
+// Before its end it has the plan's samples so far, thinned.
 func TestKeep(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	whole := fit(t, keeping(t), data)

@@ -30,7 +30,7 @@ func rising(t *testing.T, method string, rate float64) bayes.Spec {
 }
 
 // TestChainsAreTrainedAgain: chains of methods that do not sample are trained again if they
-// diverge, with a remark each time, and are then those of a run at the lower rate. A run that was
+// diverge, with a remark each time, and then equal a run's at the lower rate. A run that was
 // stopped has the same bits, wherever it was stopped, and a part has the chains of the whole.
 func TestChainsAreTrainedAgain(t *testing.T) {
 	ctx, data, dir := context.Background(), trainOn(squares(t, 60, 3, 1)), t.TempDir()
@@ -133,9 +133,9 @@ func TestTrainedAgainFromAStart(t *testing.T) {
 	wantError(t, "without the first checkpoint", err, "graph: step ", "to train the chain again: ", rundir.FirstCheckpoint)
 }
 
-// TestExplodedAtTheEnd: a chain is also trained again if its loss is far above that of guessing at
-// the end, or if its last update makes its predictions infinite. A run that was stopped meanwhile
-// has the same bits.
+// TestExplodedAtTheEnd: a chain is also trained again if its loss at the end is far above
+// guessing's, or if its last update makes its predictions infinite. A run that was stopped
+// meanwhile has the same bits.
 func TestExplodedAtTheEnd(t *testing.T) {
 	data := trainOn(squares(t, 60, 3, 1))
 	for name, c := range map[string]struct {
@@ -215,7 +215,7 @@ func TestMemoryOfTrainingAgain(t *testing.T) {
 	}
 }
 
-// TestOptimizersAreTrainedAgain: so are the chains of optimizers.
+// TestOptimizersAreTrainedAgain: chains of optimizers are trained again, too.
 func TestOptimizersAreTrainedAgain(t *testing.T) {
 	d, err := fit(t, rising(t, "sgd", 60), trainOn(squares(t, 60, 3, 1))).Diagnostics()
 	must(t, err)

@@ -86,8 +86,8 @@ func TestStartRemarksOnNoise(t *testing.T) {
 	}
 }
 
-// TestStart: three chains begin at the last samples of two, and those of a part of a run as in the
-// whole.
+// TestStart: three chains begin at the last samples of two, and a part's chains begin as in the
+// whole run.
 func TestStart(t *testing.T) {
 	ctx, dir, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
 	ensemble := bayes.Spec{Network: "mlp-5", Method: bayes.Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}

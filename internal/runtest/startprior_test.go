@@ -96,7 +96,8 @@ func TestStartPriorIsExact(t *testing.T) {
 	must(t, err)
 }
 
-// exactPosterior is that of linear regression with noise of variance 1 and the prior N(start, s^2).
+// exactPosterior returns the posterior of linear regression with noise of variance 1 and the prior
+// N(start, sigma^2).
 func exactPosterior(t *testing.T, a *mat.Dense, y *mat.VecDense, start []float64, sigma float64) (mean *mat.VecDense, covariance *mat.Dense) {
 	var precision mat.Dense
 	precision.Mul(a.T(), a)

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// TestValidationOfTheAverage: the last negative log-likelihood and accuracy of an event are those
-// of the averaged predictions, while the loss is the mean of the chains.
+// TestValidationOfTheAverage: the last negative log-likelihood and accuracy of an event come from
+// the averaged predictions, while the loss is the chains' mean.
 func TestValidationOfTheAverage(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 60, 4, 2)}
 	var last bayes.Event

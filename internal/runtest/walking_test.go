@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestPotentialsInFloat32: if the network computes in float32, the error of a potential of
-// hundreds is below a thousandth, and so is that of the log density.
+// TestPotentialsInFloat32: if the network computes in float32, the errors of a potential of
+// hundreds and of the log density are below a thousandth.
 func TestPotentialsInFloat32(t *testing.T) {
 	const examples, chains = 300, 4
 	letters, err := datasets.Load("glyphs", datasets.Test, datasets.Options{})

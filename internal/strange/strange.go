@@ -36,8 +36,7 @@ var kinds = []struct {
 // ofOwn is the number of own images that are changed in each of three ways.
 const ofOwn = 75
 
-// Images returns 600 strange images of the size and channels of own, some of which are made
-// from its images.
+// Images returns 600 strange images of the size and channels of own. Some are made from its images.
 func Images(own *datasets.Dataset) ([]Kind, error) {
 	fonts, err := readFonts()
 	if err != nil {

@@ -142,8 +142,7 @@ func (c *changer) blend(image []byte) {
 	}
 }
 
-// paste replaces a random rectangle, of a tenth to three fifths of the area, by that of the other
-// image.
+// paste replaces a random rectangle, of a tenth to three fifths of the area, by the other image's.
 func (c *changer) paste(image []byte) {
 	area := 0.1 + 0.5*c.fraction()
 	ratio := math.Exp(c.between(0.7))

@@ -134,8 +134,8 @@ func TestFigure(t *testing.T) {
 	}
 }
 
-// The fractions of changed images that are drawn and blended are those of the constants: a warp
-// changes an image of one grey level only if it is blended with another or drawn.
+// The fractions of changed images that are drawn and blended match the constants: a warp changes an
+// image of one grey level only if it is blended with another or drawn.
 func TestFractions(t *testing.T) {
 	const n, side = 4000, 4
 	p := Pool{Channels: 1, Height: side, Width: side, Len: n, Image: func(int) []byte { return bytes.Repeat([]byte{90}, side*side) }}

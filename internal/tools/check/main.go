@@ -2,10 +2,10 @@
 //
 //	go run -C internal/tools ./check DIR darwin/arm64 windows/amd64
 //
-// For each platform it type-checks all packages and tests, and runs the analyzers of go vet; for
-// this machine's platform, those of staticcheck. It parses the module's dependencies without
-// function bodies, which go vet would compile and staticcheck would analyze: that takes minutes,
-// and finds no mistakes of this module.
+// For each platform it type-checks all packages and tests, and runs go vet's analyzers; for this
+// machine's platform, also staticcheck's. It parses the module's dependencies without function
+// bodies: go vet would compile them and staticcheck analyze them, which takes minutes and finds no
+// mistakes of this module.
 package main
 
 import (
