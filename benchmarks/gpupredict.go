@@ -46,8 +46,8 @@ func modelFlag(c *cobra.Command, o *options) *cobra.Command {
 	return c
 }
 
-// model returns the model that predicts: that of --model, that of the GPU in use, or else the
-// H200's.
+// model returns the model that predicts: the one of --model, or the one of the GPU in use, or else
+// the H200's.
 func (r *gpuRun) model() (cuda.Model, error) {
 	if r.options.model != "" {
 		m, ok := models[r.options.model]

@@ -21,8 +21,7 @@ type training struct {
 	sampler string // sgd, sgld or psgld
 }
 
-// images returns the channels and side of the network's images: MNIST's, or those of small colour
-// images.
+// images returns the channels and side of the network's images: MNIST's, or a small colour image's.
 func (t training) images() (channels, side int) {
 	if t.network == "cnn" || strings.HasPrefix(t.network, "resnet20-") {
 		return 3, 32

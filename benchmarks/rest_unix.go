@@ -10,9 +10,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// restable puts the process into its own group, so that rest and wake reach all its children.
-// When this program ends, so does a stopped group: the system sends SIGHUP to stopped groups that
-// are orphaned.
+// restable puts the process into its own group, so that rest and wake reach all its children. A
+// stopped group ends with this program: the system sends SIGHUP to stopped groups that are
+// orphaned.
 func restable(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 // rest stops the peer's threads, some of which would spin while others are timed.

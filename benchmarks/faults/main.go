@@ -46,8 +46,8 @@ func main() {
 	}
 }
 
-// newWork makes a directory within work, or, if that is "", within that of temporary files. Its
-// path is absolute, since the processes run there.
+// newWork makes a directory within work or, if that is "", within the directory of temporary files.
+// Its path is absolute, since the processes run there.
 func newWork(work string) (dir string, err error) {
 	if work != "" {
 		if work, err = filepath.Abs(work); err == nil {

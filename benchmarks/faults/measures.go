@@ -21,7 +21,8 @@ import (
 // maxGrowth is the fraction by which 10 000 kept samples may need more memory than 100.
 const maxGrowth = 0.05
 
-// many compares the memory of many kept samples with that of 100, in the same number of steps.
+// many compares the memory for many kept samples with the memory for 100, in the same number of
+// steps.
 func many(h *harness) error {
 	if h.samples == 0 {
 		return nil

@@ -38,7 +38,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// A refused request is an error, and so are options out of range.
+// A refused request is an error, as are options out of range.
 func TestRefused(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -113,7 +113,7 @@ func draw(path string, data []float64, fits []fit) error {
 		histogram.Y = append(histogram.Y, count/width/float64(len(data)))
 	}
 	curves := []report.Curve{histogram}
-	for _, f := range fits[1:] { // without one normal, whose curve equals that of two equal ones
+	for _, f := range fits[1:] { // without one normal, whose curve equals two equal ones
 		curve := report.Curve{Method: f.name, X: histogram.X}
 		for _, x := range curve.X {
 			curve.Y = append(curve.Y, f.density(x))

@@ -12,8 +12,8 @@ const (
 	std  = 3
 )
 
-// observations returns features [size 3], of which the first is 1, and classes. The first half are
-// of class 0, around (-1, -0.5), the others of class 1, around (1, 0.5).
+// observations returns features [size 3], with the first one 1, and classes. The first half is of
+// class 0, around (-1, -0.5), the rest of class 1, around (1, 0.5).
 func observations() (features, classes []float64) {
 	noise := make([]float64, 2*size)
 	random.Normals(noise, 0, random.Address{Seed: 1})

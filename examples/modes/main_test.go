@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// TestLattice: the derivative is that of the potential, which is lowest at the modes, and higher by
+// TestLattice: the derivative matches the potential, which is lowest at the modes, and higher by
 // 1/(2 variance) - ln 2 between two of them.
 func TestLattice(t *testing.T) {
 	for _, x := range []float64{-9, -4.1, -3, -1.02, 0, 0.9, 1, 3.7, 7} {

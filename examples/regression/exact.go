@@ -14,8 +14,8 @@ const (
 	noise = 0.5
 )
 
-// observations returns features [size 2], of which the first is 1, and targets on the line 0.5 +
-// 0.8 x with noise.
+// observations returns features [size 2], with the first one 1, and targets on the line 0.5 + 0.8 x
+// with noise.
 func observations() (features, targets []float64) {
 	targets = make([]float64, size)
 	random.Normals(targets, 0, random.Address{Seed: 1})

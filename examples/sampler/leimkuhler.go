@@ -114,7 +114,8 @@ func (leimkuhlerUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op. It emits one launch: the kernel's name without _f32 or _f64, its grid,
 // the host function, and the arguments in the order in which leimkuhler.cu declares them. Each
-// buffer is marked Out, In or InOut, by which devices order launches. Attributes go as float64.
+// buffer is marked Out, In or InOut: devices order launches by these marks. Attributes are passed
+// as float64.
 func (u leimkuhlerUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	arguments := []tensor.Argument{
@@ -130,7 +131,7 @@ func (u leimkuhlerUpdate) Lower(l *graph.Lowering) {
 }
 
 // leimkuhlerTile is the host's side: it moves the parameters from lo to hi, and returns their
-// statistic, the sum of theta * g, from which runs compute temperatures. It must not allocate.
+// statistic, the sum of theta * g, for the run's temperatures. It must not allocate.
 //
 // T(a*b) around products keeps the compiler from fusing a product with a sum into one instruction,
 // which rounds once instead of twice on some processors: the bits would depend on the machine.

@@ -68,8 +68,8 @@ func advance(t *testing.T, s *graph.Session, steps int) {
 	}
 }
 
-// TestRule: three steps are those of the formula, written here once more in float64. The noise is
-// read back from the state; its distribution is the business of package random.
+// TestRule: three steps follow the formula, written here once more in float64. The noise is read
+// back from the state; its distribution is the business of package random.
 func TestRule(t *testing.T) {
 	const n, temperature = 1000, 0.7
 	s := LeimkuhlerMatthews{Carry: 0.3}

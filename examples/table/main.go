@@ -1,5 +1,5 @@
-// Command table fits a linear regression to a table in which one row of twenty is an error of
-// measurement, with normal noise and with Student's t.
+// Command table fits a linear regression to a table, with normal noise and with Student's t. One
+// row of twenty has an error of measurement.
 //
 // It shows a model of your own: data that are not images, a likelihood from package distributions,
 // and a scale that must be positive. NUTS samples with all rows at each step, and SGLD with
@@ -86,7 +86,7 @@ func nuts(of noise, draws int) (traces *langevin.Traces, err error) {
 }
 
 // sgld samples with a minibatch of rows at each step. A step moves by the step size times the
-// gradient of the potential, of which the minibatch gives an estimate.
+// gradient of the potential, estimated from the minibatch.
 func sgld(of noise, steps int) (traces *langevin.Traces, err error) {
 	const stepSize, batchSize = 5e-6, 50
 	b := graph.New(tensor.Float64)

@@ -23,8 +23,8 @@ type drawn struct {
 	confidence [][][]float64 // by image, chain and draw
 }
 
-// hmcEntry returns the run of HMC with a seed. If chains start at an ensemble's networks, those of
-// each seed have different networks.
+// hmcEntry returns the run of HMC with a seed. If chains start at an ensemble's networks, each
+// seed's chains start at different networks.
 func (s *study) hmcEntry(seed int) comparison.Entry {
 	t := s.posterior.hmc
 	warmup, draws := s.scaled(t.warmup), s.scaled(t.draws)

@@ -1,6 +1,6 @@
-// Command goldstandard measures how close the predictions of samplers on minibatches, and of
-// approximations of the posterior, come to those of Hamiltonian Monte Carlo on all data. The model
-// is a perceptron on 160 handwritten digits, or with -digits 1000 a convolutional network on 1000.
+// Command goldstandard compares the predictions of samplers on minibatches, and of approximations
+// of the posterior, with Hamiltonian Monte Carlo on all data. The model is a perceptron on 160
+// handwritten digits, or with -digits 1000 a convolutional network on 1000.
 //
 // For each method it prints the agreement of its predicted classes with HMC's on 1000 test
 // images, the total variation between the predicted probabilities, accuracy and NLL, and for

@@ -64,7 +64,7 @@ func exact(data []float64) (summary, report.Levels) {
 	return summary{s.mean1 / mass, s.mean2 / mass, s.positive / mass}, levels
 }
 
-// minPoints is the minimum number of points, that of the single chains' minibatches.
+// minPoints is the minimum number of points: the size of the single chains' minibatches.
 const minPoints = 10
 
 // readPoints reads a file of points, one per line. A first line that is not a number is a heading.

@@ -82,8 +82,8 @@ func TestExactOfPublishedData(t *testing.T) {
 	}
 }
 
-// The loss and its derivatives are those of the mixture in both parametrisations, up to the
-// rounding of float32 exponentials.
+// The loss and its derivatives equal the mixture's in both parametrisations, up to the rounding of
+// float32 exponentials.
 func TestTiedMeans(t *testing.T) {
 	data := append(observations(), observations()[:maxPoints-60]...) // more than are treated at a time
 	n := float64(len(data))
@@ -145,7 +145,7 @@ func TestTiedMeans(t *testing.T) {
 }
 
 // Many chains of every sampler find both modes in the right proportions, and nearly all cross. With
-// the test's number of chains the standard errors are four times those of the program.
+// the test's number of chains the standard errors are four times the program's.
 func TestManyChains(t *testing.T) {
 	testenv.NeedsAll(t, "many chains")
 	data, _ := published(t)
@@ -168,7 +168,7 @@ func TestManyChains(t *testing.T) {
 	}
 }
 
-// The standard error is that of a mean over chains.
+// The standard error is for a mean over chains.
 func TestSummary(t *testing.T) {
 	s := states{chains: 2, weights: []float64{1, 3}, theta1: []float64{0, 4, 8, 12}, theta2: []float64{-1, 1, 3, 1}}
 	got, errors, typical := s.summary(summary{mean2: 1})

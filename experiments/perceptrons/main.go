@@ -173,8 +173,7 @@ func (t *study) load(ctx context.Context) error {
 	return nil
 }
 
-// cells returns all cells of the table, those of the first seed first, so that every row soon has a
-// value.
+// cells returns all cells of the table, seed after seed, so that every row soon has a value.
 func (t *study) cells() ([]cell, error) {
 	t.titles, t.order = map[cell]string{}, map[cell]int{}
 	var cells []cell

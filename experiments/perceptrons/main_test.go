@@ -148,7 +148,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A cell that was interrupted is resumed: its result is that of an uninterrupted one. Its run has
+// A cell that was interrupted is resumed, and gives the result of an uninterrupted one. Its run has
 // its settings.
 func TestInterruptedCell(t *testing.T) {
 	splits, err := datasets.Open(images(t), datasets.Options{Validation: -1})

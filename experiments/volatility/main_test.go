@@ -36,8 +36,8 @@ func naivePotential(returns []float64, logStd, logFreedom float64, walk []float6
 	return -density
 }
 
-// The differences of the potential between the chains' starts equal those of the formula, whose
-// constant is another.
+// The differences of the potential between the chains' starts equal the formula's, whose constant
+// differs.
 func TestPotential(t *testing.T) {
 	s := made(31)
 	b := graph.New(tensor.Float64)
@@ -109,7 +109,7 @@ func TestSmooth(t *testing.T) {
 }
 
 // On a short series chains agree, and their bands hold the truth and are narrow enough to be
-// informative; those of Bayes by Backprop are too narrow.
+// informative; Bayes by Backprop's are too narrow.
 func TestMethods(t *testing.T) {
 	s := made(60)
 	exact, _, err := noUTurn(s.returns, quick.warmup, quick.draws)
@@ -163,7 +163,7 @@ func TestIndex(t *testing.T) {
 	if got, want := s.returns[0], math.Log(1413.900024/1409.339966); math.Abs(got-want) > 1e-15 {
 		t.Errorf("the first return is %v, want %v", got, want)
 	}
-	// The published run was at 0.0271 and 9.85 after as many epochs.
+	// The published run was at 0.0271 and 9.85 after the same number of epochs.
 	published, err := bayesByBackprop(s.returns, fit{replicas: 20, epochs: 300, burnIn: 280, rate: 0.001})
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import "math"
 const startSpread = 0.0005
 
 // meanField is an approximation of the posterior: independent normals of ln deviation, ln freedom
-// and the walk's steps, the first of which is s_0.
+// and the walk's steps, starting with s_0.
 type meanField struct {
 	logStd, logFreedom normalFactor
 	steps              []normalFactor

@@ -58,7 +58,7 @@ func priors(b *graph.Builder, std, freedom *graph.Node) *graph.Node {
 		distributions.Exponential{Rate: distributions.Number(0.1)}.LogProb(b, freedom))
 }
 
-// target adds the posterior in a parametrisation in which all curvatures are near 1. The walk is
+// target adds the posterior in a parametrisation whose curvatures are all near 1. The walk is
 //
 //	s_i = m_i + deviation x_i,    x_i = a x_{i-1} + innovation_i
 //
