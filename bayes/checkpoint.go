@@ -272,7 +272,7 @@ func (t *training) room() (state, sample uint64) {
 	return state, sample
 }
 
-// muchRoom is the size in bytes above which a run reports, before it begins, how much disk space it
+// muchRoom is the disk space in bytes from which on a run reports, before it begins, how much it
 // will take.
 const muchRoom = 256 << 20
 

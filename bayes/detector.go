@@ -263,9 +263,9 @@ func (s *strangeness) add(p *samples.SamplePredictor, n, position, pass int, wei
 	if err := p.Logits(s.logits); err != nil {
 		return err
 	}
-	// Each image has the weighted mean of its scores over the samples, updated as in mean += w/W (x
-	// - mean), where W is the weight so far. The energy is -log sum exp of the logits; the largest
-	// one is taken out so that no exponential overflows.
+	// Each image has the weighted mean of its scores over the samples, updated as in
+	// mean += w/W (x - mean), where W is the weight so far. The energy is -log sum exp of the
+	// logits; the largest one is taken out so that no exponential overflows.
 	s.weight += weight
 	for i := range n {
 		row := s.logits[i*p.Classes() : (i+1)*p.Classes()]

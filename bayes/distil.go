@@ -15,12 +15,12 @@ import (
 
 // Distillation trains one network to predict what the run of Spec.Teacher does: the averaged
 // probabilities and how much the samples disagree. The exponentials of its logits are the
-// concentrations alpha of a Dirichlet distribution over the probabilities. Their softmax is its
-// mean, so that the network predicts like any other, and the mutual information follows from their
-// sum, see evaluate.DirichletInformation. A prediction costs one network instead of all samples.
-// With several Networks, each is a chain that learns from a part of the teacher's samples, and is a
-// sample of the run. Predictions average them as the teacher's are averaged, so that the
-// disagreement between the parts is kept.
+// concentrations alpha of a Dirichlet distribution over the probabilities. The softmax of the
+// logits is its mean, so the network predicts like any other. The mutual information follows from
+// the sum of the concentrations, see evaluate.DirichletInformation. A prediction costs one network
+// instead of all samples. With several Networks, each is a chain that learns from a part of the
+// teacher's samples, and is a sample of the run. Predictions average these samples like the
+// teacher's, which keeps the disagreement between the parts.
 //
 // The target for an image is the Dirichlet distribution with the average p of the probabilities
 // that the samples predict, and with their mutual information, whose precision is a. With

@@ -418,8 +418,8 @@ func (t *training) drawsAgain(from *Run) (bool, error) {
 	}), err
 }
 
-// startAt sets the parameters of a chain to those of a sample, matched by name and shape, so that
-// the order of layers does not matter.
+// startAt sets the parameters of a chain to a sample's, matched by name and shape, so that the
+// order of layers does not matter.
 func (t *training) startAt(chain int, s samples.Sample) error {
 	for _, p := range t.session.Program().Parameters() {
 		at := slices.IndexFunc(s.Parameters, func(q samples.Parameter) bool { return q.Name == p.Name && q.Shape.Equal(p.Shape) })

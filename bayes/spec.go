@@ -101,9 +101,9 @@ type Spec struct {
 	// Teacher is the directory of the run that Distillation learns from.
 	Teacher string
 
-	// WarmStart is an optimizer that each chain begins with: its sampling starts from weights that
-	// predict well, instead of from initial values, which saves much of the burn-in and lets chains
-	// begin in modes that differ. It applies to samplers. The optimizer minimizes the mean loss,
+	// WarmStart is an optimizer that each chain begins with. Sampling then starts from weights that
+	// predict well instead of from initial values. This saves much of the burn-in, and lets chains
+	// begin in different modes. It applies to samplers. The optimizer minimizes the mean loss,
 	// without the prior, on four fifths of the training images, or all but about 1000 if that is
 	// more, in minibatches and with the Augment of the run. After each epoch a chain is scored on
 	// the rest of the training images, and sampling begins from the chain's best weights, or from

@@ -166,8 +166,8 @@ func (m *module) hoistConstants() {
 }
 
 // consumers counts, for each value, the values that read it. An output or metric counts as one
-// more, so that a value which is kept is never fused away. An input that occurs twice in one op
-// counts twice, so that it is not fused into it.
+// more, so a kept value is never fused away. An input that occurs twice in one op counts twice, so
+// it is not fused into it.
 func (m *module) consumers() map[*value]int {
 	count := map[*value]int{}
 	for _, v := range m.values {

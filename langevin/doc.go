@@ -23,7 +23,7 @@
 // No sampler has a Metropolis test, and none corrects for the noise of minibatches unless its
 // comment states it. To catch wrong noise, temperature is a checked quantity: NoiseScale is the
 // only function that computes the scale of the noise, N cannot be left out, and every run records
-// the metrics from which package diagnostics computes its temperature.
+// the metrics for its temperature, which package diagnostics computes.
 //
 // # Samplers of other packages
 //

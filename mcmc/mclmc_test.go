@@ -186,9 +186,9 @@ func TestMCLMCAcrossParameters(t *testing.T) {
 
 // mclmcVariances returns the variances of the discretised chain on f in very many dimensions, where
 // the state is typical: with steps of the time r = s/sqrt(d) and momenta of variance 1, the B that
-// ends in the middle of two A makes p into a p - b c x along a curvature c, a = 1/cosh y, b =
-// tanh(y)/G, y = r G/2, G^2 being the mean of c^2 x^2. There p has the variance 1, and x and p have
-// the covariance -r/2, so that A does not change the variance of x. Before that B, p is
+// ends in the middle of two A makes p into a p - b c x along a curvature c, a = 1/cosh y,
+// b = tanh(y)/G, y = r G/2, G^2 being the mean of c^2 x^2. There p has the variance 1, and x and p
+// have the covariance -r/2, so that A does not change the variance of x. Before that B, p is
 // uncorrelated with x.
 func mclmcVariances(f trial.DiagonalGaussian, temperature, step float64, dimensions int) (variances [trial.Classes]float64) {
 	r, lo, hi := step/math.Sqrt(float64(dimensions)), 1e-6, 1e3

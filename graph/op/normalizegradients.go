@@ -11,8 +11,8 @@ import (
 )
 
 // normalizeGradients computes all gradients of a FilterResponseNorm, and of the activation and
-// residual after it, in one pass over memory: with u = norm(x), y = max(u, tau) and z = silu(y +
-// r),
+// residual after it, in one pass over memory: with u = norm(x), y = max(u, tau) and
+// z = silu(y + r),
 //
 //	ds = dz silu'(y + r)
 //	du = ds where y > tau, else 0

@@ -13,9 +13,9 @@ import (
 )
 
 // findFetches finds the loss, and the nodes whose values are stored after a run: those that are
-// read, have a name, or have no user, and with KeepAll all that can be computed. updates are those
-// that are computed from gradients. It clears values that nodes have from an earlier machine, so
-// that a program that reads a node without a value fails instead of reading an old one.
+// read, have a name, or have no user, and with KeepAll all that can be computed. updates are the
+// nodes that are computed from gradients. It clears the nodes' values from an earlier machine: a
+// program that reads a node without a value then fails instead of reading an old one.
 func (m *Machine) findFetches(keepAll bool) (wanted, updates []fetch, err error) {
 	s := m.survey
 	if err := m.findLoss(); err != nil {
