@@ -24,7 +24,7 @@ import (
 // into slices. A speed for full multiprocessors in package plan is the former divided by 256
 // operations per cycle of each multiprocessor. In tile.go, matmul gives matrices and conv2d gives
 // conv. conv2d_nhwc gives the speed of a packed tile, including the packing of both operands, and
-// conv2d_nhwc_group that of a wgmma tile.
+// conv2d_nhwc_group the speed of a wgmma tile.
 type calibration struct {
 	Product   string  `json:"product"`
 	Precision string  `json:"precision"`

@@ -106,8 +106,8 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 	}
 }
 
-// TestPooledAlone: in kernels whose order of sums differs from that of the kernels that pool, a
-// convolution on its own still has the bits that it has in a step.
+// TestPooledAlone: where pooling kernels have another order of sums, a convolution on its own still
+// has the bits that it has in a step.
 func TestPooledAlone(t *testing.T) {
 	needs(t, cuda.PackedVariable, cuda.WindowsVariable)
 	one := op.Square(1)

@@ -79,8 +79,8 @@ func contrastOf(values []byte, channels int) (mean, contrast float64) {
 // resembles, in the order of the splits.
 //
 // Hashes that differ in at most nearBits bits agree in at least one of nearBits+1 bands. Only
-// images with an equal band are compared, and of these only images whose means differ by at most
-// nearShare of their contrast, which holds for all images that are nearly the same.
+// images with an equal band are compared, and only if their means differ by at most nearShare of
+// their contrast. This holds for all images that are nearly the same.
 func nearCopies(splits *Splits) [][2]place {
 	all := sketches(splits)
 	first := map[place]place{}

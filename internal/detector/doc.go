@@ -5,6 +5,6 @@
 // near them but belong to no class. A detector is fitted on training images only, so that
 // held-out images can calibrate its decisions.
 //
-// The features of all layers are used because the last layer discards information that the
-// classes do not need, and because entropies and logits come from a classifier that extrapolates.
+// The features of all layers are used because the last layer discards what the classes do not need,
+// and because entropies and logits come from a classifier that extrapolates.
 package detector

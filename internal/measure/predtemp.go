@@ -18,7 +18,7 @@ import (
 //
 // By curvature, F = gL: a direction counts by its curvature lambda, by how much the likelihood
 // changes along it. The noise of minibatches heats the few steepest directions far more than the
-// average one, and a thermostat, which controls the average, does not see that.
+// average one. A thermostat controls the average, and does not see that.
 //
 // By determination, F = (P + G)^-1 gL, with the precision P of the prior and the curvature G of the
 // likelihood: a direction counts by s = lambda/(lambda + prior), so that each direction that the

@@ -47,8 +47,8 @@ func TestRHatIsOfTheSamplingPhase(t *testing.T) {
 	}
 }
 
-// Chains have the requested temperature: the velocities take it from the noise, and with a
-// Metropolis test configurations have it, too.
+// Velocities have the requested temperature, which the noise sets. With a Metropolis test,
+// configurations have it, too.
 func TestTemperatureIsTheRequestedOne(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, requested := range []float64{0.25, 4} {
