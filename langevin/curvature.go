@@ -210,13 +210,17 @@ func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args
 	return func(a *tensor.Args, lo, hi int) {
 		var z [random.BlockSize]int8
 		y, up, down := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		var others []T
+		if rest {
+			others = tensor.Slice[T](a, 4)
+		}
 		for ; lo < hi; lo += random.BlockSize {
 			block := z[:min(random.BlockSize, hi-lo)]
 			c.Along.fill(block, lo, tensor.Slice[uint64](a, 3))
 			for i, sign := range block {
 				y[lo+i] = T(T(sign) * T((up[lo+i]-down[lo+i])*scale))
 				if rest {
-					y[lo+i] += tensor.Slice[T](a, 4)[lo+i]
+					y[lo+i] += others[lo+i]
 				}
 			}
 		}

@@ -206,9 +206,9 @@ func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products [
 		keep, scale = 0, T(u.Scales[side])
 	}
 	n := sizes[side]
-	product := products[row*n : (row+1)*n]
-	for i, v := range tensor.Slice[T](a, 1+sideInputs*side)[row*n : (row+1)*n] {
-		tensor.Slice[T](a, 1+sideInputs*side)[row*n+i] = T(keep*v) + T(scale*product[i])
+	product, average := products[row*n:(row+1)*n], tensor.Slice[T](a, 1+sideInputs*side)[row*n:(row+1)*n]
+	for i, v := range average {
+		average[i] = T(keep*v) + T(scale*product[i])
 	}
 }
 

@@ -50,6 +50,8 @@ func (Softplus) unary() unary {
 		value:      softplus,
 		derivative: func(y float64) float64 { return -math.Expm1(-y) },
 		fromOutput: true,
+		values:     kernel.Softplus,
+		gradients:  kernel.SoftplusGradient,
 	}
 }
 

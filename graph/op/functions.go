@@ -32,6 +32,8 @@ func (Log) unary() unary {
 		name:       "log",
 		value:      math.Log,
 		derivative: func(x float64) float64 { return 1 / x },
+		values:     kernel.Log,
+		gradients:  kernel.Divide[float32],
 	}
 }
 

@@ -84,6 +84,21 @@ func geluAVX2(p *byte)
 //go:noescape
 func eluAVX2(p *byte)
 
+// softplusAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func softplusAVX2(p *byte)
+
+// softplusGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func softplusGradientAVX2(p *byte)
+
+// logAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func logAVX2(p *byte)
+
 // sigmoidGradientAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -84,6 +84,21 @@ func geluAVX512(p *byte)
 //go:noescape
 func eluAVX512(p *byte)
 
+// softplusAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func softplusAVX512(p *byte)
+
+// softplusGradientAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func softplusGradientAVX512(p *byte)
+
+// logAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func logAVX512(p *byte)
+
 // sigmoidGradientAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

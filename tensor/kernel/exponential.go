@@ -125,6 +125,23 @@ func ELU(y, x []float32, alpha float32) {
 	}
 }
 
+// Softplus computes y = ln(1 + e^x), with a relative error of at most 2^-21. Below -80, it has the
+// value at -80.
+func Softplus(y, x []float32) {
+	c := exponential()
+	copy(c[exponentialSeries:], logarithmSeries[:])
+	for i := accelerate(ruleSoftplus, nil, c, nil, y, x); i < len(y); i++ {
+		y[i] = softplus(x[i])
+	}
+}
+
+// SoftplusGradient computes dx = dout (1 - e^-y), the gradient of [Softplus] at y.
+func SoftplusGradient(dx, dout, y []float32) {
+	for i := accelerate(ruleSoftplusGradient, nil, exponential(), nil, dx, dout, y); i < len(dx); i++ {
+		dx[i] = dout[i] * -expm1(-y[i])
+	}
+}
+
 // The constants of e^x - 1. Adding expRound leaves the rounded number in the lowest bits of the
 // mantissa.
 const (
@@ -135,8 +152,11 @@ const (
 	ln2Low                = math.Ln2 - ln2High
 )
 
-// exponentialAlpha is the index of ELU's alpha among the coefficients.
-const exponentialAlpha = 15
+// The indices of ELU's alpha and of Softplus's series among the coefficients.
+const (
+	exponentialAlpha  = 15
+	exponentialSeries = 16
+)
 
 // exponential returns these constants as coefficients of a pass, in the assembly's order.
 func exponential() coefficients[float32] {
@@ -179,6 +199,23 @@ func halfPowers(x float32) (product, power float32) {
 	q = float32(q*r) + 1.0/2
 	q = float32(q*float32(r*r)) + r
 	return float32(q * power), power
+}
+
+// logarithmSeries has coefficients of atanh(s)/s - 1, a series in s^2, from the highest power.
+var logarithmSeries = [...]float32{1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3}
+
+// softplus computes max(x, 0) + ln(1 + u), where u = e^-|x| and ln(1 + u) = 2 atanh(u/(2 + u)). The
+// remainder of the series is below 2^-26.
+func softplus(x float32) float32 {
+	u := exp(math.Float32frombits(math.Float32bits(x) | 1<<31))
+	s := u / (2 + u)
+	z := float32(s * s)
+	q := logarithmSeries[0]
+	for _, term := range logarithmSeries[1:] {
+		q = float32(q*z) + term
+	}
+	half := float32(s*float32(q*z)) + s
+	return max(x, 0) + (half + half)
 }
 
 func sigmoid(x float32) float32 { return 1 / (1 + exp(-x)) }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// curves are HardSwish and the functions of exponentials, each with its formula and the maximum
-// that its error may be, in units of 2^-24 of the result or, near a zero that is not at 0, of 1.
+// curves are HardSwish and the functions of exponentials and logarithms. Each has its formula and
+// the maximum of its error, in units of 2^-24 of the result or, near a zero that is not at 0, of 1.
 // dout is 1.5, alpha 0.75.
 var curves = []struct {
 	name     string
@@ -29,6 +29,9 @@ var curves = []struct {
 		s := 1 / (1 + math.Exp(-x))
 		return 1.5 * s * (1 + x*(1-s))
 	}, 8, true},
+	{"softplus", Softplus, func(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, 6, false},
+	{"softplus gradient", ofGradient(SoftplusGradient), func(y float64) float64 { return -1.5 * math.Expm1(-y) }, 5, false},
+	{"log", Log, math.Log, 3, false},
 	{"hard swish", HardSwish, func(x float64) float64 { return x * min(max(x/6+0.5, 0), 1) }, 8, true},
 	{"hard swish gradient", ofGradient(HardSwishGradient), func(x float64) float64 {
 		if math.Abs(x) < 3 {
@@ -80,9 +83,9 @@ func TestExponentials(t *testing.T) {
 				if float32(want) == y[i] || math.IsInf(float64(v), 0) || math.Abs(float64(v)) > 79 {
 					continue // see TestExponentialsFarOut
 				}
-				if v != v {
+				if want != want {
 					if y[i] == y[i] {
-						t.Errorf("%s of NaN is %v", c.name, y[i])
+						t.Errorf("%s of %v is %v, want NaN", c.name, v, y[i])
 					}
 					continue
 				}
@@ -114,7 +117,8 @@ func TestExponentialsFarOut(t *testing.T) {
 			{"expm1", Expm1, 1e30, inf}, {"expm1", Expm1, -1e30, -1}, {"sigmoid", Sigmoid, inf, 1}, {"sigmoid", Sigmoid, -inf, 0},
 			{"sigmoid", Sigmoid, 100, 1}, {"sigmoid", Sigmoid, -100, 0}, {"silu", SiLU, 1e30, 1e30}, {"silu", SiLU, -100, 0},
 			{"silu gradient", ofGradient(SiLUGradient), 1e30, 1.5}, {"silu gradient", ofGradient(SiLUGradient), -100, 0},
-			{"silu gradient", ofGradient(SiLUGradient), -inf, 0},
+			{"silu gradient", ofGradient(SiLUGradient), -inf, 0}, {"softplus", Softplus, inf, inf}, {"softplus", Softplus, -inf, 0},
+			{"softplus", Softplus, 1e30, 1e30}, {"softplus gradient", ofGradient(SoftplusGradient), inf, 1.5},
 			{"hard swish", HardSwish, 1e30, 1e30}, {"hard swish", HardSwish, -1e30, 0}, {"hard swish gradient", ofGradient(HardSwishGradient), inf, 1.5},
 			{"hard swish gradient", ofGradient(HardSwishGradient), -3, 0}, {"hard swish gradient", ofGradient(HardSwishGradient), 3, 1.5},
 			{"tanh", Tanh, inf, 1}, {"tanh", Tanh, -inf, -1}, {"tanh", Tanh, -100, -1}, {"tanh", Tanh, 100, 1},
@@ -149,7 +153,7 @@ func TestExponentialsPlaces(t *testing.T) {
 						t.Fatalf("%s of %d elements: written out of bounds", c.name, n)
 					}
 					for i := range y {
-						if y[i] != want[from+i] {
+						if !sameBits(y[i], want[from+i]) {
 							t.Fatalf("%s of %d elements from %d: element %d is %v, want %v", c.name, n, from, i, y[i], want[from+i])
 						}
 					}

@@ -25,6 +25,12 @@ func (p *pass) run(r rule) {
 		geluNEON(at)
 	case ruleELU:
 		eluNEON(at)
+	case ruleSoftplus:
+		softplusNEON(at)
+	case ruleSoftplusGradient:
+		softplusGradientNEON(at)
+	case ruleLog:
+		logNEON(at)
 	case ruleSigmoidGradient:
 		sigmoidGradientNEON(at)
 	case ruleTanhGradient:
@@ -200,6 +206,21 @@ func geluNEON(p *byte)
 //
 //go:noescape
 func eluNEON(p *byte)
+
+// softplusNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func softplusNEON(p *byte)
+
+// softplusGradientNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func softplusGradientNEON(p *byte)
+
+// logNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func logNEON(p *byte)
 
 // sigmoidGradientNEON is the function of that name in package kernel, for the pass at p.
 //

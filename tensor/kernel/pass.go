@@ -50,6 +50,9 @@ const (
 	ruleGELU
 	ruleTanhGradient
 	ruleELU
+	ruleSoftplus
+	ruleSoftplusGradient
+	ruleLog
 	ruleWideSum
 	ruleWideDifference
 	ruleWideSquares
@@ -67,7 +70,7 @@ const (
 const (
 	passLanes        = 16
 	passSlices       = 6
-	passCoefficients = 16
+	passCoefficients = 24
 )
 
 // coefficients are the scalars of a rule.

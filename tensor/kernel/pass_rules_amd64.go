@@ -88,6 +88,12 @@ func (p *pass) runAVX2(r rule) {
 		tanhGradientAVX2(at)
 	case ruleELU:
 		eluAVX2(at)
+	case ruleSoftplus:
+		softplusAVX2(at)
+	case ruleSoftplusGradient:
+		softplusGradientAVX2(at)
+	case ruleLog:
+		logAVX2(at)
 	case ruleWideSum:
 		wideSumAVX2(at)
 	case ruleWideDifference:
@@ -189,6 +195,12 @@ func (p *pass) runAVX512(r rule) {
 		tanhGradientAVX512(at)
 	case ruleELU:
 		eluAVX512(at)
+	case ruleSoftplus:
+		softplusAVX512(at)
+	case ruleSoftplusGradient:
+		softplusGradientAVX512(at)
+	case ruleLog:
+		logAVX512(at)
 	case ruleWideSum:
 		wideSumAVX512(at)
 	case ruleWideDifference:

@@ -104,3 +104,9 @@ func (p *pass) ShiftLeft(a rules.Value, bits int) rules.Value {
 	VPSLLD(Imm(uint64(bits)), a.(Op), v)
 	return v
 }
+
+func (p *pass) ShiftRight(a rules.Value, bits int) rules.Value {
+	v := p.new()
+	VPSRLD(Imm(uint64(bits)), a.(Op), v)
+	return v
+}

@@ -185,6 +185,12 @@ func (p *pass) ShiftLeft(a rules.Value, bits int) rules.Value {
 	return v
 }
 
+func (p *pass) ShiftRight(a rules.Value, bits int) rules.Value {
+	v := p.Vector()
+	p.Arm("ushr v%d.4s, v%d.4s, #%d", v, a, bits)
+	return v
+}
+
 // wide is a pass whose elements are widened to float64 when they are loaded. Its coefficients and
 // sums are float64, too.
 type wide struct{ *pass }

@@ -18,11 +18,17 @@ const (
 	expOne
 	expTwo
 	expAlpha
+	expTerm13
+	_
+	_
+	_
+	_
+	expTerm3
 	exponentialCoefficients
 )
 
-// Exponentials returns the passes that need e^x - 1. Each performs the operations of the Go
-// function with the same name.
+// Exponentials returns the passes that need e^x - 1, and the logarithm. Each performs the operations
+// of the Go function with the same name.
 func Exponentials() []Rule {
 	of := func(name string, slices int, operate func(p Pass)) Rule {
 		return Rule{Name: name, Slices: slices, Coefficients: exponentialCoefficients, Operate: operate}
@@ -59,6 +65,23 @@ func Exponentials() []Rule {
 			above := p.Maximum(p.Load(1), p.Zero())
 			p.Store(p.Add(above, below), 0)
 		}),
+		of("softplus", 2, func(p Pass) {
+			u := exp(p, p.Or(p.Sign(), p.Place(1)))
+			s := p.Divide(u, p.Add(u, p.Coefficient(expTwo)))
+			z := p.Multiply(s, s)
+			q := p.Held(expTerm13)
+			for term := expTerm13 + 1; term <= expTerm3; term++ {
+				q = p.Add(p.Multiply(q, z), p.Coefficient(term))
+			}
+			half := p.Add(p.Multiply(s, p.Multiply(q, z)), s)
+			above := p.Maximum(p.Load(1), p.Zero())
+			p.Store(p.Add(above, p.Add(half, half)), 0)
+		}),
+		of("softplusGradient", 3, func(p Pass) {
+			fall := expm1(p, p.Xor(p.Sign(), p.Load(2)))
+			p.Store(p.Multiply(p.Xor(p.Sign(), fall), p.Place(1)), 0)
+		}),
+		logarithm(),
 		{Name: "sigmoidGradient", Slices: 3, Coefficients: 1, Operate: func(p Pass) {
 			y := p.Load(2)
 			p.Store(p.Multiply(p.Multiply(p.Subtract(p.Held(0), y), y), p.Place(1)), 0)

@@ -45,6 +45,7 @@ type Pass interface {
 	Xor(a, b Value) Value
 	AddInteger(a, b Value) Value
 	ShiftLeft(a Value, bits int) Value
+	ShiftRight(a Value, bits int) Value // zeros come in
 }
 
 // capitals maps rules to functions of package kernel whose names differ in more than the first
