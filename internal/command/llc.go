@@ -152,7 +152,7 @@ func (l *llcFlags) print(e *llc.Estimation, dir string, c *console) error {
 		state = "accepted: "
 	}
 	fmt.Fprintf(c.out, "\n%s%s.\n", state, verdict.Text)
-	if next := l.next(verdict.Next, dir); next != "" {
+	if next := l.next(e, dir); next != "" {
 		fmt.Fprintf(c.out, "next: pollen %s\n", next)
 	}
 	return nil
@@ -199,67 +199,54 @@ func clearly(m diagnostics.Measured) string {
 	return report.OrDash("%+.2g", m.Value)
 }
 
-// next returns the command, without the program, that makes a change; "" if there is none.
-func (l *llcFlags) next(change llc.Change, dir string) string {
-	o := l.options
-	var flags []string
-	add := func(flag string, value any) { flags = append(flags, fmt.Sprintf("--%s %v", flag, value)) }
+// next returns the command, without the program, that makes the change an estimate's verdict
+// proposes; "" if there is none.
+func (l *llcFlags) next(e *llc.Estimation, dir string) string {
+	change := e.Verdict().Next
 	if change.Steps == 0 && change.Descent == 0 && change.StepSizes == nil && change.Localization == 0 {
 		return ""
 	}
-	if l.sample != "" {
-		add("sample", config.Quoted(l.sample))
-	}
-	if change.Localization > 0 {
-		o.Localization = change.Localization
-	}
-	add("gamma", o.Localization)
-	if o.InverseTemperature != 0 {
-		add("beta", o.InverseTemperature)
-	}
+	o := l.options
+	o.Localization = cmp.Or(change.Localization, o.Localization)
+	o.Steps = cmp.Or(change.Steps, e.Steps)
 	if change.StepSizes != nil {
 		o.StepSizes = change.StepSizes
-	}
-	if o.StepSizes != nil {
-		var texts []string
-		for _, step := range o.StepSizes {
-			texts = append(texts, strconv.FormatFloat(step, 'g', 3, 64))
-		}
-		add("step-sizes", strings.Join(texts, ","))
-	}
-	if l.method != "sgld" {
-		add("method", config.Quoted(l.method))
-	}
-	if o.Batch > 0 {
-		add("batch", o.Batch)
-	}
-	add("chains", o.Chains)
-	if change.Steps > 0 {
-		o.Steps = change.Steps
-	}
-	add("steps", o.Steps)
-	if o.BurnIn > 0 { // the same fraction of the steps
-		add("burn-in-steps", o.BurnIn*o.Steps/l.options.Steps)
 	}
 	if change.Descent > 0 {
 		o.Descent = max(change.Descent, 4*o.Descent)
 	}
-	if o.Descent > 0 {
-		add("descent", o.Descent)
+	var stepSizes []string
+	for _, step := range o.StepSizes {
+		stepSizes = append(stepSizes, strconv.FormatFloat(step, 'g', 3, 64))
 	}
-	if o.Reference > 0 {
-		add("reference", o.Reference)
-	}
-	if o.Seed != 1 {
-		add("seed", o.Seed)
-	}
-	if l.dataDir != "" {
-		add("data-folder", config.Quoted(l.dataDir))
+	command := "llc " + config.Quoted(dir)
+	for _, flag := range []struct {
+		name  string
+		value any
+		given bool
+	}{
+		{"sample", config.Quoted(l.sample), l.sample != ""},
+		{"gamma", o.Localization, true},
+		{"beta", o.InverseTemperature, o.InverseTemperature != 0},
+		{"step-sizes", strings.Join(stepSizes, ","), o.StepSizes != nil},
+		{"method", config.Quoted(l.method), l.method != "sgld"},
+		{"batch", o.Batch, o.Batch > 0},
+		{"chains", o.Chains, true},
+		{"steps", o.Steps, true},
+		{"burn-in-steps", o.BurnIn * o.Steps / e.Steps, o.BurnIn > 0}, // the same fraction of the steps
+		{"descent", o.Descent, o.Descent > 0},
+		{"reference", o.Reference, o.Reference > 0},
+		{"seed", o.Seed, o.Seed != 1},
+		{"data-folder", config.Quoted(l.dataDir), l.dataDir != ""},
+	} {
+		if flag.given {
+			command += fmt.Sprintf(" --%s %v", flag.name, flag.value)
+		}
 	}
 	if l.withoutDamaged {
-		flags = append(flags, "--without-damaged")
+		command += " --without-damaged"
 	}
-	return "llc " + config.Quoted(dir) + " " + strings.Join(flags, " ")
+	return command
 }
 
 // printJSON prints the estimate with its verdict.
@@ -275,7 +262,7 @@ func (l *llcFlags) printJSON(e *llc.Estimation, dir string, c *console) error {
 		Interval []diagnostics.Number `json:"interval"`
 		Next     string               `json:"next,omitempty"` // command, without the program
 	}{e, e.Problems(), verdict.Accepted, verdict.Text, verdict.Lambda.Value,
-		[]diagnostics.Number{diagnostics.Number(low), diagnostics.Number(high)}, l.next(verdict.Next, dir)})
+		[]diagnostics.Number{diagnostics.Number(low), diagnostics.Number(high)}, l.next(e, dir)})
 }
 
 // drawTraces draws the mean over chains of N beta (L(w) - L(w*)) against the step.
