@@ -98,29 +98,43 @@ type evaluation struct {
 	device  tensor.Device
 }
 
-// open checks the flags and opens runs, data, out-of-distribution data if requested, and the
-// device.
-func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o evaluation, err error) {
+// check checks the flags that name data and the device.
+func (s *scoreFlags) check() error {
 	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.Name}} {
 		if name.name == "" {
 			continue
 		}
 		if err := config.Check(name.flag, name.name, s.data.Dir); err != nil {
-			return o, err
+			return err
 		}
 	}
-	if err := config.AsUsageError(s.device.Validate()); err != nil {
+	return config.AsUsageError(s.device.Validate())
+}
+
+// withReference adds the run of --against to dirs, unless it is one of them.
+func (s *scoreFlags) withReference(dirs []string) ([]string, error) {
+	if s.against == "" || isFile(s.against) {
+		return dirs, nil
+	}
+	i := among(dirs, s.against)
+	if i < 0 {
+		return append(dirs, s.against), nil
+	}
+	if len(dirs) == 1 {
+		return nil, usage("pollen: --against must be another run than the one that is scored, got %s", s.against)
+	}
+	s.against = dirs[i] // the name of its row
+	return dirs, nil
+}
+
+// open checks the flags and opens runs, data, out-of-distribution data if requested, and the
+// device.
+func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o evaluation, err error) {
+	if err := s.check(); err != nil {
 		return o, err
 	}
-	if s.against != "" && !isFile(s.against) {
-		switch i := among(dirs, s.against); {
-		case i < 0:
-			dirs = append(dirs, s.against)
-		case len(dirs) == 1:
-			return o, usage("pollen: --against must be another run than the one that is scored, got %s", s.against)
-		default:
-			s.against = dirs[i] // the name of its row
-		}
+	if dirs, err = s.withReference(dirs); err != nil {
+		return o, err
 	}
 	options, err := s.guarantees.options()
 	if err != nil {
@@ -190,18 +204,9 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 		return err
 	}
 	defer o.device.Close()
-	var others []report.Subject
-	if isFile(s.against) {
-		names := o.runs[0].run.Manifest().Data.ClassNames
-		like := &evaluate.Predictions{Name: o.in.Name, Labels: labelsAmong(names, o.in), Classes: len(names)}
-		other, remark, err := report.ReadSubject(s.against, like, names, o.in.Files)
-		if err != nil {
-			return err
-		}
-		if remark != "" {
-			c.remark("%s", remark)
-		}
-		others = append(others, other)
+	reference, err := s.readReference(o, c)
+	if err != nil {
+		return err
 	}
 	if err := assess(ctx, o.runs, o.in, o.out, c); err != nil {
 		return err
@@ -213,20 +218,41 @@ func (s *scoreFlags) run(ctx context.Context, dirs []string, c *console) error {
 			}
 		}
 	}
-	subjects := append(subjectsOf(o.runs, nil, nil), others...)
+	subjects := append(subjectsOf(o.runs, nil, nil), reference...)
 	if s.json {
 		err = printJSON(o.runs, subjects, s.against, c)
 	} else {
 		err = printScores(o.runs, subjects, s.against, s.every, c)
 	}
+	if err == nil && !s.json && s.other == "" {
+		err = printByClass(subjects, c)
+	}
 	if err != nil {
 		return err
 	}
-	if !s.json && s.other == "" {
-		if err := printByClass(subjects, c); err != nil {
-			return err
-		}
+	return s.writePage(ctx, o, c)
+}
+
+// readReference describes the predictions in the file of --against, if it is a file.
+func (s *scoreFlags) readReference(o evaluation, c *console) ([]report.Subject, error) {
+	if !isFile(s.against) {
+		return nil, nil
 	}
+	names := o.runs[0].run.Manifest().Data.ClassNames
+	like := &evaluate.Predictions{Name: o.in.Name, Labels: labelsAmong(names, o.in), Classes: len(names)}
+	reference, remark, err := report.ReadSubject(s.against, like, names, o.in.Files)
+	if err != nil {
+		return nil, err
+	}
+	if remark != "" {
+		c.remark("%s", remark)
+	}
+	return []report.Subject{reference}, nil
+}
+
+// writePage writes the page into the directory of --page or, for a single run on its own data, into
+// the run's.
+func (s *scoreFlags) writePage(ctx context.Context, o evaluation, c *console) error {
 	dir := s.page
 	if dir == "" && len(o.runs) == 1 && s.data.Name == "" {
 		dir = o.runs[0].run.Dir()

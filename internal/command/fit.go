@@ -16,11 +16,19 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
+// fitFlags are the flags of fit.
+type fitFlags struct {
+	settings       config.Settings
+	dir, file      string
+	resume         string
+	tensorBoard    string
+	task           taskFlags
+	estimate       bool
+	withoutDamaged bool
+}
+
 func fitCommand(c *console) *cobra.Command {
-	flags := &config.Settings{}
-	var dir, file, resume string
-	var estimate, withoutDamaged bool
-	var task taskFlags
+	var f fitFlags
 	command := &cobra.Command{
 		Use:   "fit",
 		Short: "Train a network and keep its posterior samples",
@@ -40,67 +48,70 @@ func fitCommand(c *console) *cobra.Command {
   pollen fit --config runs/four/manifest.json      # repeat a run
   pollen fit --resume runs/four                    # continue after Ctrl-C, a crash, a reboot`,
 		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return f.run(command.Context(), command.Flags(), c) },
 	}
-	flags.Bind(command.Flags())
-	command.Flags().StringVar(&file, "config", "", "YAML file whose keys are the flags above, or a run's "+config.ManifestFile+"; flags override it")
-	command.Flags().StringVar(&dir, "folder", "", "run directory, new or empty (default runs/fit-1, runs/fit-2, ...)")
-	task.bind(command.Flags())
-	command.Flags().BoolVar(&estimate, "estimate", false, "time a few steps, print the estimated time, disk space and memory of the run, and exit")
-	command.Flags().StringVar(&resume, "resume", "",
+	flags := command.Flags()
+	f.settings.Bind(flags)
+	flags.StringVar(&f.file, "config", "", "YAML file whose keys are the flags above, or a run's "+config.ManifestFile+"; flags override it")
+	flags.StringVar(&f.dir, "folder", "", "run directory, new or empty (default runs/fit-1, runs/fit-2, ...)")
+	f.task.bind(flags)
+	flags.BoolVar(&f.estimate, "estimate", false, "time a few steps, print the estimated time, disk space and memory of the run, and exit")
+	flags.StringVar(&f.resume, "resume", "",
 		"directory of a run to continue; combines only with --device, --threads, --precision, --data-folder,\n--without-damaged and --tensorboard")
-	bindWithoutDamaged(command.Flags(), &withoutDamaged)
-	var board string
-	command.Flags().StringVar(&board, "tensorboard", "", "directory in which TensorBoard's event files are written during the run (default: none)")
-	command.RunE = func(command *cobra.Command, _ []string) (err error) {
-		if board != "" && !estimate {
-			live, failed := export.NewLive(board, c.now)
-			if failed != nil {
-				return failed
-			}
-			c.also = live.Observe
-			defer func() { err = cmp.Or(err, live.Close()) }()
-		}
-		if resume != "" {
-			return resumeFit(command.Context(), command.Flags(), flags, resume, withoutDamagedIf(withoutDamaged), c)
-		}
-		if withoutDamaged && task.number == "" && !task.orStart {
-			return usage("pollen: --without-damaged applies to --resume, --resume-or-start and --task")
-		}
-		s, err := config.Layered(command.Flags(), file)
-		if err != nil {
-			return err
-		}
-		switch tasks := s.Plan.Tasks(); {
-		case task.number == "" && tasks != 1:
-			return usage("pollen: the configuration has %d tasks: choose one with --task, or run all with pollen submit", tasks)
-		case task.number != "":
-			if dir, err = s.ForTask(task.number, dir); err != nil {
-				return err
-			}
-		}
-		if estimate {
-			return runEstimate(command.Context(), s, c)
-		}
-		if task.orStart || task.number != "" {
-			return resumeOrStart(command.Context(), s, dir, withoutDamagedIf(withoutDamaged), c)
-		}
-		return runFit(command.Context(), s, dir, c)
-	}
+	bindWithoutDamaged(flags, &f.withoutDamaged)
+	flags.StringVar(&f.tensorBoard, "tensorboard", "", "directory in which TensorBoard's event files are written during the run (default: none)")
 	return command
 }
 
-// resumeFit continues the run in dir, on the given device or else the one that the run used.
-func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings, dir string, more []bayes.Option, c *console) error {
-	m, err := bayes.ReadManifest(dir)
+func (f *fitFlags) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
+	if f.tensorBoard != "" && !f.estimate {
+		live, failed := export.NewLive(f.tensorBoard, c.now)
+		if failed != nil {
+			return failed
+		}
+		c.also = live.Observe
+		defer func() { err = cmp.Or(err, live.Close()) }()
+	}
+	if f.resume != "" {
+		return f.continueRun(ctx, given, c)
+	}
+	if f.withoutDamaged && f.task.number == "" && !f.task.orStart {
+		return usage("pollen: --without-damaged applies to --resume, --resume-or-start and --task")
+	}
+	s, err := config.Layered(given, f.file)
 	if err != nil {
 		return err
 	}
-	device := deviceFlags{flags.Device}
+	dir := f.dir
+	switch tasks := s.Plan.Tasks(); {
+	case f.task.number == "" && tasks != 1:
+		return usage("pollen: the configuration has %d tasks: choose one with --task, or run all with pollen submit", tasks)
+	case f.task.number != "":
+		if dir, err = s.ForTask(f.task.number, dir); err != nil {
+			return err
+		}
+	}
+	if f.estimate {
+		return runEstimate(ctx, s, c)
+	}
+	if f.task.orStart || f.task.number != "" {
+		return resumeOrStart(ctx, s, dir, withoutDamagedIf(f.withoutDamaged), c)
+	}
+	return runFit(ctx, s, dir, c)
+}
+
+// continueRun continues the run of --resume, on the given device or else the one that the run used.
+func (f *fitFlags) continueRun(ctx context.Context, given *pflag.FlagSet, c *console) error {
+	m, err := bayes.ReadManifest(f.resume)
+	if err != nil {
+		return err
+	}
+	device := deviceFlags{f.settings.Device}
 	device.asNoted(m.Notes, given)
 	if err := checkResumeFlags(given, "run"); err != nil {
 		return err
 	}
-	return resumeRun(ctx, *m, device, flags.Data.Dir, dir, more, c)
+	return resumeRun(ctx, *m, device, f.settings.Data.Dir, f.resume, withoutDamagedIf(f.withoutDamaged), c)
 }
 
 // checkResumeFlags returns an error for flags that cannot be combined with --resume.

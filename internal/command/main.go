@@ -70,7 +70,8 @@ Exit codes:
 	}
 	job := defaultMainJob()
 	job.bind(root.Flags())
-	var names []string // of the commands
+	addVersion(root)
+	names := addCommands(root, c)
 	root.Args = func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) == 0 {
 			return nil
@@ -90,8 +91,15 @@ Exit codes:
 		}
 		return config.FlagError(command.Flags(), err)
 	})
-	addVersion(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	for _, command := range append(root.Commands(), root) {
+		command.Flags().SortFlags = false
+	}
+	return root
+}
+
+// addCommands adds all commands to root, and returns their names.
+func addCommands(root *cobra.Command, c *console) (names []string) {
 	for _, group := range []struct {
 		title    string
 		commands []func(*console) *cobra.Command
@@ -109,8 +117,5 @@ Exit codes:
 			names = append(names, command.Name())
 		}
 	}
-	for _, command := range append(root.Commands(), root) {
-		command.Flags().SortFlags = false
-	}
-	return root
+	return names
 }
