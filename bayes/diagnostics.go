@@ -215,59 +215,74 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 		return nil, err
 	}
 	images.Pixels = spaced(heldOut)
-	n := images.Len()
 	p, err := r.parts()
 	if err != nil {
 		return nil, err
 	}
-	chains := map[string][][]float64{} // by directory and number, for each image
-	var names []string
-	var classes []int
+	traces := classTraces{images: images.Len(), chains: map[string][][]float64{}}
 	err = r.on(func(device tensor.Device) error {
 		inputs, err := r.inputs(ctx, device, p, r.manifest.Data.Name, images)
 		if err != nil {
 			return err
 		}
-		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, inputs, n, p.network.Apply)
+		predictor, err := samples.NewSamplePredictor(device, tensor.Float32, inputs, traces.images, p.network.Apply)
 		if err != nil {
 			return err
 		}
 		defer predictor.Close()
-		k := predictor.Classes()
-		probabilities := make([]float32, n*k)
+		probabilities := make([]float32, traces.images*predictor.Classes())
 		return r.eachOf(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
 			if err := predictor.Predict(sample, probabilities); err != nil {
 				return err
 			}
-			if chains[chain] == nil {
-				names, chains[chain] = append(names, chain), make([][]float64, n)
-			}
-			for i := range n {
-				row := probabilities[i*k:][:k]
-				// The traced quantity is the probability of the class that the very first sample
-				// predicts: it must be the same class for all samples and chains.
-				if len(classes) == i {
-					classes = append(classes, slices.Index(row, slices.Max(row)))
-				}
-				chains[chain][i] = append(chains[chain][i], float64(row[classes[i]]))
-			}
+			traces.add(chain, probabilities)
 			return nil
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
+	return measure.Mixing(traces.byImage()), nil
+}
+
+// classTraces are the probabilities of one class of each image, by chain.
+type classTraces struct {
+	images  int
+	chains  map[string][][]float64 // by directory and number, for each image
+	names   []string               // of the chains, in the order in which they were added
+	classes []int                  // of the images
+}
+
+// add adds the probabilities that a sample of a chain predicts.
+func (t *classTraces) add(chain string, probabilities []float32) {
+	if t.chains[chain] == nil {
+		t.names, t.chains[chain] = append(t.names, chain), make([][]float64, t.images)
+	}
+	k := len(probabilities) / t.images
+	for i := range t.images {
+		row := probabilities[i*k:][:k]
+		// The traced quantity is the probability of the class that the very first sample
+		// predicts: it must be the same class for all samples and chains.
+		if len(t.classes) == i {
+			t.classes = append(t.classes, slices.Index(row, slices.Max(row)))
+		}
+		t.chains[chain][i] = append(t.chains[chain][i], float64(row[t.classes[i]]))
+	}
+}
+
+// byImage returns the traces of each image by chain, cut to the length of the shortest.
+func (t *classTraces) byImage() [][][]float64 {
 	shortest := math.MaxInt
-	for _, chain := range chains {
+	for _, chain := range t.chains {
 		shortest = min(shortest, len(chain[0]))
 	}
-	traces := make([][][]float64, n)
+	traces := make([][][]float64, t.images)
 	for i := range traces {
-		for _, name := range names {
-			traces[i] = append(traces[i], chains[name][i][:shortest])
+		for _, name := range t.names {
+			traces[i] = append(traces[i], t.chains[name][i][:shortest])
 		}
 	}
-	return measure.Mixing(traces), nil
+	return traces
 }
 
 // diagnosticsOf combines the diagnostics of the parts of a gathered run. Temperatures are means

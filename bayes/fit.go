@@ -351,23 +351,9 @@ func (t *training) start() error {
 	if err != nil {
 		return errors.WithMessage(err, "start")
 	}
-	files, err := from.listSamples()
+	last, err := from.lastSamples()
 	if err != nil {
 		return errors.WithMessage(err, "start")
-	}
-	var last []rundir.File // of each chain
-	before := ""
-	for _, f := range files { // by part of a gathered run, then by chain, then by step
-		number, _, err := samples.ParseFileName(f.Path)
-		if err != nil {
-			return errors.WithMessage(err, "start")
-		}
-		// Parts of a gathered run may have chains of equal number, hence the directory.
-		chain := fmt.Sprint(filepath.Dir(f.Path), number)
-		if chain != before {
-			last = append(last, f)
-		}
-		last[len(last)-1], before = f, chain
 	}
 	if last == nil {
 		return invalid("start %s: the run has no samples yet", t.spec.Start)
@@ -400,6 +386,28 @@ func (t *training) start() error {
 		}
 	}
 	return nil
+}
+
+// lastSamples returns the last sample of each chain.
+func (r *Run) lastSamples() (last []rundir.File, err error) {
+	files, err := r.listSamples()
+	if err != nil {
+		return nil, err
+	}
+	before := ""
+	for _, f := range files { // by part of a gathered run, then by chain, then by step
+		number, _, err := samples.ParseFileName(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		// Parts of a gathered run may have chains of equal number, hence the directory.
+		chain := fmt.Sprint(filepath.Dir(f.Path), number)
+		if chain != before {
+			last = append(last, f)
+		}
+		last[len(last)-1], before = f, chain
+	}
+	return last, nil
 }
 
 // drawsAgain reports whether some chains have the same noise as chains of another run, namely those

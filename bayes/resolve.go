@@ -163,26 +163,8 @@ func (s *Spec) fill(c methodKind, examples int) {
 // validate refuses values out of range in a specification that fill has completed. Comparisons are
 // written so that NaN fails, as in !(x >= 0).
 func (s Spec) validate(c methodKind) error {
-	for _, count := range []struct {
-		name  string
-		value int
-		unset bool // whether 0 is valid
-	}{
-		{"batch", s.Batch, c.traits().exact}, {"epochs", s.Epochs, false}, {"chains", s.Chains, false}, {"subset", s.Subset, true},
-		{"burn-in-steps", s.BurnInSteps, true}, {"samples", s.Samples, true}, {"thinning", s.Thinning, true}, {"keep", s.Keep, true},
-		{"warm-epochs", s.WarmEpochs, true}, {"warm-patience", s.WarmPatience, true},
-	} {
-		if count.value < 0 || count.value == 0 && !count.unset {
-			return invalid("%s must be at least 1, got %d", count.name, count.value)
-		}
-	}
-	// Sessions number chains with 16 bits, and each replica is a chain of the session.
-	most := math.MaxUint16 / s.replicasOfEach()
-	if s.Chains > most {
-		return invalid("chains must be at most %d, got %d", most, s.Chains)
-	}
-	if s.FirstChain < 0 || s.FirstChain > most-s.Chains {
-		return invalid("first-chain must be 0 to %d, got %d: a run has at most %d chains", most-s.Chains, s.FirstChain, most)
+	if err := s.checkCounts(c); err != nil {
+		return err
 	}
 	if s.Schedule != nil {
 		if err := checkSchedule("schedule", s.Schedule); err != nil {
@@ -226,6 +208,32 @@ func (s Spec) validate(c methodKind) error {
 	}
 	if err := c.check(&s); err != nil {
 		return &InvalidError{err}
+	}
+	return nil
+}
+
+// checkCounts refuses numbers of images, steps, samples and chains that are out of range.
+func (s Spec) checkCounts(c methodKind) error {
+	for _, count := range []struct {
+		name  string
+		value int
+		unset bool // whether 0 is valid
+	}{
+		{"batch", s.Batch, c.traits().exact}, {"epochs", s.Epochs, false}, {"chains", s.Chains, false}, {"subset", s.Subset, true},
+		{"burn-in-steps", s.BurnInSteps, true}, {"samples", s.Samples, true}, {"thinning", s.Thinning, true}, {"keep", s.Keep, true},
+		{"warm-epochs", s.WarmEpochs, true}, {"warm-patience", s.WarmPatience, true},
+	} {
+		if count.value < 0 || count.value == 0 && !count.unset {
+			return invalid("%s must be at least 1, got %d", count.name, count.value)
+		}
+	}
+	// Sessions number chains with 16 bits, and each replica is a chain of the session.
+	most := math.MaxUint16 / s.replicasOfEach()
+	if s.Chains > most {
+		return invalid("chains must be at most %d, got %d", most, s.Chains)
+	}
+	if s.FirstChain < 0 || s.FirstChain > most-s.Chains {
+		return invalid("first-chain must be 0 to %d, got %d: a run has at most %d chains", most-s.Chains, s.FirstChain, most)
 	}
 	return nil
 }

@@ -44,34 +44,16 @@ func (t *training) observeWindow(p langevin.Window) error {
 			line.Temperature = &event.Temperature
 		}
 	}
-	// The held-out predictions are observed at some states, samples or not, in the sampling phase
-	// only and, with cycles, only where the temperature is the requested one.
-	var states []samples.Sample
-	due := t.measured.HeldOut.Due(p.To) && p.To > t.plan.BurnIn && t.temperatures[p.To-1] == t.spec.NoiseTemperature()
-	kept, scored := p.Sample && t.writer.Keeps(p.To), t.measured.Validation.Due(p.To) || t.measured.Validation != nil && p.To == t.plan.Steps
-	if kept && !t.kind.traits().drawn || due || scored {
-		if states, err = t.kind.states(&t.job, p.To); err != nil {
-			return err
-		}
-	}
-	if due {
-		if err := t.measured.HeldOut.Observe(states, p.To); err != nil {
-			return err
-		}
-	}
-	if scored {
-		if err := t.score(&line, &event, states, kept); err != nil {
-			return err
-		}
+	kept := p.Sample && t.writer.Keeps(p.To)
+	states, err := t.observeStates(p.To, kept, &line, &event)
+	if err != nil {
+		return err
 	}
 	if kept && t.kind.traits().exact {
 		line.Draws = t.drawStatistics(chains, p.To-1)
 	}
 	if err := t.writer.AddMetrics(line); err != nil {
 		return err
-	}
-	if !kept || t.kind.traits().drawn {
-		states = nil
 	}
 	if err := t.checkFinite(states); err != nil {
 		return err
@@ -90,6 +72,30 @@ func (t *training) observeWindow(p langevin.Window) error {
 	}
 	t.observe(event)
 	return nil
+}
+
+// observeStates makes the predictions that are due after a step, on held-out and on validation
+// images. It returns the states to save; nil if there are none.
+func (t *training) observeStates(step int, kept bool, line *rundir.Metrics, event *Event) ([]samples.Sample, error) {
+	// The held-out predictions are observed at some states, samples or not, in the sampling phase
+	// only and, with cycles, only where the temperature is the requested one.
+	due := t.measured.HeldOut.Due(step) && step > t.plan.BurnIn && t.temperatures[step-1] == t.spec.NoiseTemperature()
+	scored := t.measured.Validation.Due(step) || t.measured.Validation != nil && step == t.plan.Steps
+	saved := kept && !t.kind.traits().drawn
+	if !saved && !due && !scored {
+		return nil, nil
+	}
+	states, err := t.kind.states(&t.job, step)
+	if err == nil && due {
+		err = t.measured.HeldOut.Observe(states, step)
+	}
+	if err == nil && scored {
+		err = t.score(line, event, states, kept)
+	}
+	if err != nil || !saved {
+		return nil, err
+	}
+	return states, nil
 }
 
 // drawStatistics returns the statistics that a sampler on all data records of its draws at a step,
