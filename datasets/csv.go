@@ -122,27 +122,40 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 // readCSV reads images, one per line, as described at Open. Memory grows with the lines that
 // arrive.
 func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColumns, error) {
-	limit, group := options.limit(idxMaxSize), options.GroupColumn()
+	r, err := newCSVReader(path, from, options)
+	if err != nil {
+		return nil, csvColumns{}, err
+	}
+	part, err := r.read(options)
+	return part, r.csvColumns, err
+}
+
+// newCSVReader returns a reader at the first image, with the columns that the options ask for.
+func newCSVReader(path string, from io.Reader, options Options) (*csvReader, error) {
+	group := options.GroupColumn()
 	var others []string
 	for _, name := range options.OtherColumns {
 		others = append(others, strings.ToLower(name))
 	}
 	data, err := decompress(from)
 	if err != nil {
-		return nil, csvColumns{}, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
+		return nil, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
 	}
-	available := memory.Available()
 	r := &csvReader{
 		path: path, data: data, groupName: strings.ToLower(group), otherNames: others, want: shape{options.Channels, options.Height, options.Width},
 		floatMax: options.FloatMax,
 	}
 	if err := r.start(); err != nil {
-		return nil, r.csvColumns, err
+		return nil, err
 	}
 	if group != "" && r.group < 0 {
-		return nil, r.csvColumns, invalid("Group", "%s: must have a header with the column %s, got none", path, group)
+		return nil, invalid("Group", "%s: must have a header with the column %s, got none", path, group)
 	}
-	part := &arrayPart{name: path}
+	return r, nil
+}
+
+// read reads all images.
+func (r *csvReader) read(options Options) (*arrayPart, error) {
 	of, fits := r.shapeOf(r.pixels)
 	if !fits {
 		text := "must have the pixels of a square image next to the label, N x N or N x N x 3, got %d columns%s"
@@ -150,21 +163,23 @@ func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColum
 			text = fmt.Sprintf("must have the %d pixels of an image of %dx%dx%d, or those of a square one, got %%d columns%%s",
 				n, r.want.height, r.want.width, r.want.channels)
 		}
-		return nil, r.csvColumns, r.fail(text, r.pixels, r.described(r.unlike()))
+		return nil, r.fail(text, r.pixels, r.described(r.unlike()))
 	}
-	part.channels, part.height, part.width = of.channels, of.height, of.width
+	part := &arrayPart{name: r.path, channels: of.channels, height: of.height, width: of.width}
 	keepsIDs := options.Unlabelled && r.skip >= 0
 	if keepsIDs {
 		part.idName = r.heading
 	}
+	limit, available := options.limit(idxMaxSize), memory.Available()
 	names := map[string]string{} // of groups, each stored once
-	for err = r.first(); err == nil; err = r.next() {
+	err := r.first()
+	for ; err == nil; err = r.next() {
 		if err := r.checkRoom(int64(len(part.images)+r.pixels), limit, available); err != nil {
-			return nil, r.csvColumns, err
+			return nil, err
 		}
 		label := int32(0)
 		if part.images, label, err = r.image(part.images); err != nil {
-			return nil, r.csvColumns, err
+			return nil, err
 		}
 		if keepsIDs {
 			part.ids = append(part.ids, string(r.id))
@@ -182,11 +197,11 @@ func readCSV(path string, from io.Reader, options Options) (*arrayPart, csvColum
 		}
 	}
 	if err != io.EOF {
-		return nil, r.csvColumns, err
+		return nil, err
 	}
 	if len(part.images) == 0 {
-		return nil, r.csvColumns, r.fail("must have at least one image, got the end")
+		return nil, r.fail("must have at least one image, got the end")
 	}
 	part.images = ChannelsFirst(part.images, part.channels, part.height, part.width)
-	return part, r.csvColumns, nil
+	return part, nil
 }

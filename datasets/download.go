@@ -124,19 +124,9 @@ func (d downloader) append(ctx context.Context, address, part string, wanted fil
 	watchdog := time.AfterFunc(d.stall, func() { cancel(errors.Errorf("no data for %v", d.stall)) })
 	defer watchdog.Stop()
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err == nil {
-		err = checkSecure(request.URL)
-	}
+	response, err := d.request(ctx, address, offset)
 	if err != nil {
 		return err
-	}
-	if offset > 0 {
-		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
-	}
-	response, err := d.client.Do(request)
-	if err != nil {
-		return causeOf(ctx, err)
 	}
 	defer response.Body.Close()
 	switch {
@@ -175,6 +165,25 @@ func (d downloader) append(ctx context.Context, address, part string, wanted fil
 		return errors.Errorf("the file must have %[2]d bytes, got %[1]d", offset, wanted.size)
 	}
 	return errors.Wrap(output.Sync(), "writing to disk")
+}
+
+// request requests the bytes of a file from offset on.
+func (d downloader) request(ctx context.Context, address string, offset int64) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err == nil {
+		err = checkSecure(request.URL)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if offset > 0 {
+		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		return nil, causeOf(ctx, err)
+	}
+	return response, nil
 }
 
 // causeOf returns the cause of ctx if it was cancelled, else err.

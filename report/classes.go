@@ -166,41 +166,28 @@ func tooWide(columns []Column) bool {
 	return width > widest
 }
 
-// ClassSection returns the section with a table of the classes, those with the lowest coverage
-// first, or the lowest recall without coverage; nil without labels of several classes.
-func ClassSection(subjects []Subject) (*Section, error) {
-	if !all(subjects, Subject.labelled) || !sameData(subjects) || !sameClasses(subjects) {
-		return nil, nil
-	}
-	type entry struct {
-		rows  []ClassRow // by subject
-		worst float64
-	}
-	var entries []entry
-	covered := true
-	var texts []string
+// classEntry has the scores of a class.
+type classEntry struct {
+	rows  []ClassRow // by subject
+	worst float64    // coverage, or recall
+}
+
+// classEntries returns the classes of subjects with the same labels: those with the lowest coverage
+// first or, if covered is false because some have none, the lowest recall.
+func classEntries(subjects []Subject) (entries []classEntry, covered bool, err error) {
+	covered = true
 	for i, s := range subjects {
 		rows, err := s.ByClass()
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if i == 0 {
-			entries = make([]entry, len(rows))
+			entries = make([]classEntry, len(rows))
 		}
-		for k, row := range rows { // the labels are the same
+		for k, row := range rows {
 			covered = covered && row.Coverage != nil
 			entries[k].rows = append(entries[k].rows, row)
 		}
-		remarks, err := s.CoverageRemarks()
-		if err != nil {
-			return nil, err
-		}
-		for _, remark := range remarks {
-			texts = append(texts, s.Name+": "+remark+".")
-		}
-	}
-	if len(entries) < 2 {
-		return nil, nil
 	}
 	value := func(r ClassRow) float64 {
 		if covered {
@@ -211,7 +198,30 @@ func ClassSection(subjects []Subject) (*Section, error) {
 	for k := range entries {
 		entries[k].worst = value(slices.MinFunc(entries[k].rows, func(a, b ClassRow) int { return cmp.Compare(value(a), value(b)) }))
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.worst, b.worst) })
+	slices.SortStableFunc(entries, func(a, b classEntry) int { return cmp.Compare(a.worst, b.worst) })
+	return entries, covered, nil
+}
+
+// ClassSection returns the section with a table of the classes, those with the lowest coverage
+// first, or the lowest recall without coverage; nil without labels of several classes.
+func ClassSection(subjects []Subject) (*Section, error) {
+	if !all(subjects, Subject.labelled) || !sameData(subjects) || !sameClasses(subjects) {
+		return nil, nil
+	}
+	entries, covered, err := classEntries(subjects)
+	if err != nil || len(entries) < 2 {
+		return nil, err
+	}
+	var texts []string
+	for _, s := range subjects {
+		remarks, err := s.CoverageRemarks()
+		if err != nil {
+			return nil, err
+		}
+		for _, remark := range remarks {
+			texts = append(texts, s.Name+": "+remark+".")
+		}
+	}
 	columns, ofSubject := columnsOfClasses(subjects, covered, true)
 	full := !tooWide(columns) && len(subjects) <= subjectsInFull
 	if !full {

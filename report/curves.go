@@ -100,6 +100,12 @@ func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 		p.Add(l)
 		key = append(key, legendEntry{axes.TargetName, []plot.Thumbnailer{l}})
 	}
+	axes.extend(p)
+	return &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth), draw: func(c draw.Canvas) { p.Draw(key.draw(c)) }}, nil
+}
+
+// extend extends the ranges of the axes beyond the curves.
+func (axes Axes) extend(p *plot.Plot) {
 	if axes.bounded {
 		p.X.Min, p.X.Max, p.Y.Max = 0, 1, max(p.Y.Max, 1)
 		if p.Y.Min <= 0.8 {
@@ -116,7 +122,6 @@ func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 		p.Y.Min -= space
 	}
 	p.Y.Max += space
-	return &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth), draw: func(c draw.Canvas) { p.Draw(key.draw(c)) }}, nil
 }
 
 func checkCurve(c Curve, positive bool) error {

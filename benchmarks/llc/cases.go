@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/langevin/llc/known"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -108,9 +109,35 @@ func tabular(m llc.Model, loss string, exact float64) benchmark {
 	return c
 }
 
+// trained trains a network by Adam, and returns it with its weights.
+func trained(name string, train *datasets.Dataset) (network layers.Sequential, weights samples.Sample, err error) {
+	dir, err := os.MkdirTemp("", "llc-run")
+	if err != nil {
+		return nil, weights, errors.Wrap(err, "llc")
+	}
+	defer os.RemoveAll(dir)
+	adam, err := bayes.ParseMethod("adam")
+	if err != nil {
+		return nil, weights, err
+	}
+	spec := bayes.Spec{Network: name, Method: adam, Epochs: 30, Seed: 1}
+	run, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: train}, filepath.Join(dir, "run"))
+	if err != nil {
+		return nil, weights, err
+	}
+	files, err := run.Samples()
+	if err != nil {
+		return nil, weights, err
+	}
+	if weights, err = samples.ReadSample(files[0]); err != nil {
+		return nil, weights, err
+	}
+	network, err = run.Network()
+	return network, weights, err
+}
+
 // digits is a network that was trained on 2000 digits by Adam.
 func digits(name string) (c benchmark, err error) {
-	ctx := context.Background()
 	data, err := datasets.Open("mnist", datasets.Options{})
 	if err != nil {
 		return c, err
@@ -119,29 +146,7 @@ func digits(name string) (c benchmark, err error) {
 	if err != nil {
 		return c, err
 	}
-	dir, err := os.MkdirTemp("", "llc-run")
-	if err != nil {
-		return c, errors.Wrap(err, "llc")
-	}
-	defer os.RemoveAll(dir)
-	adam, err := bayes.ParseMethod("adam")
-	if err != nil {
-		return c, err
-	}
-	spec := bayes.Spec{Network: name, Method: adam, Epochs: 30, Seed: 1}
-	run, err := bayes.Fit(ctx, spec, &datasets.Splits{Train: train}, filepath.Join(dir, "run"))
-	if err != nil {
-		return c, err
-	}
-	files, err := run.Samples()
-	if err != nil {
-		return c, err
-	}
-	sample, err := samples.ReadSample(files[0])
-	if err != nil {
-		return c, err
-	}
-	network, err := run.Network()
+	network, sample, err := trained(name, train)
 	if err != nil {
 		return c, err
 	}
