@@ -48,14 +48,10 @@ func main() {
 	ctx, release := interrupt.Context()
 	defer release()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr, source{sum: publishedSum, size: testSize, least: publishedAccuracy})
-	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(interrupt.ExitCode(ctx))
 	}
-	fmt.Fprintln(os.Stderr, err)
-	if stop := interrupt.Of(ctx); stop != nil {
-		os.Exit(stop.ExitCode())
-	}
-	os.Exit(1)
 }
 
 // study has the flags and the data.

@@ -49,10 +49,7 @@ func main() {
 	}
 	if err := p.compare(ctx, os.Stdout, os.Stderr, "mnist", *effort, *dir, *file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		if stop := interrupt.Of(ctx); stop != nil {
-			os.Exit(stop.ExitCode())
-		}
-		os.Exit(1)
+		os.Exit(interrupt.ExitCode(ctx))
 	}
 }
 

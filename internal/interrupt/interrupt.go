@@ -59,3 +59,12 @@ func Of(ctx context.Context) *Stop {
 	errors.As(context.Cause(ctx), &s)
 	return s
 }
+
+// ExitCode returns the exit code of a program that failed: the code of the signal that canceled its
+// context, or else 1.
+func ExitCode(ctx context.Context) int {
+	if stop := Of(ctx); stop != nil {
+		return stop.ExitCode()
+	}
+	return 1
+}
