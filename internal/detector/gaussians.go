@@ -26,33 +26,10 @@ type gaussians struct {
 // fitGaussians fits gaussians to rows [n d]. labels has the class of each row. Classes without
 // rows have no mean.
 func fitGaussians(rows []float32, d int, labels []int32) (*gaussians, error) {
-	var means []*mat.VecDense
-	var sizes []float64
-	place := map[int32]int{} // of a class among the means
-	of := make([]int, len(labels))
-	for i, label := range labels {
-		at, known := place[label]
-		if !known {
-			at = len(means)
-			place[label] = at
-			means, sizes = append(means, mat.NewVecDense(d, nil)), append(sizes, 0)
-		}
-		of[i] = at
-		sizes[at]++
-	}
-	row := func(i int) *mat.VecDense {
-		v := mat.NewVecDense(d, nil)
-		for j, x := range rows[i*d : (i+1)*d] {
-			v.SetVec(j, float64(x))
-		}
-		return v
-	}
-	for i, at := range of {
-		means[at].AddScaledVec(means[at], 1/sizes[at], row(i))
-	}
+	means, of := classMeans(rows, d, labels)
 	covariance, trace := mat.NewSymDense(d, nil), 0.0
 	for i, at := range of {
-		deviation := row(i)
+		deviation := vectorOf(rows[i*d : (i+1)*d])
 		deviation.SubVec(deviation, means[at])
 		covariance.SymRankOne(covariance, 1/float64(len(of)), deviation)
 	}
@@ -86,6 +63,36 @@ func fitGaussians(rows []float32, d int, labels []int32) (*gaussians, error) {
 	}
 	g.prepare(d)
 	return g, nil
+}
+
+// classMeans returns the means of rows [n d] by class, and the position of each row's class among
+// them.
+func classMeans(rows []float32, d int, labels []int32) (means []*mat.VecDense, of []int) {
+	var sizes []float64
+	place := map[int32]int{} // of a class among the means
+	of = make([]int, len(labels))
+	for i, label := range labels {
+		at, known := place[label]
+		if !known {
+			at = len(means)
+			place[label] = at
+			means, sizes = append(means, mat.NewVecDense(d, nil)), append(sizes, 0)
+		}
+		of[i] = at
+		sizes[at]++
+	}
+	for i, at := range of {
+		means[at].AddScaledVec(means[at], 1/sizes[at], vectorOf(rows[i*d:(i+1)*d]))
+	}
+	return means, of
+}
+
+func vectorOf(row []float32) *mat.VecDense {
+	v := mat.NewVecDense(len(row), nil)
+	for j, x := range row {
+		v.SetVec(j, float64(x))
+	}
+	return v
 }
 
 // prepare computes the field that is not stored.

@@ -24,7 +24,7 @@ type Subject struct {
 	Batch       int
 	Seed        uint64
 	Session     *graph.Session
-	Predicting  bool // the network is built for predictions, without dropout
+	predicting  bool // the network is built for predictions, without dropout
 
 	// Augment changes the images of a minibatch as training does; it may return them as they are.
 	Augment func(b *graph.Builder, x *graph.Node) *graph.Node
@@ -143,7 +143,7 @@ func lossGradients(device tensor.Device, s Subject, images samples.Images, label
 // lossProgram returns the program of lossGradients for n images.
 func lossProgram(s Subject, n int, batch op.Batch) (*graph.Program, error) {
 	b := graph.New(tensor.Float32)
-	if s.Predicting {
+	if s.predicting {
 		b.Mode = graph.Prediction
 	}
 	x := s.Images.Input(b, batch, n)

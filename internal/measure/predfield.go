@@ -112,7 +112,7 @@ func fieldSteps(n int) (steps, batch int) {
 // deterministic returns the subject with a network whose logits are a function of the parameters:
 // without random operations such as dropout.
 func (s Subject) deterministic() Subject {
-	s.Network, s.Predicting = withoutDropout(s.Network), true
+	s.Network, s.predicting = withoutDropout(s.Network), true
 	return s
 }
 
