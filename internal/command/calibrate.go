@@ -146,12 +146,17 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	}
 	notes := map[string]string{}
 	data.Notes(notes)
+	noteTrained(notes, trained, c)
+	maps.DeleteFunc(notes, emptyNote)
+	return heldOut, notes, nil
+}
+
+// noteTrained notes the number of images to calibrate on that the run was trained on.
+func noteTrained(notes map[string]string, trained int, c *console) {
 	if trained > 0 {
 		notes[bayes.TrainedNote] = strconv.Itoa(trained)
 		c.remark("prediction sets and certified risks are not guaranteed by this calibration")
 	}
-	maps.DeleteFunc(notes, emptyNote)
-	return heldOut, notes, nil
 }
 
 // printGuarantees prints the guarantees of a calibration: which classes have no threshold of their

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/pkg/errors"
@@ -119,10 +118,7 @@ func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, sp
 			return err
 		}
 		notes := map[string]string{}
-		if trained > 0 { // the data have changed
-			notes[bayes.TrainedNote] = strconv.Itoa(trained)
-			c.remark("prediction sets and certified risks are not guaranteed by this calibration")
-		}
+		noteTrained(notes, trained, c) // the data have changed
 		return run.With(bayes.WithNotes(notes)).Calibrate(ctx, splits.Validation)
 	}
 	return nil
