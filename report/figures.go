@@ -19,7 +19,7 @@ func figureRows() []figureRow {
 			rows = append(rows, scoreRow(score))
 		}
 	}
-	return append(rows, warmStartRow, weightRow, lossRow, validationRow)
+	return append(rows, warmStartRow, weightRow, validationRow)
 }
 
 // scoreRow returns the figure for the curve of a score.

@@ -35,22 +35,22 @@ func TestFiguresApply(t *testing.T) {
 		want     string
 	}{
 		{"all", whole.subjects(t),
-			"examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc warmstart weight loss validation"},
-		{"no labels", without(func(d *drawn) { d.labels = false }), "examples confidence indistribution sets auroc warmstart weight loss validation"},
+			"examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc warmstart weight validation"},
+		{"no labels", without(func(d *drawn) { d.labels = false }), "examples confidence indistribution sets auroc warmstart weight validation"},
 		{"nothing out of distribution", without(func(d *drawn) { d.out = false }),
-			"examples mistakes confidence indistribution coverage reliability sets confusion confusions warmstart weight loss validation"},
+			"examples mistakes confidence indistribution coverage reliability sets confusion confusions warmstart weight validation"},
 		{"nothing held out", without(func(d *drawn) { d.calibration = false }),
-			"examples mistakes confidence indistribution coverage reliability confusion confusions auroc warmstart weight loss validation"},
+			"examples mistakes confidence indistribution coverage reliability confusion confusions auroc warmstart weight validation"},
 		{"neither", without(func(d *drawn) { d.calibration, d.out = false, false }),
-			"examples mistakes confidence coverage reliability confusion confusions warmstart weight loss validation"},
+			"examples mistakes confidence coverage reliability confusion confusions warmstart weight validation"},
 		{"no images", without(func(d *drawn) { d.images = false }),
-			"confidence indistribution coverage reliability sets confusion confusions auroc warmstart weight loss validation"},
+			"confidence indistribution coverage reliability sets confusion confusions auroc warmstart weight validation"},
 		{"no traces", without(func(d *drawn) { d.trace = false }),
 			"examples mistakes confidence indistribution coverage reliability sets confusion confusions auroc"},
 		{"many classes", without(func(d *drawn) { d.classes = 51 }),
-			"examples mistakes confidence indistribution coverage reliability sets confusions auroc warmstart weight loss validation"},
+			"examples mistakes confidence indistribution coverage reliability sets confusions auroc warmstart weight validation"},
 		{"one example", drawn{runs: 1, classes: 2, examples: 1, labels: true}.subjects(t), "confidence"},
-		{"different data", different, "reliability warmstart weight loss validation"},
+		{"different data", different, "reliability warmstart weight validation"},
 		{"not assessed", []Subject{{Name: "a", Watched: "w", Trace: ramp(40, 1)}}, "weight"},
 		{"warm start", []Subject{{Name: "a"}, {Name: "b", WarmLosses: [][]float64{{2, 1}}}}, "warmstart"},
 		{"warm start that diverged", []Subject{{Name: "a", WarmLosses: [][]float64{{2, math.NaN()}}}}, ""},
@@ -432,15 +432,5 @@ func TestCoverageByLevel(t *testing.T) {
 			}
 		}
 		near(t, "coverage", p.Y, covered/30, 1e-12)
-	}
-}
-
-func TestMeanLoss(t *testing.T) {
-	s := Subject{Losses: [][]float64{{1, 2, 3}, {3, 4}}}
-	if got := s.meanLoss(); !slices.Equal(got, []float64{2, 3}) {
-		t.Errorf("got %v, want the mean as far as both go", got)
-	}
-	if got := (Subject{}).meanLoss(); got != nil {
-		t.Errorf("got %v of no chain", got)
 	}
 }

@@ -28,9 +28,6 @@ type Subject struct {
 	Watched     string
 	Trace       []float64
 	First, Last int
-	// Losses has the loss trace of each chain, one value every LossEvery steps; 0 counts as 1.
-	Losses    [][]float64
-	LossEvery int
 	// WarmLosses has the losses of each chain in its warm start, on training images held out of it,
 	// at its initial values and after each epoch.
 	WarmLosses [][]float64

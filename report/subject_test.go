@@ -95,13 +95,7 @@ func (d drawn) subjects(t *testing.T) []Subject {
 			s.InImages, s.OutImages = in, out
 		}
 		if d.trace {
-			s.Watched, s.LossEvery = "weight", 10
-			for chain := range 2 {
-				s.Losses = append(s.Losses, nil)
-				for step := range 20 + chain {
-					s.Losses[chain] = append(s.Losses[chain], 2/float64(1+step)+0.1*random.Float64())
-				}
-			}
+			s.Watched = "weight"
 			for step := range 10 {
 				decay := 1 / float64(1+step)
 				s.ValidationSteps = append(s.ValidationSteps, float64(100*(step+1)))
