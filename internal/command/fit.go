@@ -18,13 +18,10 @@ import (
 
 // fitFlags are the flags of fit.
 type fitFlags struct {
-	settings       config.Settings
-	dir, file      string
-	resume         string
-	tensorBoard    string
-	task           taskFlags
-	estimate       bool
-	withoutDamaged bool
+	settings                       config.Settings
+	dir, file, resume, tensorBoard string
+	task                           taskFlags
+	estimate, withoutDamaged       bool
 }
 
 func fitCommand(c *console) *cobra.Command {
