@@ -36,3 +36,14 @@ func Squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
 	}
 	return data
 }
+
+// Noisy returns n Squares of 4 classes. Every third may have a wrong label, so that gradients stay
+// noisy.
+func Noisy(t testing.TB, n int) *datasets.Dataset {
+	t.Helper()
+	data := Squares(t, n, 4, 1)
+	for i := 0; i < n; i += 3 {
+		data.Labels[i] = int32(i / 3 * 7 % 4)
+	}
+	return data
+}

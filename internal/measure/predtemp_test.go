@@ -25,15 +25,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// noisy are squares; every third may have a wrong label, so that gradients stay noisy.
-func noisy(t *testing.T, n int) *datasets.Dataset {
-	data := squares(t, n, 4, 1)
-	for i := 0; i < n; i += 3 {
-		data.Labels[i] = int32(i / 3 * 7 % 4)
-	}
-	return data
-}
-
 // softmaxRegression returns the specification of a softmax regression by a method at a
 // temperature.
 func softmaxRegression(t *testing.T, method string, temperature float64) bayes.Spec {
@@ -70,7 +61,7 @@ func fieldOf(t *testing.T, spec bayes.Spec, data *datasets.Dataset) measure.Fiel
 // prior and the labels' distribution must matter.
 func TestField(t *testing.T) {
 	const size = 1200 // minibatches of 12
-	data := noisy(t, size)
+	data := letters.Noisy(t, size)
 	spec := softmaxRegression(t, "sghmc", 0.2)
 	spec.Epochs, spec.Samples, spec.Batch = 3, 1, 20
 	run := fit(t, spec, trainOn(data))
@@ -192,7 +183,7 @@ func TestPriorGradients(t *testing.T) {
 func TestCurvedLogits(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const repetitions, distance = 300, 5e-3 // the latter changes the sums by less than 1 %
-	data := noisy(t, 120)
+	data := letters.Noisy(t, 120)
 	spec := bayes.Spec{
 		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 10}, layers.Tanh{}, layers.Linear{Outputs: 4}},
 		Method: methodOf(t, "sghmc"), Prior: new(langevin.Gaussian(0.3)), Schedule: optimizers.Constant{Rate: 0.05},
@@ -317,7 +308,7 @@ func TestFinitePopulation(t *testing.T) {
 // TestWeightedTemperature: samples count as much as they do in predictions, and a network with
 // dropout is measured without it.
 func TestWeightedTemperature(t *testing.T) {
-	data := noisy(t, 60)
+	data := letters.Noisy(t, 60)
 	spec := softmaxRegression(t, "sgld", 0.2)
 	spec.Layers = layers.Sequential{layers.Flatten{}, layers.Dropout{Rate: 0.5, AlsoPredicting: true}, layers.Linear{Outputs: 4}}
 	spec.Schedule, spec.Batch, spec.Epochs, spec.Samples = optimizers.Cosine{First: 0.05, Last: 0.001}, 20, 90, 4
@@ -355,11 +346,7 @@ func TestWeightedTemperature(t *testing.T) {
 	}
 }
 
-// squares are images of noise with a bright square, see letters.Squares.
-func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
-	t.Helper()
-	return letters.Squares(t, n, classes, seed)
-}
+var squares = letters.Squares
 
 // trainOn are splits with only training data.
 func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }

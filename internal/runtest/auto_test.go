@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -21,7 +22,7 @@ import (
 func automatic(t *testing.T, spec bayes.Spec, examples int, dir string, options ...bayes.Option) (run *bayes.Run, remarks string) {
 	t.Helper()
 	spec.Method, spec.Network = bayes.Auto{}, "mlp-5"
-	run, err := bayes.Fit(t.Context(), spec, trainOn(noisy(t, examples)), dir,
+	run, err := bayes.Fit(t.Context(), spec, trainOn(letters.Noisy(t, examples)), dir,
 		append(options, bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark + "\n" }))...)
 	must(t, err)
 	return run, remarks
@@ -34,7 +35,7 @@ func TestAutoOnFewExamples(t *testing.T) {
 	run, remarks := automatic(t, spec, 40, filepath.Join(dir, "auto"), with(t, 2))
 	spec.Chains, spec.Samples, spec.Prior = 4, 25, new(langevin.FanIn(2))
 	spec.Method, spec.Network = mcmc.MCLMC{Friction: 0.01, EnergyVariance: 2e-5, MaxVariance: 0.5}, "mlp-5"
-	asked, err := bayes.Fit(t.Context(), spec, trainOn(noisy(t, 40)), filepath.Join(dir, "asked"), with(t, 2))
+	asked, err := bayes.Fit(t.Context(), spec, trainOn(letters.Noisy(t, 40)), filepath.Join(dir, "asked"), with(t, 2))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(asked.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)))
 	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 40 {
@@ -78,7 +79,7 @@ func TestAutoKeepsItsBudget(t *testing.T) {
 			must(t, spec.Set("budget", c.budget))
 		}
 		remarks, all := "", ""
-		total, err := bayes.Try(t.Context(), spec, noisy(t, examples), 2, with(t, 1), ticking(c.step),
+		total, err := bayes.Try(t.Context(), spec, letters.Noisy(t, examples), 2, with(t, 1), ticking(c.step),
 			bayes.WithObserver(func(e bayes.Event) {
 				all += e.Remark
 				if strings.HasPrefix(e.Remark, "chosen: ") {
@@ -121,7 +122,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 	if got := part.Manifest().Spec.Schedule; got != chosen.Schedule {
 		t.Errorf("a part of the run has %v, the whole one %v", got, chosen.Schedule)
 	}
-	total, err := bayes.Try(t.Context(), bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Epochs: 40, Seed: 3}, noisy(t, examples), 2, with(t, 1))
+	total, err := bayes.Try(t.Context(), bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Epochs: 40, Seed: 3}, letters.Noisy(t, examples), 2, with(t, 1))
 	if err != nil || total != 1680 {
 		t.Errorf("an estimate is of %d steps, error %v", total, err)
 	}
@@ -130,10 +131,10 @@ func TestAutoOnManyExamples(t *testing.T) {
 	again := spec
 	again.Network, again.Method = "mlp-5", bayes.Auto{}
 	stopped := filepath.Join(dir, "stopped")
-	if _, err := bayes.Fit(ctx, again, trainOn(noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
+	if _, err := bayes.Fit(ctx, again, trainOn(letters.Noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
 		t.Fatal("the run did not stop")
 	}
-	resumed, err := bayes.Resume(t.Context(), stopped, trainOn(noisy(t, examples)), with(t, 2))
+	resumed, err := bayes.Resume(t.Context(), stopped, trainOn(letters.Noisy(t, examples)), with(t, 2))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(run.Dir(), rundir.SamplesDir)), contents(t, filepath.Join(resumed.Dir(), rundir.SamplesDir)))
 }
@@ -143,7 +144,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 func TestAutoIsAtMostTwiceAsFast(t *testing.T) {
 	remarks := ""
 	spec := bayes.Spec{Network: "mlp-5", Method: bayes.Auto{}, Epochs: 250, Batch: 20, Temperature: new(1e4)}
-	_, err := bayes.Try(t.Context(), spec, noisy(t, 80), 2, with(t, 1), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
+	_, err := bayes.Try(t.Context(), spec, letters.Noisy(t, 80), 2, with(t, 1), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
 	must(t, err)
 	if !strings.Contains(remarks, "at the rate 0.01, ") {
 		t.Errorf("remarks are %q, want twice the rate 0.005", remarks)

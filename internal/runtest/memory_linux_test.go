@@ -16,6 +16,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
@@ -230,7 +231,7 @@ func TestAutoWithoutMemory(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
 	const examples = 3000 // the speed is measured with fewer
-	data := trainOn(noisy(t, examples))
+	data := trainOn(letters.Noisy(t, examples))
 	spec := bayes.Spec{Network: "mlp-5", Method: methodOf(t, "mclmc"), Chains: 4}
 	m, err := bayes.EstimateMemory(spec, data, bayes.WithDevice(gpu{host, math.MaxInt}))
 	must(t, err)

@@ -8,22 +8,13 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
-	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/testenv"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
-
-// noisy are squares; every third may have a wrong label, so that gradients stay noisy.
-func noisy(t *testing.T, n int) *datasets.Dataset {
-	data := squares(t, n, 4, 1)
-	for i := 0; i < n; i += 3 {
-		data.Labels[i] = int32(i / 3 * 7 % 4)
-	}
-	return data
-}
 
 // softmaxRegression returns the specification of a softmax regression by a method at a
 // temperature.
@@ -40,7 +31,7 @@ func softmaxRegression(t *testing.T, method string, temperature float64) bayes.S
 func TestTemperatureOfPredictions(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const size, temperature = 200, 0.2
-	data := noisy(t, size)
+	data := letters.Noisy(t, size)
 	of := func(method string, batch, epochs int) *bayes.Diagnostics {
 		spec := softmaxRegression(t, method, temperature)
 		spec.Batch, spec.Epochs, spec.Chains, spec.Samples = batch, epochs, 4, 40
@@ -83,7 +74,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 // TestDamagedSampleHasNoTemperature: a sample that is damaged before the run ends is left out,
 // with a remark.
 func TestDamagedSampleHasNoTemperature(t *testing.T) {
-	data := noisy(t, 60)
+	data := letters.Noisy(t, 60)
 	spec := softmaxRegression(t, "sghmc", 0.2)
 	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
 	dir := filepath.Join(t.TempDir(), "run")
@@ -106,7 +97,7 @@ func TestDamagedSampleHasNoTemperature(t *testing.T) {
 // TestSymmetricRemark: a run whose epochs resonate with the steepest directions has a remark; one
 // of small steps, of shuffled minibatches and without momentum has none.
 func TestSymmetricRemark(t *testing.T) {
-	data := noisy(t, 200)
+	data := letters.Noisy(t, 200)
 	remarks := func(method, order string, rate float64) (all string) {
 		spec := softmaxRegression(t, method, 1)
 		must(t, spec.Set("order", order))

@@ -21,11 +21,7 @@ import (
 // side is the height and width of the images of squares.
 const side = letters.Side
 
-// squares are images of noise with a bright square, see letters.Squares.
-func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
-	t.Helper()
-	return letters.Squares(t, n, classes, seed)
-}
+var squares = letters.Squares
 
 // trainOn are splits with only training data.
 func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
