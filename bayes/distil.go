@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -149,15 +150,24 @@ func (t *job) ownTargets(b *graph.Builder, means, precisions *graph.Node) (ownMe
 
 // distillationLosses returns the mean cross-entropy of a minibatch's logits [B K] with means [B K],
 // and the mean squared error of the logarithm of the precision, whose target is precisions [B 1].
-// The subtraction of the target keeps the exponentials near 1.
+// The subtraction of the target keeps the exponentials near 1 once the network has learned. Before
+// that, its logits may be far from the target: the largest logit is then brought within
+// maxExponent.
 func distillationLosses(b *graph.Builder, logits, means, precisions *graph.Node) (crossEntropy, squaredError *graph.Node) {
 	classes := op.AxesOf(1)
 	y := b.Apply(op.Subtract{}, logits, precisions)
-	excess := b.Apply(op.Log{}, b.Apply(op.Sum{Axes: classes}, b.Apply(op.Exp{}, y)))
+	largest := b.Apply(array.RowMaximum{}, y)
+	shift := b.Apply(op.Subtract{}, largest, b.Apply(op.Clip{Low: -maxExponent, High: maxExponent}, largest))
+	column := b.Apply(op.ViewAs(graph.ShapeOf(precisions)...), shift)
+	sum := b.Apply(op.Sum{Axes: classes}, b.Apply(op.Exp{}, b.Apply(op.Subtract{}, y, column)))
+	excess := b.Apply(op.Add{}, b.Apply(op.Log{}, sum), shift)
 	inner := b.Apply(op.Sum{Axes: classes}, b.Apply(op.Multiply{}, means, y))
 	crossEntropy = b.Apply(op.Mean{}, b.Apply(op.Subtract{}, excess, inner))
 	return crossEntropy, b.Apply(op.Mean{}, b.Apply(op.Squared{}, excess))
 }
+
+// maxExponent leaves a float32 room for a sum of 2^30 exponentials.
+const maxExponent = 64
 
 // states returns the state of each chain with the weight of the samples that its network learns
 // from.

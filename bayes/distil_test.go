@@ -16,20 +16,26 @@ func taught(s Spec) Spec {
 	return s
 }
 
-// The losses of a distillation have the values of their formulas and, in float64, the gradients
-// (softmax - mean)/B and 2 excess softmax/B, also where exponentials of logits overflow float32.
+// The losses of a distillation have the values of their formulas and the gradients
+// (softmax - mean)/B and 2 excess softmax/B, also where exponentials of logits overflow float32,
+// and where the logits are so far from the target that exponentials of the difference do.
 func TestDistillationLosses(t *testing.T) {
-	const batch, classes = 3, 4
-	logits := []float64{0.5, -1, 2, 0.1, 91, 90, 89, 94, -3, -3, -3, -3.5}
-	means := []float64{0.1, 0.2, 0.6, 0.1, 0.05, 0.05, 0, 0.9, 0.25, 0.25, 0.25, 0.25}
-	precisions := []float64{1.5, 95, -2}
+	t.Run("float64", func(t *testing.T) { testDistillationLosses[float64](t, tensor.Float64, 1e-12) })
+	t.Run("float32", func(t *testing.T) { testDistillationLosses[float32](t, tensor.Float32, 1e-5) })
+}
+
+func testDistillationLosses[T float32 | float64](t *testing.T, dtype tensor.DType, tolerance float64) {
+	const batch, classes = 5, 4
+	logits := []T{0.5, -1, 2, 0.1, 91, 90, 89, 94, -3, -3, -3, -3.5, 130, 128, 131, 129, -120, -121, -122, -123}
+	means := []T{0.1, 0.2, 0.6, 0.1, 0.05, 0.05, 0, 0.9, 0.25, 0.25, 0.25, 0.25, 0.1, 0.2, 0.6, 0.1, 0.4, 0.3, 0.2, 0.1}
+	precisions := []T{1.5, 95, -2, 3, 2}
 	names := []string{"cross-entropy", "squared error"}
 	var values [2]float64
-	var gradients [2][]float64
+	var gradients [2][]T
 	for i, name := range names {
-		b := graph.New(tensor.Float64)
-		x := b.Data("logits", tensor.Float64, batch, classes)
-		target, precision := b.Data(meansInput, tensor.Float64, batch, classes), b.Data(precisionsInput, tensor.Float64, batch, 1)
+		b := graph.New(dtype)
+		x := b.Data("logits", dtype, batch, classes)
+		target, precision := b.Data(meansInput, dtype, batch, classes), b.Data(precisionsInput, dtype, batch, 1)
 		crossEntropy, squaredError := distillationLosses(b, x, target, precision)
 		loss := []*graph.Node{crossEntropy, squaredError}[i]
 		b.Output("gradient", b.Gradients(loss, x)[0])
@@ -41,7 +47,7 @@ func TestDistillationLosses(t *testing.T) {
 			}
 			must(t, graph.Write(s, precisionsInput, 0, 0, precisions))
 			must(t, s.Run(1))
-			values[i], gradients[i] = s.Metric(0, name, 0), make([]float64, batch*classes)
+			values[i], gradients[i] = s.Metric(0, name, 0), make([]T, batch*classes)
 			return graph.Read(s, "gradient", 0, 0, gradients[i])
 		}))
 	}
@@ -49,22 +55,22 @@ func TestDistillationLosses(t *testing.T) {
 	for n := range batch {
 		row, sum := logits[n*classes:(n+1)*classes], 0.0
 		for _, v := range row {
-			sum += math.Exp(v)
+			sum += math.Exp(float64(v))
 		}
-		excess := math.Log(sum) - precisions[n]
+		excess := math.Log(sum) - float64(precisions[n])
 		wanted[1] += excess * excess / batch
 		for k, v := range row {
-			p, at := math.Exp(v)/sum, n*classes+k
-			wanted[0] -= means[at] * math.Log(p) / batch
-			for i, want := range []float64{(p - means[at]) / batch, 2 * excess * p / batch} {
-				if got := gradients[i][at]; math.Abs(got-want) > 1e-12 {
+			p, at := math.Exp(float64(v))/sum, n*classes+k
+			wanted[0] -= float64(means[at]) * math.Log(p) / batch
+			for i, want := range []float64{(p - float64(means[at])) / batch, 2 * excess * p / batch} {
+				if got := float64(gradients[i][at]); math.Abs(got-want) > tolerance*max(1, math.Abs(want)) {
 					t.Errorf("%s: gradient %d is %v, want %v", names[i], at, got, want)
 				}
 			}
 		}
 	}
 	for i, want := range wanted {
-		if math.Abs(values[i]-want) > 1e-6*math.Abs(want) { // metrics are float32
+		if math.Abs(values[i]-want) > max(1e-6, tolerance)*math.Abs(want) { // metrics are float32
 			t.Errorf("%s is %v, want %v", names[i], values[i], want)
 		}
 	}
