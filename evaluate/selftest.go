@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -45,9 +46,13 @@ func (t *SelfTest) Rejected() float64 {
 func (t *SelfTest) Passed() bool { return t != nil && t.Rejected() >= minRejected }
 
 // String returns the result in words, with the kinds that are accepted more than half of the time:
-// "rejects 97 % of 600 strange images".
+// "rejects 97 % of 600 strange images". It is 100 % only if none is accepted.
 func (t *SelfTest) String() string {
-	text := fmt.Sprintf("rejects %.0f %% of %d strange images", 100*t.Rejected(), t.Images())
+	percent := math.Round(100 * t.Rejected())
+	if t.Rejected() < 1 {
+		percent = min(percent, 99)
+	}
+	text := fmt.Sprintf("rejects %.0f %% of %d strange images", percent, t.Images())
 	if !t.Passed() {
 		text = "cannot tell strange images from its own: " + text
 	}

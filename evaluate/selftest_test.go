@@ -12,6 +12,8 @@ func TestSelfTest(t *testing.T) {
 		text   string
 	}{
 		{&SelfTest{[]StrangeImages{{"noise", 60, 0}, {"letters", 40, 3}}}, true, "rejects 97 % of 100 strange images"},
+		{&SelfTest{[]StrangeImages{{"noise", 560, 0}, {"letters", 40, 1}}}, true, "rejects 99 % of 600 strange images"},
+		{&SelfTest{[]StrangeImages{{"noise", 560, 0}, {"letters", 40, 0}}}, true, "rejects 100 % of 600 strange images"},
 		{&SelfTest{[]StrangeImages{{"noise", 60, 0}, {"letters", 20, 11}, {"ramps", 20, 10}}}, true,
 			"rejects 79 % of 100 strange images; accepts most letters"},
 		{&SelfTest{[]StrangeImages{{"noise", 60, 1}, {"letters", 40, 24}}}, true, "rejects 75 % of 100 strange images; accepts most letters"},
