@@ -72,6 +72,9 @@ type SkippedError struct {
 func (e *SkippedError) Error() string {
 	first := strings.Join(e.Skipped[:min(len(e.Skipped), 5)], "\n  ")
 	all := len(e.Skipped) + e.Kept
+	if e.Kept == 0 && all == 1 {
+		return fmt.Sprintf("datasets: %s: must have a readable image, got an unreadable file:\n  %s", e.Subject, first)
+	}
 	if e.Kept == 0 {
 		return fmt.Sprintf("datasets: %s: must have a readable image, got %d unreadable files. The first:\n  %s", e.Subject, all, first)
 	}

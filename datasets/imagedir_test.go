@@ -246,7 +246,7 @@ func TestFolderSkips(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = ReadImages([]string{broken}, options)
-	wantError(t, err, "a.png: must have a readable image, got 1 unreadable files", "a.png: ")
+	wantError(t, err, "a.png: must have a readable image, got an unreadable file:", "a.png: ")
 }
 
 // The headers of images that cannot be decoded do not change the shape of the others.
