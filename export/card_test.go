@@ -133,7 +133,7 @@ func TestCardNamesMethod(t *testing.T) {
 			[]string{"samples of the last layer's weights, by a Laplace approximation"}, []string{"samples of the posterior"}},
 		{bayes.BayesByBackprop{InitialStd: 0.02}, 2, []string{"by variational inference"}, []string{"samples of the posterior"}},
 		{langevin.SGLD{}, 8,
-			[]string{"of sgld, drawn by Pollen. The chains are not in equilibrium, so that the average only approximates that over the posterior of its weights.",
+			[]string{"of sgld, drawn by Pollen. The chains are not in equilibrium, so their average only approximates the average over the posterior of its weights.",
 				"## Convergence\n\nThe chains are not in equilibrium: ", "| split R-hat of predictions, 95th percentile over ",
 				"| temperature of predictions by curvature, of 1 requested | "},
 			[]string{"samples of the posterior"}},

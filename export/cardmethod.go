@@ -127,7 +127,7 @@ func (c *card) sampled(d *bayes.Diagnostics) string {
 			"each chain samples the surroundings of its own solution.", average, posterior)
 	}
 	return fmt.Sprintf("A Bayesian neural network that classifies images: %s. The chains are not in equilibrium, "+
-		"so that the average only approximates that over %s.", average, posterior)
+		"so their average only approximates the average over %s.", average, posterior)
 }
 
 // weights names the weights that are not frozen.
