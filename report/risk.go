@@ -54,7 +54,7 @@ func riskSection(subjects []Subject) (*Section, error) {
 	}
 	section := &Section{Title: "Answers with a certified error", Table: table, Text: []string{
 		"Images whose confidence is below the threshold are to be referred to a person. Of the others, images like those of the calibration are " +
-			"classified wrongly at most at the stated rate; the confidence is that of this statement, over calibrations.",
+			"classified wrongly at most at the stated rate; the confidence is the probability, over calibrations, that this holds.",
 	}}
 	for _, s := range subjects {
 		if s.Calibration != nil {
