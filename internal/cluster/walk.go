@@ -61,7 +61,7 @@ func Walk(dirs []string, visit func(dir string, run *bayes.Run, p bayes.Progress
 			return fs.SkipDir
 		})
 		if err != nil {
-			return errors.Wrap(err, "cluster: walk")
+			return errors.Wrap(err, "cluster")
 		}
 		if !found {
 			return errors.WithStack(&NoRunError{dir, why})

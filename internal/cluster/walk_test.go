@@ -20,6 +20,10 @@ func TestWalkNamesTheCause(t *testing.T) {
 	if err := Walk([]string{dir}, visit); !errors.As(err, &none) || none.Cause != nil {
 		t.Errorf("error %v, want one without a cause", err)
 	}
+	missing := filepath.Join(dir, "missing")
+	if err := Walk([]string{missing}, visit); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), "walk") {
+		t.Errorf("error %v, want one that names only the missing directory", err)
+	}
 	if err := os.MkdirAll(filepath.Join(dir, "run", "manifest.json"), 0o755); err != nil {
 		t.Fatal(err)
 	}
