@@ -227,7 +227,7 @@ func withAttributes(m Method, text string) (Method, error) {
 		if len(fields) == 0 {
 			return errors.New("it has no attributes after a colon")
 		}
-		return errors.Errorf("must be of %s", joinAttributes(attributesOf(m)))
+		return errors.Errorf("must be one of the attributes %s", joinAttributes(attributesOf(m)))
 	}
 	named, given := false, map[int]bool{}
 	for i, item := range strings.Split(text, ",") {

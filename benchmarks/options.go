@@ -21,7 +21,7 @@ type options struct {
 func known(flag string, values []string, all ...string) error {
 	for _, v := range values {
 		if !slices.Contains(all, v) {
-			return errors.Errorf("benchmarks: --%s must be of %s, got %q", flag, strings.Join(all, ", "), v)
+			return errors.Errorf("benchmarks: --%s must be one of %s, got %q", flag, strings.Join(all, ", "), v)
 		}
 	}
 	return nil
