@@ -105,18 +105,19 @@ func (f *fitFlags) continueRun(ctx context.Context, given *pflag.FlagSet, c *con
 	}
 	device := deviceFlags{f.settings.Device}
 	device.asNoted(m.Notes, given)
-	if err := checkResumeFlags(given, "run"); err != nil {
+	if err := checkResumeFlags(given, "run", "; --start DIR begins another one at its samples"); err != nil {
 		return err
 	}
 	return resumeRun(ctx, *m, device, f.settings.Data.Dir, f.resume, withoutDamagedIf(f.withoutDamaged), c)
 }
 
-// checkResumeFlags returns an error for flags that cannot be combined with --resume.
-func checkResumeFlags(given *pflag.FlagSet, what string) (err error) {
+// checkResumeFlags returns an error, which ends with otherwise, for flags that cannot be combined
+// with --resume.
+func checkResumeFlags(given *pflag.FlagSet, what, otherwise string) (err error) {
 	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged", "tensorboard"}
 	given.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(may, f.Name) {
-			err = usage("pollen: --%s cannot be combined with --resume: the %s keeps its configuration", f.Name, what)
+			err = usage("pollen: --%s cannot be combined with --resume: the %s keeps its configuration%s", f.Name, what, otherwise)
 		}
 	})
 	return err

@@ -153,7 +153,7 @@ func (j *mainJob) create() (*comparison.Comparison, error) {
 // openResumed opens the comparison of --resume. Flags that may be combined with it override its
 // notes.
 func (j *mainJob) openResumed(given *pflag.FlagSet) (*comparison.Comparison, error) {
-	if err := checkResumeFlags(given, "comparison"); err != nil {
+	if err := checkResumeFlags(given, "comparison", ""); err != nil {
 		return nil, err
 	}
 	all, err := comparison.Open(j.resume)

@@ -1,9 +1,13 @@
 package command
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/config"
 )
 
 // bindWithoutDamaged binds the flag that skips damaged samples.
@@ -30,7 +34,8 @@ func openRun(dir string, withoutDamaged bool, c *console, options ...bayes.Optio
 
 // remarkUnfinished warns of a run that failed or has not drawn all its samples.
 func remarkUnfinished(run *bayes.Run, c *console) error {
-	if p, err := run.Progress(); err == nil && p.State == bayes.Failed { // an error may concern files that an average does not need
+	p, unreadable := run.Progress()
+	if unreadable == nil && p.State == bayes.Failed { // an error may concern files that an average does not need
 		c.remark("%s failed; averaging its %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
 		return nil
 	}
@@ -47,6 +52,10 @@ func remarkUnfinished(run *bayes.Run, c *console) error {
 		c.remark("%s has %d of its %s: the others are missing", run.Dir(), len(files), counted(expected, "sample"))
 		return err
 	}
-	c.remark("%s is not finished; it has %s so far", run.Dir(), counted(len(files), "sample"))
+	next := ""
+	if unreadable == nil && len(run.Manifest().Parts) == 0 && (p.State == bayes.Stopped || p.State == bayes.Interrupted) {
+		next = fmt.Sprintf("; continue it with: %s fit --resume %s", program(os.Executable()), config.Quoted(run.Dir()))
+	}
+	c.remark("%s is not finished; it has %s so far%s", run.Dir(), counted(len(files), "sample"), next)
 	return err
 }

@@ -116,7 +116,10 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	if stdout != "" {
 		t.Errorf("results %q of a run that was interrupted", stdout)
 	}
-	p.want(0, "pollen", []string{"eval", "interrupted"})
+	p.want(0, "pollen", []string{"eval", "interrupted"}, " so far; continue it with: pollen fit --resume interrupted\n")
+	p.want(exitUsage, "pollen", []string{"fit", "--resume", "interrupted", "--epochs", "20"}, "--start DIR begins another one at its samples")
+	p.want(exitUsage, "pollen", append(slowFit("interrupted"), "--seed", "5", "--resume-or-start"),
+		`seed must be "1" as there, got "5"; choose another --folder`)
 
 	// The manifest is the last file of a run that can be resumed.
 	code, _, stderr = p.end("pollen", slowFit("killed"), "killed/manifest.json", syscall.SIGKILL)

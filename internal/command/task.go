@@ -45,7 +45,7 @@ func resumeOrStart(ctx context.Context, s *config.Settings, dir string, more []b
 	}
 	m := run.Manifest()
 	if name, there, here := m.Difference(spec); name != "" {
-		return usage("pollen: %s has a run with other settings: its %s is %q, not %q", dir, name, there, here)
+		return usage("pollen: %s has a run with other settings: %s must be %q as there, got %q; choose another --folder for a new run", dir, name, there, here)
 	}
 	p, err := run.Progress()
 	if err != nil {

@@ -129,7 +129,7 @@ func CheckEmpty(dir string) error {
 
 func notEmpty(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, ManifestFile)); err == nil {
-		return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty: it has a run, which resume continues", dir)
+		return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty: it has a run; resume that run, or choose another directory", dir)
 	}
 	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
 }

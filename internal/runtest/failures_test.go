@@ -126,7 +126,7 @@ func TestDirs(t *testing.T) {
 	_, err = bayes.Fit(context.Background(), quick(), data, empty)
 	must(t, err)
 	_, err = bayes.Fit(context.Background(), quick(), data, empty)
-	wantError(t, "a run's folder", err, "is not empty: it has a run, which resume continues")
+	wantError(t, "a run's folder", err, "is not empty: it has a run; resume that run, or choose another directory")
 
 	for _, place := range []string{dir, file, filepath.Join(dir, "nowhere")} {
 		_, opening := bayes.Open(place)
