@@ -21,7 +21,8 @@ type guaranteeFlags struct {
 	perClass, allowEmpty      bool
 	risk, riskConfidence      float64
 
-	hasLevels, hasSets, hasRisk bool // of the command; without these flags runs keep their defaults
+	hasLevels, hasSets bool           // of the command; without these flags runs keep their defaults
+	riskOf             *pflag.FlagSet // with --risk; nil if the command does not have it
 }
 
 // bindLevels binds the levels of commands that answer.
@@ -44,7 +45,7 @@ func (g *guaranteeFlags) bindSets(f *pflag.FlagSet) {
 // bind binds the rule of prediction sets and the certified risk.
 func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
 	g.bindSets(f)
-	g.hasRisk = true
+	g.riskOf = f
 	f.Float64Var(&g.risk, "risk", 0, "maximum error rate among the images that are answered, such as 0.02; the others are to be referred to a\n"+
 		"person (default: no such decision; eval lists 0.01, 0.02 and 0.05)")
 	f.Float64Var(&g.riskConfidence, "risk-confidence", evaluate.RiskConfidence, "probability that the error rate is at most --risk, over the calibration images")
@@ -69,7 +70,10 @@ func (g *guaranteeFlags) options() (options []bayes.Option, err error) {
 		}
 		options = append(options, bayes.WithSetRule(rule))
 	}
-	if g.hasRisk {
+	if g.riskOf != nil {
+		if g.riskOf.Changed("risk") && g.risk == 0 { // 0 is WithRisk's for none
+			return nil, usage("pollen: --risk must be between 0 and 1, got 0; leave it out for no such decision")
+		}
 		if !(g.riskConfidence > 0 && g.riskConfidence < 1) { // 0 is the default of WithRisk
 			return nil, usage("pollen: --risk-confidence must be between 0 and 1, got %v", g.riskConfidence)
 		}

@@ -10,10 +10,13 @@ import (
 
 // CheckPage returns an error if a page cannot be written into dir because its figures would be
 // mistaken for input images: dir contains images but no page, or is one of the given image
-// directories, or is inside one. It accepts "".
+// directories, or is inside one; or because dir is a file. It accepts "".
 func CheckPage(dir string, images ...string) error {
 	if dir == "" {
 		return nil
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return Usagef("pollen: --page must be a directory, got the file %s", dir)
 	}
 	refused := func(place string) error {
 		return Usagef("pollen: --page must be a directory without input images, got %s, which has %s", dir, place)
