@@ -134,7 +134,7 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	// The checkpoint has no data: with other images in the same order of minibatches, the chains
 	// would continue on another posterior without notice.
 	if !m.Data.isOf(t.data) {
-		return nil, invalid("resume %s: the data %s are not those of the run", dir, data.Train.Name)
+		return nil, invalid("resume %s: the data %s differ from the data of the run: restore them, or start another run", dir, data.Train.Name)
 	}
 	if err := checkHeldOut(dir, data, t.data.Len()); err != nil {
 		return nil, err

@@ -268,7 +268,7 @@ func TestResumeOnOtherData(t *testing.T) {
 		"a class more":     changed(func(d *datasets.Dataset) { d.ClassNames, d.Classes = []string{"0", "1", "2", "3", "4"}, 5 }),
 	} {
 		_, err := bayes.Resume(context.Background(), run.Dir(), trainOn(other))
-		wantInvalid(t, what, err, "resume "+run.Dir()+": the data squares are not those of the run")
+		wantInvalid(t, what, err, "resume "+run.Dir()+": the data squares differ from the data of the run: restore them, or start another run")
 	}
 	for _, none := range []*datasets.Splits{nil, {}} {
 		_, err := bayes.Resume(context.Background(), run.Dir(), none)
