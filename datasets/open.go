@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,6 +139,17 @@ func (o Options) find(name string) (string, error) {
 			return "", errors.Wrap(err, "datasets")
 		}
 	}
-	return "", errors.Errorf("datasets: unknown data set %q, must be one of %s, or the path of a directory or file. Tried:\n  %s",
-		name, strings.Join(Names(), ", "), strings.Join(tried, "\n  "))
+	return "", errors.WithStack(&UnknownError{name, tried})
+}
+
+// UnknownError is the error for a name that is neither a data set's nor a path.
+type UnknownError struct {
+	Name  string
+	Tried []string // paths
+}
+
+// Error has the names of data sets and the paths.
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("datasets: unknown data set %q, must be one of %s, or the path of a directory or file. Tried:\n  %s",
+		e.Name, strings.Join(Names(), ", "), strings.Join(e.Tried, "\n  "))
 }

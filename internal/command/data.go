@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -33,7 +34,19 @@ func openData(ctx context.Context, d config.Data, c *console, otherColumns ...st
 		return nil, err
 	}
 	o.OtherColumns = otherColumns
-	return datasets.Open(d.Name, o)
+	splits, err := datasets.Open(d.Name, o)
+	return splits, moved(err)
+}
+
+// moved explains the error for a run's own data that are no longer in their place. Other names are
+// checked when the flags are read, see config.Check.
+func moved(err error) error {
+	var unknown *datasets.UnknownError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	return errors.Errorf("pollen: the run's own data are no longer at %s: put them, or a link to them, back in that place",
+		strings.Join(unknown.Tried, " or "))
 }
 
 // openTraining is openData for a new run, which needs at least two classes.
@@ -78,7 +91,7 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
 		data, err = load(shaped) // images of other sizes were added since
 	}
-	return data, err
+	return data, moved(err)
 }
 
 // remarkSeen remarks if images to score or to calibrate with may have been trained on: if the run's
