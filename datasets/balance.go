@@ -32,9 +32,6 @@ func (c ClassCounts) Remarks() []string {
 	const few, imbalanced = 10, 10.0 // training images of a class; times the smallest class
 	var remarks []string
 	train := c.Counts[Train]
-	if train == nil {
-		return nil
-	}
 	if list := c.list(train, func(n int) bool { return n < few }); len(list) > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d of %d classes have fewer than %d training images, too few to learn from: %s",
 			len(list), len(c.Names), few, abbreviated(list)))
@@ -50,6 +47,9 @@ func (c ClassCounts) Remarks() []string {
 			}
 			remarks = append(remarks, fmt.Sprintf("%d of %d classes have no %s images: %s; %s", len(list), len(c.Names), split, abbreviated(list), what))
 		}
+	}
+	if train == nil {
+		return remarks
 	}
 	largest, smallest := slices.Max(train), slices.Min(train)
 	if smallest > 0 && float64(largest) > imbalanced*float64(smallest) {

@@ -7,6 +7,9 @@ import (
 	"github.com/pkg/errors"
 )
 
+// PageFile is the name of the page that WritePage writes.
+const PageFile = "report.html"
+
 // WritePage writes a report of runs into dir, which must exist: report.html with the tables of
 // scores, every figure that applies and then the given sections, and each figure as a PNG file. It
 // replaces existing files. It returns an error if subjects have no distinct names or invalid
@@ -26,7 +29,7 @@ func WritePage(dir, title, subtitle string, subjects []Subject, sections ...Sect
 			return err
 		}
 	}
-	return page.save(filepath.Join(dir, "report.html"))
+	return page.save(filepath.Join(dir, PageFile))
 }
 
 // newPage returns the page, and its figures by file name.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/pkg/errors"
@@ -100,6 +102,9 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 	if err := printGuarantees(calibration, run.Manifest().Data.ClassNames, c); err != nil {
 		return err
 	}
+	if page := filepath.Join(dir, report.PageFile); exists(page) {
+		c.remark("%s still shows the calibration before: %s eval %s writes it again", page, program(os.Executable()), config.Quoted(dir))
+	}
 	return printSelfTest(run, c)
 }
 
@@ -135,6 +140,9 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	case heldOut == nil:
 		heldOut = splits.Train
 	}
+	if !isOwn { // of its own data, the run has remarked on this
+		remarkMissing(m.Data.ClassNames, heldOut, c)
+	}
 	trained, _ := remarkSeen(dir, run, data, heldOut, splits.Train.Hashes, validationImages, c)
 	switch n := heldOut.Len(); {
 	case trained == n:
@@ -149,6 +157,23 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	noteTrained(notes, trained, c)
 	maps.DeleteFunc(notes, emptyNote)
 	return heldOut, notes, nil
+}
+
+// remarkMissing remarks on classes of which there are no images to calibrate on.
+func remarkMissing(names []string, heldOut *datasets.Dataset, c *console) {
+	if heldOut.Labels == nil {
+		return
+	}
+	all := datasets.ClassCounts{Names: names}
+	all.Counts[datasets.Validation] = make([]int, len(names))
+	for class, n := range heldOut.Counts() {
+		if at := slices.Index(names, heldOut.ClassNames[class]); at >= 0 {
+			all.Counts[datasets.Validation][at] += n
+		}
+	}
+	for _, text := range all.Remarks() {
+		c.remark("%s", text)
+	}
 }
 
 // noteTrained notes the number of images to calibrate on that the run was trained on.

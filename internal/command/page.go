@@ -109,7 +109,7 @@ func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datas
 	}); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Page: %s\n", filepath.Join(dir, "report.html")), nil
+	return fmt.Sprintf("Page: %s\n", filepath.Join(dir, report.PageFile)), nil
 }
 
 // pageTitle returns the title of a page. It begins with the names of the runs and their data, so
