@@ -181,13 +181,13 @@ func TestDistilledAgain(t *testing.T) {
 		spec.Schedule = optimizers.WarmUp{Steps: 60, Then: optimizers.Constant{Rate: rate}}
 		return fit(t, spec, data, with(t, 2))
 	}
-	run := at(1)
+	run := at(1024)
 	d, err := run.Diagnostics()
 	must(t, err)
 	if len(d.Halvings) != 1 || d.Halvings[0] == 0 {
 		t.Fatalf("%v halvings, want some", d.Halvings)
 	}
-	if !reflect.DeepEqual(lastOf(t, at(1/float64(int(1)<<d.Halvings[0]))), lastOf(t, run)) {
+	if !reflect.DeepEqual(lastOf(t, at(1024/float64(int(1)<<d.Halvings[0]))), lastOf(t, run)) {
 		t.Errorf("the network differs from that of a run at 1/%d of the rate", 1<<d.Halvings[0])
 	}
 }
