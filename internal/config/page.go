@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/report"
 )
 
 // CheckPage returns an error if a page cannot be written into dir because its figures would be
@@ -22,7 +21,7 @@ func CheckPage(dir string, images ...string) error {
 	refused := func(place string) error {
 		return Usagef("pollen: --page must be a directory without input images, got %s, which has %s", dir, place)
 	}
-	if _, err := os.Stat(filepath.Join(dir, report.PageFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "report.html")); err != nil {
 		there, _ := os.ReadDir(dir) // it may not exist yet
 		for _, entry := range there {
 			if datasets.IsImage(entry.Name()) {
