@@ -32,24 +32,17 @@ func (c ClassCounts) Remarks() []string {
 	const few, imbalanced = 10, 10.0 // training images of a class; times the smallest class
 	var remarks []string
 	train := c.Counts[Train]
+	if train == nil {
+		return nil
+	}
 	if list := c.list(train, func(n int) bool { return n < few }); len(list) > 0 {
 		remarks = append(remarks, fmt.Sprintf("%d of %d classes have fewer than %d training images, too few to learn from: %s",
 			len(list), len(c.Names), few, abbreviated(list)))
 	}
 	for _, split := range []Split{Test, Validation} {
-		if c.Counts[split] == nil {
-			continue
+		if text := c.Missing(split); text != "" {
+			remarks = append(remarks, text)
 		}
-		if list := c.list(c.Counts[split], func(n int) bool { return n == 0 }); len(list) > 0 {
-			what := "scores are of the others only"
-			if split == Validation {
-				what = "the calibration is for the others only"
-			}
-			remarks = append(remarks, fmt.Sprintf("%d of %d classes have no %s images: %s; %s", len(list), len(c.Names), split, abbreviated(list), what))
-		}
-	}
-	if train == nil {
-		return remarks
 	}
 	largest, smallest := slices.Max(train), slices.Min(train)
 	if smallest > 0 && float64(largest) > imbalanced*float64(smallest) {
@@ -57,6 +50,20 @@ func (c ClassCounts) Remarks() []string {
 			c.Names[slices.Index(train, largest)], largest, c.Names[slices.Index(train, smallest)], smallest))
 	}
 	return remarks
+}
+
+// Missing returns a sentence on the classes without an image in the test or validation split. It is
+// "" if there are none.
+func (c ClassCounts) Missing(split Split) string {
+	list := c.list(c.Counts[split], func(n int) bool { return n == 0 })
+	if len(list) == 0 {
+		return ""
+	}
+	what := "scores are of the others only"
+	if split == Validation {
+		what = "the calibration is for the others only"
+	}
+	return fmt.Sprintf("%d of %d classes have no %s images: %s; %s", len(list), len(c.Names), split, abbreviated(list), what)
 }
 
 // list returns the names of the classes whose counts satisfy wanted, each with its count unless

@@ -171,7 +171,7 @@ func remarkMissing(names []string, heldOut *datasets.Dataset, c *console) {
 			all.Counts[datasets.Validation][at] += n
 		}
 	}
-	for _, text := range all.Remarks() {
+	if text := all.Missing(datasets.Validation); text != "" {
 		c.remark("%s", text)
 	}
 }
