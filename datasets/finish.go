@@ -54,8 +54,9 @@ func finish(splits *Splits, options Options, published bool) (*Splits, error) {
 	return splits, nil
 }
 
-// checkMeasurements refuses labels that are measurements, such as ages: at least ten different
-// numbers, not all integers, for at most twice as many images.
+// checkMeasurements refuses labels that are measurements, such as ages. It takes labels for
+// measurements if they are numbers, not all integers, and if there are at least ten classes with at
+// most two images each on average.
 func checkMeasurements(d *Dataset) error {
 	if d == nil || len(d.ClassNames) < 10 || 2*len(d.ClassNames) < len(d.Labels) {
 		return nil

@@ -109,7 +109,7 @@ func (t *storedTensor) attach(content []byte) error {
 	return nil
 }
 
-// check returns an error unless the shape has as many elements as there are values.
+// check returns an error unless the number of values equals the shape's number of elements.
 func (t *storedTensor) check() error {
 	known, ok := elementTypes[t.Type]
 	if !ok {

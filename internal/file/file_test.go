@@ -165,14 +165,7 @@ func TestCommitKeepingWithoutLinks(t *testing.T) {
 	dir := t.TempDir()
 	path, older := filepath.Join(dir, "state"), filepath.Join(dir, "older")
 	commit := func(content string) {
-		p, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Write([]byte(content)); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.CommitKeeping(older, func() error { return nil }); err != nil {
+		if err := commitKeeping(t, path, older, content, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,19 +190,25 @@ func TestCommitKeepingWithoutLinks(t *testing.T) {
 	wantContent(t, older, "second")
 }
 
+// commitKeeping writes a file with CommitKeeping.
+func commitKeeping(t *testing.T, path, older, content string, may func() error) error {
+	t.Helper()
+	p, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	return p.CommitKeeping(older, may)
+}
+
 // The last argument of CommitKeeping is called when the content is on the disk.
 func TestCommitKeeping(t *testing.T) {
 	dir := t.TempDir()
 	path, older := filepath.Join(dir, "state"), filepath.Join(dir, "older")
 	commit := func(content string, may error) error {
-		p, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Write([]byte(content)); err != nil {
-			t.Fatal(err)
-		}
-		return p.CommitKeeping(older, func() error {
+		return commitKeeping(t, path, older, content, func() error {
 			if len(names(t, dir)) == 0 {
 				t.Error("asked before the content is there")
 			}
