@@ -144,9 +144,9 @@ func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Ne
 	return network, nil
 }
 
-// Apply implements layers.Layer. An example of x [B ...] and one of the stock graph's input must have
-// the same number of elements. The graph was made for a fixed B; its shapes are translated to x's,
-// see translator.shape. Dropout is active in graphs for training only.
+// Apply implements layers.Layer. An example of x [B ...] and one of the stock graph's input must
+// have the same number of elements. The graph was made for a fixed B; its shapes are translated to
+// x's, see translator.shape. Dropout is active in graphs for training only.
 func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	shape, want := graph.ShapeOf(x), tensor.Shape(n.input.Shape())
 	if b.Err() != nil || x == nil {

@@ -29,10 +29,10 @@ type Pending struct {
 // only the directory could not be synchronised. A symbolic link at path is replaced, not followed.
 func Write(path string, content []byte) error { return WriteIf(path, content, nil) }
 
-// WriteIf is Write, but calls may once the temporary file exists, unless may is nil. It discards the
-// content if may returns an error. So another process can take a directory over: it makes may fail,
-// then calls Sweep. Each path is written before the Sweep or not at all, because afterwards the
-// temporary file is missing.
+// WriteIf is Write, but calls may once the temporary file exists, unless may is nil. It discards
+// the content if may returns an error. So another process can take a directory over: it makes may
+// fail, then calls Sweep. Each path is written before the Sweep or not at all, because afterwards
+// the temporary file is missing.
 func WriteIf(path string, content []byte, may func() error) error {
 	p, err := Create(path)
 	if err != nil {
