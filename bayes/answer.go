@@ -26,17 +26,19 @@ type Answer struct {
 	Class string `json:"class"`
 	Index int    `json:"index"`
 
-	// Confidence is the posterior predictive probability of Class.
+	// Confidence is the probability of Class.
 	Confidence float64 `json:"confidence"`
-	// Entropy is the entropy of Probabilities, in nats: the total uncertainty. It is at most ln K,
-	// for K equally probable classes.
+	// Entropy is the entropy of the posterior predictive, in nats: the total uncertainty. It is at
+	// most ln K, for K equally probable classes.
 	Entropy float64 `json:"entropy"`
 	// MutualInformation is the mutual information between class and weights, in nats: the part of
 	// Entropy that comes from samples that disagree (epistemic uncertainty). The rest is the mean
 	// entropy of the samples (aleatoric uncertainty). It is 0 for a single sample, except in a
 	// distilled run, whose samples predict Dirichlet distributions.
 	MutualInformation float64 `json:"mutualInformation"`
-	// Probabilities are the posterior predictive probabilities, by class.
+	// Probabilities are those of the classes: the posterior predictive, which is the average over
+	// the samples, scaled to fit the calibration images, see evaluate.Calibration.Scaled. They are
+	// not scaled without a calibration, and with WithUnscaled.
 	Probabilities []float64 `json:"probabilities,omitempty"`
 
 	// PredictionSet is the conformal prediction set, the most probable class first. For images like
@@ -49,9 +51,10 @@ type Answer struct {
 	// of all classes, since the run was calibrated on too few images of them. It is nil for other
 	// rules.
 	MarginalClasses []string `json:"marginalClasses,omitzero"`
-	// Refer reports whether the image is to be referred to a person, because Confidence is below
-	// the threshold at and above which the error rate is certified to be at most WithRisk's. It is
-	// true for all images if no threshold can be certified, and nil without WithRisk.
+	// Refer reports whether the image is to be referred to a person, because its confidence before
+	// scaling is below the threshold at and above which the error rate is certified to be at most
+	// WithRisk's. It is true for all images if no threshold can be certified, and nil without
+	// WithRisk.
 	Refer *bool `json:"refer,omitzero"`
 	// InDistribution reports whether the image is like those trained on. WithInDistributionRate
 	// sets the fraction of these for which it is true. It is nil if the run has no detector, or was

@@ -181,6 +181,7 @@ type decisions struct {
 	// accepted. rate is 0 if there are no decisions.
 	rate, nonconformity float64
 	certificate         *evaluate.Certificate // nil if no risk was asked for
+	unscaled            bool
 }
 
 // decisionsBy returns the decisions by a calibration, which may be nil. Prediction sets and
@@ -188,7 +189,7 @@ type decisions struct {
 // them: each is left out if there were too few. Without enough for the risk, all images are
 // referred.
 func (e environment) decisionsBy(c *evaluate.Calibration) (d *decisions, err error) {
-	d = &decisions{calibration: c}
+	d = &decisions{calibration: c, unscaled: e.unscaled}
 	if e.risk > 0 {
 		d.certificate = &evaluate.Certificate{Risk: e.risk, Confidence: e.riskConfidence}
 	}
@@ -219,12 +220,19 @@ func (d *decisions) answers(p *evaluate.Predictions, names []string) ([]Answer, 
 	if d.calibration != nil && d.calibration.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", d.calibration.Samples, p.Samples)
 	}
+	shown := p
+	if d.calibration != nil && !d.unscaled {
+		var err error
+		if shown, err = d.calibration.Scaled(p); err != nil {
+			return nil, err
+		}
+	}
 	answers := make([]Answer, p.Len())
 	for i := range answers {
 		class, confidence := p.Guess(i)
 		answers[i] = Answer{
-			Class: names[class], Index: class, Confidence: confidence, Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
-			Probabilities: p.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
+			Class: names[class], Index: class, Confidence: shown.Confidence[i], Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
+			Probabilities: shown.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
 		}
 		if d.certificate != nil {
 			answers[i].Refer = new(!d.certificate.Answers(confidence))

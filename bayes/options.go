@@ -67,6 +67,7 @@ type environment struct {
 	withoutDamaged     bool
 	inDistributionRate float64
 	setRule            evaluate.SetRule
+	unscaled           bool
 	// risk is the maximum certified error rate among the images that are answered; if it is 0, none
 	// are referred. riskConfidence is the confidence of the certificate.
 	risk, riskConfidence float64
@@ -114,11 +115,15 @@ func WithLevel(level float64) Option { return func(e *environment) { e.level = l
 // with one threshold for all, and is never empty.
 func WithSetRule(rule evaluate.SetRule) Option { return func(e *environment) { e.setRule = rule } }
 
+// WithUnscaled makes the probabilities of answers the averages over the samples, the posterior
+// predictive. By default, those of a calibrated run are scaled, see evaluate.Calibration.Scaled.
+func WithUnscaled() Option { return func(e *environment) { e.unscaled = true } }
+
 // WithRisk makes answers have Refer, which reports whether to refer the image to a person. Images
-// are answered if their confidence reaches a threshold: the lowest one for which the error rate
-// among them is at most risk, with a probability of at least confidence over the images that the
-// run was calibrated on; see evaluate.Calibration.Certify. If risk is 0, the default, answers have
-// no Refer; a confidence of 0 means evaluate.RiskConfidence.
+// are answered if their confidence before scaling reaches a threshold: the lowest one for which the
+// error rate among them is at most risk, with a probability of at least confidence over the images
+// that the run was calibrated on; see evaluate.Calibration.Certify. If risk is 0, the default,
+// answers have no Refer; a confidence of 0 means evaluate.RiskConfidence.
 func WithRisk(risk, confidence float64) Option {
 	return func(e *environment) { e.risk, e.riskConfidence = risk, cmp.Or(confidence, evaluate.RiskConfidence) }
 }

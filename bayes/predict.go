@@ -223,8 +223,8 @@ func (p *Predictor) Digest() string { return p.digest }
 func (p *Predictor) Current(run *Run) (bool, error) {
 	digest, err := run.Digest()
 	a, b := run.environment, p.options
-	same := a.level == b.level && a.inDistributionRate == b.inDistributionRate && a.setRule == b.setRule && a.risk == b.risk &&
-		a.riskConfidence == b.riskConfidence
+	same := a.level == b.level && a.inDistributionRate == b.inDistributionRate && a.setRule == b.setRule && a.unscaled == b.unscaled &&
+		a.risk == b.risk && a.riskConfidence == b.riskConfidence
 	return err == nil && digest == p.digest && same, err
 }
 
@@ -252,6 +252,15 @@ func (p *Predictor) Levels() (set, inDistribution float64) {
 
 // Calibration returns the calibration of the run that answers are decided by, or nil.
 func (p *Predictor) Calibration() *evaluate.Calibration { return p.decisions.calibration }
+
+// Exponent returns the exponent with which probabilities are scaled, see
+// evaluate.Calibration.Exponent, or 0 if they are not.
+func (p *Predictor) Exponent() float64 {
+	if p.decisions.calibration == nil || p.decisions.unscaled {
+		return 0
+	}
+	return p.decisions.calibration.Exponent
+}
 
 // Sets returns how prediction sets are formed, or nil if answers have none.
 func (p *Predictor) Sets() *evaluate.Sets { return p.decisions.sets }

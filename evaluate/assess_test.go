@@ -47,12 +47,12 @@ func TestScoresApply(t *testing.T) {
 		{"nothing", 0, Case{In: &unlabelled}},
 		{"labels", NeedsLabels, Case{In: whole.In}},
 		{"out of distribution", NeedsOut, Case{In: &unlabelled, Out: whole.Out}},
-		{"calibration", NeedsCalibration | NeedsDetector, Case{In: &unlabelled, Calibration: whole.Calibration}},
-		{"no detector", NeedsCalibration, Case{In: &undetected, Calibration: whole.Calibration}},
-		{"calibrated without one", NeedsCalibration, Case{In: &unlabelled, Calibration: &uncalibrated}},
-		{"none for the others", NeedsCalibration | NeedsOut, Case{In: &unlabelled, Out: &undetected, Calibration: whole.Calibration}},
-		{"too few held out", NeedsLabels, Case{In: whole.In, Calibration: &few}},
-		{"all", NeedsLabels | NeedsOut | NeedsCalibration | NeedsDetector, whole},
+		{"calibration", NeedsScaling | NeedsCalibration | NeedsDetector, Case{In: &unlabelled, Calibration: whole.Calibration}},
+		{"no detector", NeedsScaling | NeedsCalibration, Case{In: &undetected, Calibration: whole.Calibration}},
+		{"calibrated without one", NeedsScaling | NeedsCalibration, Case{In: &unlabelled, Calibration: &uncalibrated}},
+		{"none for the others", NeedsScaling | NeedsCalibration | NeedsOut, Case{In: &unlabelled, Out: &undetected, Calibration: whole.Calibration}},
+		{"too few held out", NeedsLabels | NeedsScaling, Case{In: whole.In, Calibration: &few}},
+		{"all", NeedsLabels | NeedsOut | NeedsScaling | NeedsCalibration | NeedsDetector, whole},
 	} {
 		a, err := Assess(c.Case)
 		if err != nil {

@@ -36,6 +36,11 @@ type Calibration struct {
 	// example the origin of the images. Both may be empty.
 	Content string            `json:"content,omitempty"`
 	Notes   map[string]string `json:"notes,omitempty"`
+	// Exponent is the power to which Scaled raises probabilities, to make them fit the held-out
+	// examples: above 1 if the averages were too cautious, below 1 if they were too certain.
+	// Prediction sets, in-distribution decisions and certified risks use the probabilities as they
+	// were, so that their guarantees hold.
+	Exponent float64 `json:"exponent"`
 	HeldOut
 	// Nonconformity has the nonconformity scores in ascending order, see OODScores. It is nil for
 	// predictions of a run without a detector.
@@ -57,7 +62,10 @@ func Calibrate(p *Predictions) (*Calibration, error) {
 		return nil, errors.Errorf("evaluate: Calibrate: Groups must be nil or have one for each of %d examples, got %d", p.Len(), len(p.Groups))
 	}
 	kept := keptExamples(p.Len())
-	c := &Calibration{Data: p.Name, Examples: len(kept), Classes: p.Classes, Samples: p.Samples, HeldOut: newHeldOut(p, kept)}
+	c := &Calibration{
+		Data: p.Name, Examples: len(kept), Classes: p.Classes, Samples: p.Samples,
+		Exponent: fitExponent(p, kept), HeldOut: newHeldOut(p, kept),
+	}
 	if p.Nonconformity != nil {
 		c.Nonconformity = make([]float64, len(kept))
 		for i, example := range kept {
@@ -102,6 +110,10 @@ func (c *Calibration) check(what string) error {
 	if c.Nonconformity != nil && len(c.Nonconformity) != c.Examples {
 		return errors.Errorf("evaluate: %s: calibration must have a nonconformity score for each of %d examples, got %d", what, c.Examples, len(c.Nonconformity))
 	}
+	if !(c.Exponent >= 1/maxExponent && c.Exponent <= maxExponent) {
+		return errors.Errorf("evaluate: %s: calibration: exponent must be from %[3]v to %[4]v, got %[2]v: calibrate again",
+			what, c.Exponent, 1/maxExponent, maxExponent)
+	}
 	if err := c.HeldOut.check(what, c.Examples, c.Classes); err != nil {
 		return err
 	}
@@ -111,6 +123,16 @@ func (c *Calibration) check(what string) error {
 		}
 	}
 	return c.SelfTest.check(what)
+}
+
+// checkMatches returns an error unless p has the classes and the number of samples that the
+// calibration has.
+func (c *Calibration) checkMatches(what string, p *Predictions) error {
+	if c.Classes != p.Classes || c.Samples != p.Samples {
+		return errors.Errorf("evaluate: %s: calibration and predictions must have the same samples and classes, got %d samples and %d classes, and %d and %d",
+			what, c.Samples, c.Classes, p.Samples, p.Classes)
+	}
+	return nil
 }
 
 // Decides reports whether InDistribution can decide at a rate: whether the calibration has

@@ -33,6 +33,9 @@ func (c Case) has() (has Needs) {
 	if c.Out != nil {
 		has |= NeedsOut
 	}
+	if c.Calibration != nil {
+		has |= NeedsScaling
+	}
 	if c.Calibration != nil && c.Calibration.Supports(Level) {
 		has |= NeedsCalibration
 		if c.Calibration.Decides(Level) && c.In.Nonconformity != nil && (c.Out == nil || c.Out.Nonconformity != nil) {
@@ -68,10 +71,8 @@ func (c Case) check() error {
 		if err := c.Calibration.check("Assess"); err != nil {
 			return err
 		}
-		if c.Calibration.Classes != c.In.Classes || c.Calibration.Samples != c.In.Samples {
-			return errors.Errorf("evaluate: Assess: calibration and predictions must have the same samples and classes, "+
-				"got %d samples and %d classes, and %d and %d",
-				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
+		if err := c.Calibration.checkMatches("Assess", c.In); err != nil {
+			return err
 		}
 	}
 	if err := c.Sets.Validate(); err != nil {

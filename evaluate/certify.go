@@ -29,7 +29,8 @@ type Certificate struct {
 	Confidence float64 `json:"confidence"`
 	// Certified reports whether there is such a threshold. Otherwise no image is answered.
 	Certified bool `json:"certified"`
-	// Threshold is the lowest confidence of an image that is answered.
+	// Threshold is the lowest confidence of an image that is answered. It is the confidence of the
+	// posterior predictive, which Calibration.Scaled has not changed.
 	Threshold float64 `json:"threshold"`
 	// Images is the number of held-out examples, or of their groups if they have any. Answered is
 	// the number of those whose confidence is at least Threshold, and Wrong the number of errors

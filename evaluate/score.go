@@ -29,6 +29,7 @@ const (
 	NeedsOut                           // Case.Out
 	NeedsCalibration                   // Case.Calibration, with enough examples for Level
 	NeedsDetector                      // nonconformity scores of the predictions and of the calibration
+	NeedsScaling                       // Case.Calibration
 )
 
 // Applies reports whether the case meets the score's needs. It is false without In.

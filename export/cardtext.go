@@ -207,7 +207,11 @@ func (c *card) scores() (string, error) {
 		return fidelity, err
 	}
 	var s section
-	assessment, err := evaluate.Assess(evaluate.Case{In: p.average})
+	calibration, err := p.draws.Calibration()
+	if err != nil {
+		return "", err
+	}
+	assessment, err := evaluate.Assess(evaluate.Case{In: p.average, Calibration: calibration})
 	if err != nil {
 		return "", err
 	}
@@ -217,7 +221,12 @@ func (c *card) scores() (string, error) {
 	for _, v := range p.scores(c.answers, c.m.Data.ClassNames, c.run.Level()) {
 		s.say("| %s | %.4f | %.4f to %.4f |", v.title, v.value, v.low, v.high)
 	}
-	s.say("| expected calibration error (ECE) of the probabilities | %.4f | |\n", assessment.Values["ece"])
+	s.say("| expected calibration error (ECE) of the probabilities | %.4f | |", assessment.Values["ece"])
+	if calibration != nil {
+		s.say("| negative log-likelihood of the probabilities scaled by the calibration, nats | %.4f | |", assessment.Values["nllScaled"])
+		s.say("| expected calibration error of the scaled probabilities | %.4f | |", assessment.Values["eceScaled"])
+	}
+	s.say("")
 	for _, remark := range p.images.Remarks {
 		if !slices.Contains(c.m.Data.Remarks, remark) {
 			s.say("- %s\n", markdown(remark))

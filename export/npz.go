@@ -15,6 +15,8 @@ import (
 //	weights              float64 [S]      of the samples in averages, not normalised
 //	chain, draw, step    int64 [S]        chain, number in it, and steps made, of each sample
 //	mean                 float64 [N K]    the averaged probabilities
+//	scaled               float64 [N K]  the probabilities of bayes.Answer: the mean, scaled to fit
+//	                     the calibration images, if the run has a calibration
 //	confidence, entropy, expected_entropy, mutual_information, variation_ratio   float64 [N]
 //	nonconformity, mahalanobis, relative_mahalanobis, image_statistics   float64 [N], with a
 //	                     detector
@@ -70,6 +72,11 @@ func (p *predicted) arrays(answers []bayes.Answer, classes []string) []npz.Array
 			arrays = append(arrays, npz.Array{Name: score.name, Shape: []int{n}, Values: score.values})
 		}
 	}
+	scaled := make([]float64, 0, n*k)
+	for _, answer := range answers {
+		scaled = append(scaled, answer.Probabilities...)
+	}
+	arrays = append(arrays, npz.Array{Name: "scaled", Shape: []int{n, k}, Values: scaled})
 	if answers[0].PredictionSet != nil {
 		var members []bool
 		for _, answer := range answers {

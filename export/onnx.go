@@ -30,6 +30,8 @@ type ONNXOptions struct {
 	// Level is the probability with which prediction sets contain the true class, and Rate the
 	// fraction of in-distribution images that are recognized as such; 0.9 and 0.95 if they are 0.
 	Level, Rate float64
+	// Unscaled leaves the probabilities as averaged over the samples, as bayes.WithUnscaled does.
+	Unscaled bool
 	// Sets is the rule of prediction sets, which must not be randomized.
 	Sets evaluate.SetRule
 	// HeldOut are images like those that the run was calibrated on. Prediction sets of fewer
@@ -52,15 +54,16 @@ const (
 // ONNX writes the posterior predictive of a run to one ONNX file, and returns remarks about
 // omitted outputs. The model's input is images [batch C H W]. Its outputs are
 //
-//	probabilities       float [batch K]  the averaged probabilities of the classes
-//	entropy             float [batch]    their entropy, in nats
+//	probabilities       float [batch K]  the probabilities of the classes
+//	entropy             float [batch]    the entropy of the average over the samples, in nats
 //	mutual_information  float [batch]    the part of it that comes from samples that disagree
 //	prediction_set      bool  [batch K]  the classes of the conformal prediction set
 //	in_distribution     bool  [batch]    whether the image is like those trained on
 //
-// The last two outputs exist if the run is calibrated for them. The error is bayes.InvalidError
-// for options out of range, and for a run with Monte Carlo dropout, whose masks are random. It is
-// an onnx.UnwritableError if a file cannot have the network or all samples.
+// The probabilities are scaled to fit the calibration images, if there are any, see bayes.Answer.
+// The last two outputs exist if the run is calibrated for them. The error is bayes.InvalidError for
+// options out of range, and for a run with Monte Carlo dropout, whose masks are random. It is an
+// onnx.UnwritableError if a file cannot have the network or all samples.
 func ONNX(ctx context.Context, run *bayes.Run, path string, o ONNXOptions) (remarks []string, err error) {
 	pending, err := file.Create(path) // first, since it may fail
 	if err != nil {
@@ -111,7 +114,7 @@ func newONNX(ctx context.Context, run *bayes.Run, o ONNXOptions) (*onnx.Writer, 
 	if err := p.build(); err != nil {
 		return nil, nil, err
 	}
-	sets, decisions, err := p.calibrate(ctx, run)
+	own, decisions, err := p.calibrate(ctx, run)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +130,7 @@ func newONNX(ctx context.Context, run *bayes.Run, o ONNXOptions) (*onnx.Writer, 
 		return nil, nil, err
 	}
 	p.w.Scope("")
-	if err := p.uncertainty(logits, sets); err != nil {
+	if err := p.uncertainty(logits, own); err != nil {
 		return nil, nil, err
 	}
 	if p.detector != nil {
@@ -135,7 +138,7 @@ func newONNX(ctx context.Context, run *bayes.Run, o ONNXOptions) (*onnx.Writer, 
 			return nil, nil, err
 		}
 	}
-	return p.w, p.remarks, p.describe(sets != nil)
+	return p.w, p.remarks, p.describe(own)
 }
 
 func (p *predictive) remark(format string, arguments ...any) {
@@ -231,34 +234,34 @@ func newGraph() *graph.Builder {
 	return b
 }
 
-// calibrate returns the calibration of prediction sets for the samples of the file, and the one
-// for in-distribution decisions. Either is nil if there is none.
-func (p *predictive) calibrate(ctx context.Context, run *bayes.Run) (sets, decisions *evaluate.Calibration, err error) {
+// calibrate returns the calibration for the samples of the file, and the one for in-distribution
+// decisions. Either is nil if there is none.
+func (p *predictive) calibrate(ctx context.Context, run *bayes.Run) (own, decisions *evaluate.Calibration, err error) {
 	all, err := p.draws.Calibration()
 	if err != nil {
 		return nil, nil, err
 	}
 	if all == nil {
-		p.remark("%s has no calibration for its samples: the file has no prediction sets and no in-distribution decisions", run.Dir())
+		p.remark("%s has no calibration for its samples: the file has no prediction sets and no in-distribution decisions, and its probabilities are not scaled",
+			run.Dir())
 		return nil, nil, nil
 	}
-	sets = all
+	own = all
 	switch {
 	case len(p.chosen) == p.draws.Len():
 	case p.o.HeldOut == nil:
-		p.remark("the run was calibrated with %d samples, and no held-out images are given to calibrate %d again: the file has no prediction sets",
-			all.Samples, len(p.chosen))
+		p.remark("the run was calibrated with %d samples, and no held-out images are given to calibrate %d again: the file has no prediction sets, "+
+			"and its probabilities are not scaled", all.Samples, len(p.chosen))
 		return nil, all, nil
 	default:
-		if sets, err = p.calibrateChosen(ctx, run); err != nil {
+		if own, err = p.calibrateChosen(ctx, run); err != nil {
 			return nil, nil, err
 		}
 	}
-	if !sets.Supports(p.o.Level) {
-		p.remark("prediction sets at level %v need more than %d held-out images: the file has none", p.o.Level, sets.Examples)
-		sets = nil
+	if !own.Supports(p.o.Level) {
+		p.remark("prediction sets at level %v need more than %d held-out images: the file has none", p.o.Level, own.Examples)
 	}
-	return sets, all, nil
+	return own, all, nil
 }
 
 // calibrateChosen calibrates the averaged prediction of the samples of the file.
@@ -419,8 +422,8 @@ func (p *predictive) emit(x string, positions []int, scope string) (*onnx.Emissi
 	return p.w.Emit(p.sampled.b, p.sampled.input, x, values, scope)
 }
 
-// uncertainty adds the outputs that are computed from the logits [S batch K]. c is nil without
-// prediction sets.
+// uncertainty adds the outputs that are computed from the logits [S batch K]. c is the
+// calibration for the samples of the file, or nil.
 func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 	w, k := p.w, p.m.Data.Classes()
 	total := float32(0)
@@ -448,17 +451,25 @@ func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 	if p.m.Teacher != nil { // each sample is a Dirichlet distribution
 		mutual = w.Node("Add", nil, mutual, averaged(p.dirichletInformation(logits, each)))
 	}
-	w.Output(probabilitiesOutput, mean, onnx.Float32, -1, k)
+	probabilities := mean
+	if c != nil && !p.o.Unscaled { // see evaluate.Calibration.Scaled
+		exponents := w.Node("Mul", nil, w.Node("Log", nil, w.Node("Max", nil, mean, smallest)), w.Float("exponent", c.Exponent))
+		probabilities = w.Node("Softmax", onnx.Attributes{"axis": 1}, exponents)
+	}
+	w.Output(probabilitiesOutput, probabilities, onnx.Float32, -1, k)
 	w.Output(entropyOutput, all, onnx.Float32, -1)
 	w.Output(mutualOutput, w.Node("Max", nil, mutual, w.Float("zero", 0)), onnx.Float32, -1)
-	if c == nil {
+	if !p.hasSets(c) {
 		return nil
 	}
 	return p.predictionSets(mean, c)
 }
 
-// describe adds the metadata.
-func (p *predictive) describe(hasSets bool) error {
+// hasSets reports whether the file has prediction sets by a calibration, which may be nil.
+func (p *predictive) hasSets(c *evaluate.Calibration) bool { return c != nil && c.Supports(p.o.Level) }
+
+// describe adds the metadata. own is the calibration for the samples of the file, or nil.
+func (p *predictive) describe(own *evaluate.Calibration) error {
 	digest, err := p.draws.Digest()
 	if err != nil {
 		return err
@@ -483,7 +494,10 @@ func (p *predictive) describe(hasSets bool) error {
 	} {
 		p.w.Metadata(entry[0], entry[1])
 	}
-	if hasSets {
+	if own != nil && !p.o.Unscaled {
+		p.w.Metadata("exponent", fmt.Sprint(own.Exponent))
+	}
+	if p.hasSets(own) {
 		p.w.Metadata("level", fmt.Sprint(p.o.Level))
 		p.w.Metadata("sets", p.o.Sets.String())
 	}

@@ -305,45 +305,70 @@ func TestCalibrateChosen(t *testing.T) {
 	}
 }
 
-// TestONNXOfFewerSamples: prediction sets are calibrated for the average that the file has.
+// TestONNXOfFewerSamples: prediction sets and the scaling of probabilities are calibrated for the
+// average that the file has.
 func TestONNXOfFewerSamples(t *testing.T) {
 	run, data := fitted(t, "mlp-8", 1, 3)
-	path := filepath.Join(t.TempDir(), "model.onnx")
-	if _, err := ONNX(t.Context(), run, path, ONNXOptions{Samples: 2, HeldOut: data.Validation}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := onnx.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	average, err := evaluate.NewPredictive(data.Test.Len(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
 	draws, err := run.Draws()
 	if err != nil {
 		t.Fatal(err)
 	}
-	position, all := 0, draws.Len()
-	if _, err := run.Predictions(t.Context(), data.Test, func(p []float32, weight float64) error {
-		if position++; position != all/2 && position != all {
-			return nil
+	averageOn := func(d *datasets.Dataset) *evaluate.Predictions {
+		average, err := evaluate.NewPredictive(d.Len(), 3)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return average.Add(p, weight)
-	}); err != nil {
+		position, all := 0, draws.Len()
+		if _, err := run.Predictions(t.Context(), d, func(p []float32, weight float64) error {
+			if position++; position != all/2 && position != all {
+				return nil
+			}
+			return average.Add(p, weight)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return average.Predictions(d.Name, d.Labels)
+	}
+	calibration, err := evaluate.Calibrate(averageOn(data.Validation))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := averageOn(data.Test)
+	scaled, err := calibration.Scaled(mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		unscaled bool
+		exponent string
+		want     []float64
+	}{{false, fmt.Sprint(calibration.Exponent), scaled.Probabilities}, {true, "", mean.Probabilities}} {
+		path := filepath.Join(t.TempDir(), "model.onnx")
+		if _, err := ONNX(t.Context(), run, path, ONNXOptions{Samples: 2, HeldOut: data.Validation, Unscaled: c.unscaled}); err != nil {
+			t.Fatal(err)
+		}
+		testFewerSamples(t, path, data.Test, c.exponent, c.want)
+	}
+}
+
+// testFewerSamples compares the probabilities and the metadata of a file of two samples.
+func testFewerSamples(t *testing.T, path string, images *datasets.Dataset, exponent string, want []float64) {
+	t.Helper()
+	m, err := onnx.Open(path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	// The model's input has bytes; Pollen's reader computes with floats.
-	pixels := make([]float32, len(data.Test.Images))
-	for i, v := range data.Test.Images {
+	pixels := make([]float32, len(images.Images))
+	for i, v := range images.Images {
 		pixels[i] = float32(v)
 	}
-	for i, v := range computed(t, m, "probabilities", pixels, tensor.Shape{data.Test.Len(), 1, side, side}) {
-		if want := average.Mean()[i]; math.Abs(float64(v)-want) > 1e-5 {
-			t.Fatalf("probability %d is %v, want %v", i, v, want)
+	for i, v := range computed(t, m, "probabilities", pixels, tensor.Shape{images.Len(), 1, side, side}) {
+		if math.Abs(float64(v)-want[i]) > 1e-5 {
+			t.Fatalf("probability %d is %v, want %v", i, v, want[i])
 		}
 	}
-	if m.Metadata["samples"] != "2" || m.Metadata["level"] != "0.9" || len(m.Outputs) != 4 {
+	if m.Metadata["samples"] != "2" || m.Metadata["level"] != "0.9" || m.Metadata["exponent"] != exponent || len(m.Outputs) != 4 {
 		t.Errorf("metadata are %v, with %d outputs", m.Metadata, len(m.Outputs))
 	}
 }

@@ -14,7 +14,7 @@ func RiskTable(subjects []Subject) (*Table, error) {
 	if !all(subjects, Subject.labelled) || !sameData(subjects) {
 		return nil, nil
 	}
-	table := NewTable("answers with a certified error", Column{"confidence from", "%s"}, Column{"answered, calibration", "%.3f"},
+	table := NewTable("answers with a certified error", Column{"unscaled confidence from", "%s"}, Column{"answered, calibration", "%.3f"},
 		Column{"answered, " + subjects[0].In.Name, "%.3f"}, Column{"errors, " + subjects[0].In.Name, "%.4f"})
 	rows := 0
 	for _, s := range subjects {
@@ -53,7 +53,7 @@ func riskSection(subjects []Subject) (*Section, error) {
 		return nil, err
 	}
 	section := &Section{Title: "Answers with a certified error", Table: table, Text: []string{
-		"Images whose confidence is below the threshold are to be referred to a person. Of the others, images like those of the calibration are " +
+		"Images whose confidence, before scaling, is below the threshold are to be referred to a person. Of the others, images like those of the calibration are " +
 			"classified wrongly at most at the stated rate; the confidence is the probability, over calibrations, that this holds.",
 	}}
 	for _, s := range subjects {

@@ -48,4 +48,10 @@ func TestReloadTakesACalibration(t *testing.T) {
 		len(a.Thresholds) != 2 || a.Thresholds[1].Class != "1" || a.Thresholds[1].Examples != 15 || a.Risk.Images != 30 || a.Risk.Confidence != 0.8 {
 		t.Errorf("after: %+v", a)
 	}
+	c, err := run.Calibration()
+	check(err)
+	check(s.Reload([]Model{{Run: run.With(bayes.WithUnscaled())}}))
+	if scaled, unscaled := a.Calibration.Exponent, describe().Calibration.Exponent; scaled != c.Exponent || unscaled != 0 {
+		t.Errorf("the exponents are %v and, unscaled, %v, want %v and 0", scaled, unscaled, c.Exponent)
+	}
 }

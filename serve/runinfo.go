@@ -45,6 +45,8 @@ type calibration struct {
 	Data    string `json:"data"`
 	Images  int    `json:"images"`
 	Content string `json:"content,omitempty"` // SHA-256 of images and labels
+	// See evaluate.Calibration.Scaled.
+	Exponent float64 `json:"exponent,omitzero" doc:"The power to which probabilities are raised before they are normalized; absent if they are not scaled."`
 }
 
 // selfTest is an evaluate.SelfTest.

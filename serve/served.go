@@ -49,7 +49,7 @@ func describe(of Model, p *bayes.Predictor, expected int) runInfo {
 	a.Level, a.InDistributionRate = p.Levels()
 	a.Risk = p.Certificate()
 	if c := p.Calibration(); c != nil {
-		a.Calibration = &calibration{c.Data, c.Examples, c.Content}
+		a.Calibration = &calibration{c.Data, c.Examples, c.Content, p.Exponent()}
 	}
 	if sets := p.Sets(); sets != nil {
 		a.SetRule = &sets.Rule

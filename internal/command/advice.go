@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
@@ -53,8 +54,14 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	if d != nil && d.Predicted != nil {
 		rHat = float64(d.Predicted.RHat)
 	}
-	ece := a.Values["ece"]
-	byChance, highest, err := evaluate.CalibrationErrorByChance(a.In)
+	shown, ece, confidence := a.In, a.Values["ece"], a.Values["confidence"]
+	if a.Calibration != nil { // answers have other probabilities
+		if shown, err = a.Calibration.Scaled(a.In); err != nil {
+			return judgement{}, err
+		}
+		ece, confidence = a.Values["eceScaled"], stat.Mean(shown.Confidence, nil)
+	}
+	byChance, highest, err := evaluate.CalibrationErrorByChance(shown)
 	if err != nil {
 		return judgement{}, err
 	}
@@ -76,7 +83,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 			"its training, see %s, or try another network", run.Manifest().Spec.Network, pretrainedPage)
 		return j, nil
 	}
-	cautious := ece > highest && a.Values["confidence"] < accuracy
+	cautious := ece > highest && confidence < accuracy
 	j.improve(run, accuracy, cautious, rHat)
 	return j, nil
 }

@@ -199,7 +199,7 @@ func printGuarantees(calibration *evaluate.Calibration, names []string, c *conso
 		fmt.Fprintf(c.out, "Prediction sets at level %g need at least %d images, got %d.\n\n",
 			evaluate.Level, evaluate.NeededExamples(evaluate.Level), calibration.Examples)
 	}
-	table := report.NewTable("answers with a certified error", report.Column{Title: "confidence from", Format: "%s"},
+	table := report.NewTable("answers with a certified error", report.Column{Title: "unscaled confidence from", Format: "%s"},
 		report.Column{Title: "answered", Format: "%.3f"})
 	for _, risk := range evaluate.DefaultRisks() {
 		certificate, err := calibration.Certify(risk, evaluate.RiskConfidence)

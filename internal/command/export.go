@@ -249,6 +249,7 @@ func (x *exportFlags) onnx(ctx context.Context, e exported) (export.ONNXOptions,
 	rule, err := x.guarantees.rule()
 	o := export.ONNXOptions{
 		Samples: x.samples, Float: x.float, Level: x.guarantees.level, Rate: x.guarantees.inDistributionRate, Together: x.together, Sets: rule,
+		Unscaled: x.guarantees.unscaled,
 	}
 	if err != nil || x.samples == 0 {
 		return o, err

@@ -20,6 +20,7 @@ type guaranteeFlags struct {
 	sets                      string
 	perClass, allowEmpty      bool
 	risk, riskConfidence      float64
+	unscaled                  bool
 
 	hasLevels, hasSets bool           // of the command; without these flags runs keep their defaults
 	riskOf             *pflag.FlagSet // with --risk; nil if the command does not have it
@@ -30,6 +31,7 @@ func (g *guaranteeFlags) bindLevels(f *pflag.FlagSet) {
 	g.hasLevels = true
 	f.Float64Var(&g.level, "level", 0.9, "probability that a prediction set contains the true class; fit, eval and ood score sets of 0.95")
 	f.Float64Var(&g.inDistributionRate, "in-distribution-rate", 0.95, "fraction of images like the training images to report as in distribution")
+	f.BoolVar(&g.unscaled, "unscaled", false, "give probabilities as averaged over the samples, not scaled to fit the calibration images")
 }
 
 // bindSets binds the rule of prediction sets.
@@ -84,6 +86,9 @@ func (g *guaranteeFlags) options() (options []bayes.Option, err error) {
 	}
 	if g.hasLevels {
 		options = append(options, bayes.WithLevel(g.level), bayes.WithInDistributionRate(g.inDistributionRate))
+		if g.unscaled {
+			options = append(options, bayes.WithUnscaled())
+		}
 	}
 	return options, nil
 }
@@ -211,6 +216,6 @@ func certificateText(c evaluate.Certificate) string {
 		return fmt.Sprintf("no answers with at most %.4g %% errors can be certified with %.4g %% confidence: %s; all images are to be referred to a person",
 			100*c.Risk, 100*c.Confidence, why)
 	}
-	return fmt.Sprintf("%v, certified with %.4g %% confidence: those with a confidence of at least %.4g; the others are to be referred to a person",
+	return fmt.Sprintf("%v, certified with %.4g %% confidence: those with a confidence of at least %.4g before scaling; the others are to be referred to a person",
 		c, 100*c.Confidence, c.Threshold)
 }

@@ -21,9 +21,8 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 		var names []string
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		if strings.HasPrefix(unknown.GetSpecifiedName(), "temperature") { // of other programs' calibration
-			return Usagef("pollen: %v: there is no temperature scaling, since probabilities are averages over samples; "+
-				"pollen calibrate gives prediction sets and certified error rates, fit --temperature samples a tempered posterior; the flags are %s",
-				err, strings.Join(names, ", "))
+			return Usagef("pollen: %v: fit and calibrate scale probabilities without a flag, and --unscaled of predict, serve and export leaves them as they are; "+
+				"fit --temperature samples a tempered posterior; the flags are %s", err, strings.Join(names, ", "))
 		}
 		return Usagef("pollen: %v%s; the flags are %s", err, hint(flags, unknown.GetSpecifiedName()), strings.Join(names, ", "))
 	case errors.As(err, &invalid):

@@ -61,12 +61,14 @@ func TestCalibrateLater(t *testing.T) {
 		}
 		answers, err := risky.Predict(ctx, fresh)
 		must(t, err)
+		averages, err := risky.Predictions(ctx, fresh, nil)
+		must(t, err)
 		certificate, err := c.Certify(0.5, evaluate.RiskConfidence)
 		must(t, err)
 		sets, err := c.Sets(0.8, evaluate.SetRule{Score: evaluate.AdaptiveSets, PerClass: true})
 		must(t, err)
-		for _, a := range answers {
-			if !a.Calibrated || *a.Refer == certificate.Answers(a.Confidence) || len(a.MarginalClasses) != len(sets.Fallbacks()) || a.MarginalClasses == nil {
+		for i, a := range answers {
+			if !a.Calibrated || *a.Refer == certificate.Answers(averages.Confidence[i]) || len(a.MarginalClasses) != len(sets.Fallbacks()) || a.MarginalClasses == nil {
 				t.Errorf("calibration %d: %+v by %+v and %+v", i, a, certificate, sets)
 			}
 		}

@@ -141,17 +141,26 @@ func TestPredict(t *testing.T) {
 	if c.Examples != 60 || c.Samples != 10 || c.Classes != 4 {
 		t.Errorf("calibration %+v", c)
 	}
-	for _, level := range []float64{0.9, 0.6} {
-		answers, err := run.With(bayes.WithLevel(level), bayes.WithInDistributionRate(level/2)).Predict(context.Background(), data)
+	if math.Abs(c.Exponent-1) < 0.01 {
+		t.Errorf("an exponent of %v changes little", c.Exponent)
+	}
+	scaled, err := c.Scaled(p)
+	must(t, err)
+	for level, shown := range map[float64]*evaluate.Predictions{0.9: scaled, 0.6: p} {
+		options := []bayes.Option{bayes.WithLevel(level), bayes.WithInDistributionRate(level / 2)}
+		if shown == p {
+			options = append(options, bayes.WithUnscaled())
+		}
+		answers, err := run.With(options...).Predict(context.Background(), data)
 		must(t, err)
 		least, err := c.ProbabilityThreshold(level)
 		must(t, err)
 		most, err := c.NonconformityThreshold(level / 2)
 		must(t, err)
 		for i, a := range answers {
-			row := p.Probabilities[i*4 : i*4+4]
-			if a.Index < 0 || row[a.Index] != slices.Max(row) || a.Class != data.ClassNames[a.Index] || a.Confidence != row[a.Index] ||
-				!slices.Equal(a.Probabilities, row) || a.Entropy != p.Entropy[i] || a.MutualInformation != p.MutualInformation[i] || a.File != data.Files[i] {
+			row, own := p.Probabilities[i*4:i*4+4], shown.Probabilities[i*4:i*4+4]
+			if a.Index < 0 || row[a.Index] != slices.Max(row) || a.Class != data.ClassNames[a.Index] || a.Confidence != own[a.Index] ||
+				!slices.Equal(a.Probabilities, own) || a.Entropy != p.Entropy[i] || a.MutualInformation != p.MutualInformation[i] || a.File != data.Files[i] {
 				t.Errorf("image %d: %+v, want what the predictions %v say", i, a, row)
 			}
 			var set []string
