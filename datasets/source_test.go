@@ -178,7 +178,7 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 		if name == "fashion-mnist" && err == nil {
 			continue // found where Debian puts it
 		}
-		wantError(t, err, "datasets: "+name+": must have test images", "notmnist: must have test images, found none")
+		wantError(t, err, "datasets: "+name+": must have test images, found none", "belongs to mnist")
 		if places := List(options)[slices.Index(Names(), name)].Places; places[Test] == options.Dir {
 			t.Errorf("%s's test images are said to be in %s", name, options.Dir)
 		}
