@@ -178,7 +178,7 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 		if name == "fashion-mnist" && err == nil {
 			continue // found where Debian puts it
 		}
-		wantError(t, err, "datasets: "+name+": must have test images", "notmnist: must have test images, found none")
+		wantError(t, err, "datasets: "+name+": must have test images, found none", "belongs to mnist")
 		if places := List(options)[slices.Index(Names(), name)].Places; places[Test] == options.Dir {
 			t.Errorf("%s's test images are said to be in %s", name, options.Dir)
 		}
@@ -194,11 +194,24 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 
 func TestLoadArguments(t *testing.T) {
 	_, err := Load("minst", Train, Options{})
-	wantError(t, err, `unknown data set "minst", must be one of mnist, fashion-mnist, notmnist, glyphs, or the path of a directory or file`)
+	wantError(t, err, `unknown data set "minst", must be one of `+strings.Join(Names(), ", ")+`, or the path of a directory or file`)
 	_, err = Load("mnist", 3, Options{})
 	wantError(t, err, "mnist: split must be Train, Validation or Test, got 3")
 	_, err = Load("mnist", Validation, Options{})
 	wantError(t, err, "mnist: must have a validation split, or a fraction of the images to draw for it")
+}
+
+// The package's comment lists the known data sets.
+func TestNamesAreListed(t *testing.T) {
+	document, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Names() {
+		if !bytes.Contains(document, []byte("\n//	"+name+" ")) {
+			t.Errorf("datasets/doc.go must list %s", name)
+		}
+	}
 }
 
 func TestList(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +107,14 @@ func TestRowsAreComplete(t *testing.T) {
 			t.Errorf("%s: curve of %d x, %d y, axes %q and %q, error %v", s.Name, len(x), len(y), s.Curve.X, s.Curve.Y, err)
 		}
 	}
+	document, err := os.ReadFile("../docs/detection.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range OODScores() {
+		if !regexp.MustCompile(`(?m)^\|( .*,)? ` + s.Title + `(,.*)? \|`).Match(document) {
+			t.Errorf("docs/detection.md must have %s in its table of scores", s.Title)
+		}
 		if s.Name == "" || s.Title == "" || !strings.HasSuffix(s.Meaning, ".") || s.Source == "" || s.Of == nil {
 			t.Errorf("OOD score %q is not complete: %+v", s.Name, s)
 		}

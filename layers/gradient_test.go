@@ -2,6 +2,7 @@ package layers
 
 import (
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -14,7 +15,7 @@ import (
 // interpreter's and with finite differences of the loss.
 func TestGradients(t *testing.T) {
 	input := tensor.Shape{3, 7, 5}
-	for name, network := range map[string]Sequential{
+	networks := map[string]Sequential{
 		"identity shortcut": {
 			Conv2D{Filters: 4, Kernel: 3, Padding: 1},
 			Residual{Body: Sequential{Conv2D{Filters: 4, Kernel: 3, Padding: 1, NoBias: true}, Conv2D{Filters: 4, Kernel: 1}}},
@@ -37,7 +38,13 @@ func TestGradients(t *testing.T) {
 			Linear{Outputs: 4}, Sigmoid{}, Linear{Outputs: 5}, ELU{Alpha: .3},
 			Linear{Outputs: 4}, Softsign{}, Linear{Outputs: 4}, HardSwish{}, GELU{}, Linear{Outputs: 3}, Softplus{},
 		},
-	} {
+	}
+	for _, k := range layerKinds { // activations and other layers without attributes
+		if of := reflect.TypeOf(k.zero); of.Kind() == reflect.Struct && of.NumField() == 0 {
+			networks[k.name] = Sequential{Conv2D{Filters: 4, Kernel: 3}, k.zero.(Layer), Flatten{}, Linear{Outputs: 3}}
+		}
+	}
+	for name, network := range networks {
 		t.Run(name, func(t *testing.T) { checkGradients(t, network, input) })
 	}
 }

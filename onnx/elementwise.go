@@ -32,11 +32,6 @@ func unary(fold func(x float64) float64, build func(t *translator, x *graph.Node
 	}
 }
 
-// function returns the translation of a function without attributes that one op computes.
-func function(fold func(x float64) float64, o graph.Op) translation {
-	return unary(fold, func(t *translator, x *graph.Node) (*graph.Node, error) { return t.b.Apply(o, x), nil })
-}
-
 // curve returns the translation of a function whose attributes build reads. It is not computed for
 // known values: networks apply it to images only.
 func curve(build func(t *translator, x *graph.Node) *graph.Node) translation {

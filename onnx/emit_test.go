@@ -3,12 +3,14 @@ package onnx
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -38,7 +40,7 @@ func TestEmitTrailingPadding(t *testing.T) {
 				want = append(want, 4*factor, 2*factor, 2*factor, factor)
 			}
 			weights := float32s(ones[:graph.ShapeOf(w).Elements()])
-			checkEmitted(t, b, x, y, [][]float32{weights}, &ndarray{[]int{1, channels, 2, 2}, Float32, ones}, &ndarray{[]int{1, filters, 2, 2}, Float32, want})
+			checkEmitted(t, b, x, y, [][]float32{weights}, &ndarray{[]int{1, channels, 2, 2}, Float32, ones}, &ndarray{[]int{1, filters, 2, 2}, Float32, want}, 0)
 		})
 	}
 }
@@ -52,6 +54,38 @@ func valuesOf(values func(y, x []float32), x ...float32) []float64 {
 		all = append(all, float64(v))
 	}
 	return all
+}
+
+// Every function is written and read again, and has the values of package optest.
+func TestFunctions(t *testing.T) {
+	x := []float64{0.25, 0.5, 1, 3}
+	naive := map[graph.Op]func(in [][]float64) []float64{} // of one number
+	for _, c := range optest.Cases() {
+		if c.Build == nil && c.Inputs[0].Shape.Elements() == 1 {
+			naive[c.Op] = c.Naive
+		}
+	}
+	for name, f := range functions {
+		t.Run(name, func(t *testing.T) {
+			var want []float64
+			for _, v := range x {
+				want = append(want, naive[f.op]([][]float64{{v}})...)
+			}
+			b := graph.New(tensor.Float32)
+			image := b.Data("images", tensor.Float32, 1, 1, 2, 2)
+			y := b.Apply(f.op, image)
+			if b.Err() != nil {
+				t.Fatal(b.Err())
+			}
+			shape := []int{1, 1, 2, 2}
+			checkEmitted(t, b, image, y, nil, &ndarray{shape, Float32, x}, &ndarray{shape, Float32, want}, 1e-6)
+			for i, v := range x {
+				if f.fold != nil && math.Abs(f.fold(v)-want[i]) > 1e-12 {
+					t.Errorf("fold(%v) = %v, want %v", v, f.fold(v), want[i])
+				}
+			}
+		})
+	}
 }
 
 // The elementwise ops with attributes, which hard sigmoids consist of, and activations.
@@ -75,7 +109,7 @@ func TestEmitAttributes(t *testing.T) {
 				t.Fatal(b.Err())
 			}
 			image := []int{1, 1, 2, 2}
-			checkEmitted(t, b, x, y, nil, &ndarray{image, Float32, []float64{-2, 0, 1, 3}}, &ndarray{image, Float32, c.want})
+			checkEmitted(t, b, x, y, nil, &ndarray{image, Float32, []float64{-2, 0, 1, 3}}, &ndarray{image, Float32, c.want}, 0)
 		})
 	}
 }
@@ -154,7 +188,7 @@ func checkBatches(t *testing.T, network func(b *graph.Builder, x *graph.Node) *g
 	}
 	b := graph.New(tensor.Float32)
 	x := b.Data("images", tensor.Float32, 1, 2, 6)
-	checkEmitted(t, b, x, network(b, x), nil, images, want)
+	checkEmitted(t, b, x, network(b, x), nil, images, want, 0)
 }
 
 // A sum that broadcasts for one image, but not for several, is an error: [B 6] is not repeated as
@@ -175,7 +209,7 @@ func TestEmitMergedBatch(t *testing.T) {
 
 // checkEmitted compares what the file of a graph computes for an image with what is wanted. The
 // weights are the parameters of one sample.
-func checkEmitted(t *testing.T, b *graph.Builder, x, y *graph.Node, weights [][]float32, image, want *ndarray) {
+func checkEmitted(t *testing.T, b *graph.Builder, x, y *graph.Node, weights [][]float32, image, want *ndarray, relative float64) {
 	t.Helper()
 	open := func(shape []int) []int { return append([]int{-1}, shape[1:]...) } // any number of images
 	var writer Writer
@@ -200,7 +234,7 @@ func checkEmitted(t *testing.T, b *graph.Builder, x, y *graph.Node, weights [][]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := near(got, want, 0, 0); err != nil {
+	if err := near(got, want, relative, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -128,17 +128,12 @@ func (e *Emission) elementwise(o graph.Op, x emitted) (v emitted, ok bool) {
 	case op.Clip:
 		return e.with(x, e.w.Node("Clip", nil, x.name, e.w.Float("low", o.Low), e.w.Float("high", o.High))), true
 	}
-	name, ok := plain[o]
-	if !ok {
-		return emitted{}, false
+	for name, f := range functions {
+		if f.op == o {
+			return e.same(x, name, nil), true
+		}
 	}
-	return e.same(x, name, nil), true
-}
-
-// plain has the ops that ONNX has, too, with ONNX's names.
-var plain = map[graph.Op]string{
-	op.ReLU{}: "Relu", op.Tanh{}: "Tanh", op.Sigmoid{}: "Sigmoid", op.Softplus{}: "Softplus", op.Softsign{}: "Softsign", op.HardSwish{}: "HardSwish",
-	op.Abs{}: "Abs", op.Negate{}: "Neg", op.Exp{}: "Exp", op.Log{}: "Log", op.Sqrt{}: "Sqrt", op.Erf{}: "Erf",
+	return emitted{}, false
 }
 
 // both adds an elementwise op of two values, which may broadcast unless they are stacked.

@@ -10,17 +10,33 @@ import (
 	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
-// translations has the translation of each operator of the standard domain.
+// functions has the functions of one number, without attributes, that an op computes. Networks are
+// read and written by it. fold computes the function of values that are known while the graph is
+// built; it is nil for functions that networks apply to images only.
+var functions = map[string]struct {
+	op   graph.Op
+	fold func(x float64) float64
+}{
+	"Abs": {op.Abs{}, math.Abs}, "Neg": {op.Negate{}, func(x float64) float64 { return -x }},
+	"Exp": {op.Exp{}, math.Exp}, "Log": {op.Log{}, math.Log}, "Sqrt": {op.Sqrt{}, math.Sqrt}, "Erf": {op.Erf{}, math.Erf},
+	"Relu": {op.ReLU{}, nil}, "Sigmoid": {op.Sigmoid{}, nil}, "Tanh": {op.Tanh{}, nil},
+	"Softplus": {op.Softplus{}, nil}, "Softsign": {op.Softsign{}, nil}, "HardSwish": {op.HardSwish{}, nil},
+}
+
+func init() {
+	for name, f := range functions {
+		translations[name] = unary(f.fold, func(t *translator, x *graph.Node) (*graph.Node, error) { return t.b.Apply(f.op, x), nil })
+	}
+}
+
+// translations has the translation of each operator of the standard domain. An init function adds
+// functions to it.
 var translations = map[string]translation{
-	// elementwise
-	"Abs": function(math.Abs, op.Abs{}), "Neg": function(func(x float64) float64 { return -x }, op.Negate{}),
-	"Exp": function(math.Exp, op.Exp{}), "Log": function(math.Log, op.Log{}), "Sqrt": function(math.Sqrt, op.Sqrt{}),
+	// elementwise, except functions
 	"Reciprocal": unary(func(x float64) float64 { return 1 / x }, reciprocal),
 	"Floor":      known(math.Floor), "Ceil": known(math.Ceil), "Round": known(math.RoundToEven),
 	"Not": known(func(x float64) float64 { return 1 - x }), "Sin": known(math.Sin), "Cos": known(math.Cos),
 	"Mod": mod, "CumSum": cumSum, "ScatterND": scatterND,
-	"Relu": function(nil, op.ReLU{}), "Sigmoid": function(nil, op.Sigmoid{}), "Tanh": function(nil, op.Tanh{}), "Erf": function(math.Erf, op.Erf{}),
-	"Softplus": function(nil, op.Softplus{}), "Softsign": function(nil, op.Softsign{}), "HardSwish": function(nil, op.HardSwish{}),
 	"Elu": curve(func(t *translator, x *graph.Node) *graph.Node {
 		return t.b.Apply(op.ELU{Alpha: t.float("alpha", 1)}, x)
 	}),

@@ -55,9 +55,7 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 	if err := h.reserve(reserved); err != nil {
 		return nil, err
 	}
-	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most},
-		datasets.Options{Channels: m.data.Channels, Height: m.data.Height, Width: m.data.Width, Crop: m.data.Crop,
-			OtherColumns: m.queue.served.Load().otherColumns})
+	d, err := datasets.DecodeArrays(name, content, datasets.ArrayLimits{Bytes: limit, Images: most}, m.queue.served.Load().arrays)
 	if err != nil {
 		return nil, err
 	}

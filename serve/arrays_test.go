@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"mime/multipart"
 	"slices"
 	"strings"
@@ -93,13 +94,34 @@ func TestPredictArrays(t *testing.T) {
 	table := "patient," + strings.Join(lines, "\nx,")
 	code, _, body := post(s, "/predict?probabilities=true", "text/csv", strings.NewReader(table))
 	refused(t, "a column", code, body, 400, `with "patient" among them`)
-	s.models.all[0].queue.served.Load().otherColumns = []string{"patient"}
+	options := &s.models.all[0].queue.served.Load().arrays
+	options.OtherColumns = []string{"patient"}
 	code, _, body = post(s, "/predict?probabilities=true", "text/csv", strings.NewReader(table))
 	if code != 200 {
 		t.Fatalf("a column of groups: %d %s", code, body)
 	}
 	named("body.csv")
 	same(t, "a column of groups", answersOf(t, body), want)
+	// Floating-point pixels are read in the run's range.
+	floats := bytes.Replace(npyOf(shape, nil), []byte("|u1"), []byte("<f4"), 1)
+	for _, pixel := range pixels {
+		floats = binary.LittleEndian.AppendUint32(floats, math.Float32bits(float32(pixel)/255))
+	}
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
+	part, err := parts.CreateFormFile("images", "f.npy")
+	check(err)
+	part.Write(floats)
+	check(parts.Close())
+	code, _, body = post(s, "/predict?probabilities=true", parts.FormDataContentType(), bytes.NewReader(form.Bytes()))
+	refused(t, "floats", code, body, 400, "as float-max")
+	options.FloatMax = 1
+	code, _, body = post(s, "/predict?probabilities=true", parts.FormDataContentType(), bytes.NewReader(form.Bytes()))
+	if code != 200 {
+		t.Fatalf("floats: %d %s", code, body)
+	}
+	named("f.npy")
+	same(t, "floats", answersOf(t, body), want)
 	if used := s.memory.used.Load(); used != 0 {
 		t.Errorf("%d bytes of the budget are not given back", used)
 	}

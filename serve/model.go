@@ -19,7 +19,9 @@ type Model struct {
 	// Version tells several runs of one name apart. "" is "1".
 	Version string
 	Run     *bayes.Run
-	// OtherColumns are columns of CSV files of pixels that are not read, see datasets.Options.
+	// FloatMax is the largest value of floating-point pixels in arrays, OtherColumns are columns of
+	// CSV files that are not read, see datasets.Options.
+	FloatMax     float64
 	OtherColumns []string
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/memory"
 )
 
@@ -20,8 +21,8 @@ type predictor interface {
 // served is a predictor, and the run that it predicts with.
 type served struct {
 	predictor
-	info         runInfo
-	otherColumns []string // see Model
+	info   runInfo
+	arrays datasets.Options // with which files of arrays are read
 }
 
 // loadRun loads the network and samples of a model's run.
@@ -34,7 +35,11 @@ func loadRun(m Model, options Options) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &served{p, describe(m, p, expected), m.OtherColumns}, nil
+	d := m.Run.Manifest().Data
+	arrays := datasets.Options{
+		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, FloatMax: m.FloatMax, OtherColumns: m.OtherColumns,
+	}
+	return &served{p, describe(m, p, expected), arrays}, nil
 }
 
 // describe returns the JSON of GET /run, without limits.

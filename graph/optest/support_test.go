@@ -37,7 +37,7 @@ type support struct {
 	forward  map[string]bool // the kernels of its output, without the type's suffix
 	backward map[string]bool // the kernels of its gradients
 	zero     bool            // it is a graph.StopGradient
-	missing  map[string]bool // kernels that the PTX bundle does not have
+	missing  map[string]bool // kernels that the PTX bundle does not have, which is an error
 	reduced  map[string]bool // precisions with kernels on tensor cores
 }
 
@@ -292,6 +292,9 @@ func supportPage(t *testing.T) []byte {
 	var page bytes.Buffer
 	page.WriteString(supportHead)
 	for _, s := range ops {
+		if len(s.missing) > 0 {
+			t.Errorf("%s has no kernels %s: write them in cuda/kernels, and run go generate ./cuda/kernels", s.name, list(s.missing, ""))
+		}
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s | %s | %d |\n", s.name, s.synopsis, s.inputs, s.gradientCell(),
 			s.host(), s.cuda(), list(s.fuses, ""), s.rows)
 	}
@@ -324,13 +327,10 @@ func (s *support) host() string {
 	return "f32, f64"
 }
 
-// cuda lists the types whose kernels the PTX bundle has, for the output and the gradients.
+// cuda lists the types and precisions of the kernels.
 func (s *support) cuda() string {
 	if len(s.forward) == 0 {
 		return "no launch"
-	}
-	if len(s.missing) > 0 {
-		return "without " + list(s.missing, "`")
 	}
 	if len(s.reduced) > 0 {
 		return "f32, f64, " + list(s.reduced, "")
@@ -362,7 +362,7 @@ This page lists every op of packages graph/op and graph/op/array, and what the c
   cannot be differentiated through the op.
 - **Host**: the types that the CPU supports. "row tiles" means that consecutive launches can be fused
   and run a few rows at a time, in cache.
-- **CUDA**: the types for which the embedded PTX contains all kernels of the output and the gradients.
+- **CUDA**: the types of the kernels in the embedded PTX, for the output and the gradients.
   tf32 and bf16 are products on tensor cores in float32 programs (docs/cuda.md).
 - **Fuses**: the consumers whose work the op can do in the same launch.
 - **Rows**: the number of test cases that apply the op. The suite runs each of them on every device: on

@@ -27,6 +27,14 @@ func (c *console) options(ctx context.Context, d config.Data) (datasets.Options,
 	return o, err
 }
 
+// imagesOf returns the options to read images as a run's, with progress and remarks shown on the
+// console.
+func (c *console) imagesOf(ctx context.Context, m bayes.Manifest) datasets.Options {
+	o := config.ImagesOf(m)
+	o.Context, o.OnProgress, o.Remark = ctx, c.reading(), func(text string) { c.remark("%s", text) }
+	return o
+}
+
 // openData opens all splits of data. The other columns are as in datasets.Options.
 func openData(ctx context.Context, d config.Data, c *console, otherColumns ...string) (*datasets.Splits, error) {
 	o, err := c.options(ctx, d)
@@ -159,11 +167,7 @@ func unlabelledImages(ctx context.Context, m bayes.Manifest, path string, c *con
 	if path == "" {
 		return nil, nil
 	}
-	images, err := datasets.ReadImages([]string{path}, datasets.Options{
-		Context: ctx, Height: m.Data.Height, Width: m.Data.Width, Channels: m.Data.Channels, Crop: m.Data.Crop, OnProgress: c.reading(),
-		FloatMax: config.DataOf(m).FloatMax, Bits: m.Data.Bits,
-		Remark: func(text string) { c.remark("%s", text) },
-	})
+	images, err := datasets.ReadImages([]string{path}, c.imagesOf(ctx, m))
 	if err != nil {
 		return nil, err
 	}

@@ -92,16 +92,14 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
-	d, own := run.Manifest().Data, config.DataOf(run.Manifest())
-	images, err := datasets.ReadImages(paths, datasets.Options{
-		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Crop: d.Crop, Bits: d.Bits, OnProgress: c.reading(), MaxSkipped: 1,
-		Remark: func(text string) { c.remark("%s", text) }, FloatMax: cmp.Or(p.floatMax, own.FloatMax),
-		OtherColumns: own.GroupColumn(),
-	})
+	m := run.Manifest()
+	o := c.imagesOf(ctx, m)
+	o.MaxSkipped, o.FloatMax = 1, cmp.Or(p.floatMax, o.FloatMax)
+	images, err := datasets.ReadImages(paths, o)
 	if err != nil {
 		return err
 	}
-	if err := p.output.checkUnread(images, d.ClassNames, c); err != nil {
+	if err := p.output.checkUnread(images, m.Data.ClassNames, c); err != nil {
 		return err
 	}
 	device, err := p.device.open(c)
@@ -123,7 +121,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 			answers[i].ID = images.IDs[i]
 		}
 	}
-	err = p.finish(answers, images, d.ClassNames, c)
+	err = p.finish(answers, images, m.Data.ClassNames, c)
 	return cmp.Or(unwritten, err)
 }
 

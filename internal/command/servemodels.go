@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,16 +72,15 @@ func versionsIn(dir string) []string {
 			versions = append(versions, entry.Name())
 		}
 	}
-	slices.SortFunc(versions, func(a, b string) int {
-		m, notM := strconv.ParseUint(a, 10, 64)
-		n, notN := strconv.ParseUint(b, 10, 64)
-		switch {
-		case notM == nil && notN == nil && m != n:
-			return map[bool]int{true: -1, false: 1}[m < n]
-		case (notM == nil) != (notN == nil):
-			return map[bool]int{true: -1, false: 1}[notM == nil]
+	number := func(version string) uint64 {
+		n, err := strconv.ParseUint(version, 10, 64)
+		if err != nil {
+			return math.MaxUint64 // after all numbers
 		}
-		return strings.Compare(a, b)
+		return n
+	}
+	slices.SortFunc(versions, func(a, b string) int {
+		return cmp.Or(cmp.Compare(number(a), number(b)), strings.Compare(a, b))
 	})
 	return versions
 }
@@ -97,8 +98,8 @@ func openModels(all []modelDir, options []bayes.Option) ([]serve.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		data := config.DataOf(run.Manifest())
-		models[i] = serve.Model{Name: m.name, Version: m.version, Run: run, OtherColumns: data.GroupColumn()}
+		images := config.ImagesOf(run.Manifest())
+		models[i] = serve.Model{Name: m.name, Version: m.version, Run: run, FloatMax: images.FloatMax, OtherColumns: images.OtherColumns}
 	}
 	return models, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,5 +46,29 @@ func TestModelDirs(t *testing.T) {
 		if text := fmt.Sprint(got); text != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %s (%v), want %s", arguments, text, err, want)
 		}
+	}
+}
+
+// A run is served with the range of its floating-point pixels, and without the column of its
+// groups, as predict reads them.
+func TestOpenModels(t *testing.T) {
+	run, data := t.TempDir(), t.TempDir()
+	for i, name := range []string{"train", "test"} {
+		text := "label,patient,p0,p1,p2,p3\n"
+		for row := range 4 {
+			text += fmt.Sprintf("%d,%d,%g,0.1,0.2,0.3\n", row%2, 4*i+row, 0.5*float64(row%2))
+		}
+		if err := os.WriteFile(filepath.Join(data, name+".csv"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, _, stderr := runInProcess("fit", "--data", data, "--group", "column=patient", "--float-max", "1", "--validation", "0",
+		"--model", "mlp-2", "--method", "sgd", "--epochs", "1", "--batch", "2", "--folder", run)
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	models, err := openModels([]modelDir{{dir: run}}, nil)
+	if err != nil || models[0].FloatMax != 1 || !slices.Equal(models[0].OtherColumns, []string{"patient"}) {
+		t.Errorf("%+v, %v, want pixels up to 1 and the other column patient", models, err)
 	}
 }

@@ -305,6 +305,16 @@ func (d Data) In(dir string) Data {
 	return d
 }
 
+// ImagesOf returns the options to read other images as a run's were read: in the same shape, with
+// the same range of values, and without the same columns of tables.
+func ImagesOf(m bayes.Manifest) datasets.Options {
+	d, own := m.Data, DataOf(m)
+	return datasets.Options{
+		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits,
+		FloatMax: own.FloatMax, OtherColumns: own.GroupColumn(),
+	}
+}
+
 // DataOf returns the flags that a run's data were opened with.
 func DataOf(m bayes.Manifest) Data {
 	n := m.Notes

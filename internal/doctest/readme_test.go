@@ -11,11 +11,32 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	pollenapi "github.com/pollen-ml/pollen/bayes"
 )
+
+// The README lists every method except distil, which has a command of its own.
+func TestReadmeMethods(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "README.md").text, "| kind | `--method` |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []string
+	for _, name := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(table, -1) {
+		listed = append(listed, name[1])
+	}
+	for _, name := range pollenapi.MethodNames() {
+		if name != "distil" && !slices.Contains(listed, name) {
+			t.Errorf("README.md must list the method %s", name)
+		}
+	}
+	for _, name := range listed {
+		if !slices.Contains(pollenapi.MethodNames(), name) {
+			t.Errorf("README.md lists %s, which is no method", name)
+		}
+	}
+}
 
 // TestReadmeProgram: the README's program compiles, passes vet, and prints what its comments show,
 // on directories of images placed where it looks for them. Its only change is fewer epochs and

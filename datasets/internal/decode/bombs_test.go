@@ -241,7 +241,7 @@ func TestBombs(t *testing.T) {
 	}
 	for _, format := range imageFormats {
 		if n := formats[format.name] + formats[map[string]string{"netpbm": "PPM"}[format.name]]; n < 3 {
-			t.Errorf("%d bombs of %s", n, format.name)
+			t.Errorf("bombs has %d images of %s, want at least 3", n, format.name)
 		}
 	}
 }

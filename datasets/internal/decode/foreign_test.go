@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -46,6 +47,34 @@ func TestForeignFormatsAreNamed(t *testing.T) {
 		wantStart(t, err, want)
 		for cut := range len(content) { // nothing panics
 			_, _ = Decode(t.Context(), []byte(content[:cut]), 3, 4, 4, false)
+		}
+	}
+}
+
+// The lists of formats for users have those that are read, and foreignFormats only others.
+func TestFormatsAreListed(t *testing.T) {
+	for _, path := range []string{"../../doc.go", "../../../docs/tutorial.md"} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range imageFormats {
+			names := []string{f.name}
+			if f.name == "netpbm" {
+				names = []string{"PGM", "PPM"}
+			}
+			for _, name := range names {
+				if !strings.Contains(string(content), name) {
+					t.Errorf("%s must list %s", path, name)
+				}
+			}
+		}
+	}
+	for _, f := range imageFormats {
+		for _, magic := range f.magics {
+			if name := nameOfMagic([]byte(magic)); name != "" {
+				t.Errorf("%s is read: remove %s from foreignFormats", f.name, name)
+			}
 		}
 	}
 }

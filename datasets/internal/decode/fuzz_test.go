@@ -102,7 +102,7 @@ func TestSeedsAreRead(t *testing.T) {
 			}
 		}
 		if len(all[format.name]) < 3 {
-			t.Errorf("%d images of %s", len(all[format.name]), format.name)
+			t.Errorf("seeds has %d images of %s, want at least 3", len(all[format.name]), format.name)
 		}
 	}
 }
