@@ -26,7 +26,7 @@ func ExampleBayesByBackprop() {
 
 func fitSlope() (mean, std float64, err error) {
 	b := graph.New(tensor.Float32)
-	x, y := b.Data("x", tensor.Float32, 3, 1), b.Data("y", tensor.Float32, 3, 1)
+	x, y := b.Table("x", []float64{1, 2, 3}, 3, 1), b.Table("y", []float64{2.1, 3.9, 6.2}, 3, 1)
 	v := approximate.BayesByBackprop{
 		Posterior:  langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)},
 		InitialStd: 0.1, ClosedForm: true, LocalReparameterization: true,
@@ -44,31 +44,24 @@ func fitSlope() (mean, std float64, err error) {
 	}
 	optimizers.Update(b, adam, parameters, b.Gradients(loss, parameters...), b.Table("rates", rates))
 	b.Record("KL(q || prior)", divergence)
-	program, err := b.Compile()
-	if err != nil {
-		return 0, 0, err
-	}
-	host := tensor.NewHost(1)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer session.Close()
-	for name, values := range map[string][]float32{"x": {1, 2, 3}, "y": {2.1, 3.9, 6.2}} {
-		if err := graph.Write(session, name, 0, 0, values); err != nil {
-			return 0, 0, err
+	err = b.OnHost(graph.LoadOptions{Seed: 1}, func(s *graph.Session) error {
+		for range 40 {
+			if err := s.Run(100); err != nil {
+				return err
+			}
 		}
-	}
-	for range 40 {
-		if err := session.Run(100); err != nil {
-			return 0, 0, err
-		}
-	}
+		mean, std, err = moments(s, q)
+		return err
+	})
+	return mean, std, err
+}
+
+// moments returns the mean and the standard deviation of draws from q.
+func moments(s *graph.Session, q *approximate.MeanField) (mean, std float64, err error) {
 	const draws = 4000
 	var sum, squares float64
 	for draw := range draws {
-		sample, err := q.Draw(session, 0, draw)
+		sample, err := q.Draw(s, 0, draw)
 		if err != nil {
 			return 0, 0, err
 		}

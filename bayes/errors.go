@@ -15,16 +15,16 @@ import (
 // InvalidError is the error of a specification, data or an option that is not valid. It is a
 // mistake of the caller, found before any work is done, so that nothing needs to be cleaned up or
 // resumed.
-type InvalidError struct{ cause error }
+type InvalidError struct {
+	// Cause names the field and what it must be.
+	Cause error
+}
 
-// NewInvalidError returns an InvalidError with a cause.
-func NewInvalidError(cause error) error { return &InvalidError{cause} }
-
-// Error is the text of the cause, which names the field and what it must be.
-func (e *InvalidError) Error() string { return e.cause.Error() }
+// Error is the text of the cause.
+func (e *InvalidError) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the cause.
-func (e *InvalidError) Unwrap() error { return e.cause }
+func (e *InvalidError) Unwrap() error { return e.Cause }
 
 // asInvalid returns err as an InvalidError, unless it already is one, or a DamagedError.
 func asInvalid(err error) error {

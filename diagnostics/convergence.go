@@ -17,12 +17,16 @@ const MixedRHat = 1.05
 // of one length of at least 4: the larger of the R-hats of the values and of their distances from
 // the median (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). Below 1.01 the chains have
 // mixed. Each chain is split in two, without its middle value if the length is odd, so that one
-// chain is enough. It is 1 when all values are equal, and infinite when each half-chain stays at
-// its own value. Chains that are too short, of different lengths or not finite are errors.
+// chain is enough. It is NaN when all values are equal, as of chains that never moved, and infinite
+// when each half-chain stays at its own value. Chains that are too short, of different lengths or
+// not finite are errors.
 func SplitRHat(chains [][]float64) (float64, error) {
 	halves, err := split("split R-hat", chains, 4)
 	if err != nil {
 		return 0, err
+	}
+	if sorted := sortedValues(chains); sorted[0] == sorted[len(sorted)-1] {
+		return math.NaN(), nil
 	}
 	folded := make([][]float64, len(halves))
 	center := median(chains)

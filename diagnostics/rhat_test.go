@@ -122,13 +122,23 @@ func TestSplitRHatLimits(t *testing.T) {
 		{"one wider", normals(500, 4, func(_, c int, z float64) float64 { return z * float64(1+4*(c/3)) }), 1.1, 5},
 		{"a trend", normals(500, 1, func(i, _ int, z float64) float64 { return z + float64(i)/50 }), 1.5, 5},
 		{"far apart", normals(500, 2, func(_, c int, z float64) float64 { return z + 100*float64(c) }), 1.5, math.Inf(1)},
-		{"constant", normals(30, 3, func(int, int, float64) float64 { return 0.1 }), 1, 1},
+		{"two values", normals(30, 2, func(i, _ int, _ float64) float64 { return float64(i % 2) }), 0.9, 1.1}, // at one distance from the median
 		{"each chain constant", normals(31, 3, func(_, c int, _ float64) float64 { return 0.1 * float64(c+1) }), math.Inf(1), math.Inf(1)},
 		{"a step in the middle", normals(30, 1, func(i, _ int, _ float64) float64 { return float64(i / 15) }), math.Inf(1), math.Inf(1)},
 	} {
 		got, err := diagnostics.SplitRHat(c.chains)
 		if err != nil || !(got >= c.lo && got <= c.hi) {
 			t.Errorf("%s: %v (%v), want %v to %v", c.name, got, err, c.lo, c.hi)
+		}
+	}
+}
+
+// R-hat of chains that never moved is not a number, as in R's package posterior and in ArviZ.
+func TestSplitRHatOfEqualValues(t *testing.T) {
+	stuck := slices.Repeat([]float64{0.1}, 30)
+	for _, chains := range [][][]float64{{stuck}, {stuck, stuck, stuck}} {
+		if got, err := diagnostics.SplitRHat(chains); err != nil || !math.IsNaN(got) {
+			t.Errorf("%d chains: %v (%v), want NaN", len(chains), got, err)
 		}
 	}
 }

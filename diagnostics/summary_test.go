@@ -23,7 +23,7 @@ func TestSummarize(t *testing.T) {
 	rHat, _ := SplitRHat(chains)
 	bulk, tail, _ := EffectiveSampleSize(chains)
 	standardError, _ := MeanStandardError(chains)
-	if s.RHat != rHat || s.Bulk != bulk || s.Tail != tail || s.StandardError != standardError {
+	if s.RHat != rHat || s.BulkESS != bulk || s.TailESS != tail || s.StandardError != standardError {
 		t.Errorf("%+v, want R-hat %v, sizes %v, %v, standard error %v", s, rHat, bulk, tail, standardError)
 	}
 	for _, c := range []struct {
@@ -36,26 +36,30 @@ func TestSummarize(t *testing.T) {
 	}
 	for name, bad := range map[string][][]float64{
 		"no chains": nil, "short": {{1, 2, 3}}, "lengths": {make([]float64, 20), make([]float64, 21)}, "equal and short": {make([]float64, 11)},
-		"not finite": {append(make([]float64, 20), math.NaN())},
+		"enough for R-hat only": {{1, 2, 3, 4, 5}}, "not finite": {append(make([]float64, 20), math.NaN())},
 	} {
-		if _, err := Summarize(bad); err == nil {
-			t.Errorf("%s: no error", name)
+		if s, err := Summarize(bad); err == nil || s != (Summary{}) {
+			t.Errorf("%s: %+v, error %v; want an error only", name, s, err)
 		}
 	}
 }
 
-// Values that are all equal have a summary without effective sample sizes.
+// Values that are all equal have a summary without effective sample sizes and without R-hat: chains
+// that never moved have not mixed.
 func TestSummaryOfEqualValues(t *testing.T) {
 	sevens := slices.Repeat([]float64{7}, 20)
 	s, err := Summarize([][]float64{sevens, sevens})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !math.IsNaN(s.Bulk) || !math.IsNaN(s.Tail) {
-		t.Errorf("effective sizes %v and %v, want NaN", s.Bulk, s.Tail)
+	if !math.IsNaN(s.BulkESS) || !math.IsNaN(s.TailESS) {
+		t.Errorf("effective sizes %v and %v, want NaN", s.BulkESS, s.TailESS)
 	}
-	s.Bulk, s.Tail = 0, 0
-	if want := (Summary{Mean: 7, Low: 7, Median: 7, High: 7, RHat: 1}); s != want {
+	if !math.IsNaN(s.RHat) {
+		t.Errorf("R-hat %v, want NaN", s.RHat)
+	}
+	s.BulkESS, s.TailESS, s.RHat = 0, 0, 0
+	if want := (Summary{Mean: 7, Low: 7, Median: 7, High: 7}); s != want {
 		t.Errorf("%+v, want %+v", s, want)
 	}
 }

@@ -72,14 +72,18 @@ func (a algebra) between(low, high float64, u Value) Value {
 // argument returns the node x of a density or a bijection as a Value.
 func (a algebra) argument(x *graph.Node) Value { return a.finite("the argument", Node(x)) }
 
-// inSupport returns x as a Value that is NaN outside a support.
+// inSupport returns x as a Value that is NaN outside a support. The error of a run that stops there
+// has the scope.
 func (a algebra) inSupport(low, high float64, x *graph.Node) Value {
+	defer a.b.Scope(a.name + " of an argument outside of the support")()
 	return Node(a.b.Apply(op.Restrict{Low: low, High: high}, a.argument(x).node))
 }
 
 // count returns x as a Value that is NaN where x is not a whole number from 0 to high.
 func (a algebra) count(high float64, x *graph.Node) Value {
-	return Node(a.b.Apply(op.Whole{}, a.inSupport(0, high, x).node))
+	at := a.inSupport(0, high, x).node
+	defer a.b.Scope(a.name + " of an argument that is not a count")()
+	return Node(a.b.Apply(op.Whole{}, at))
 }
 
 func (a algebra) apply(o graph.Op, f func(x float64) float64, v Value) Value {

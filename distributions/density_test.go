@@ -3,6 +3,7 @@ package distributions
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -191,6 +192,25 @@ func TestOutsideTheSupportIsNaN(t *testing.T) {
 			if !math.IsNaN(y) {
 				t.Errorf("%T: log density at %v is %v, want NaN", c.d, c.x[i], y)
 			}
+		}
+	}
+}
+
+// The error of a run that leaves a support names the distribution and the reason.
+func TestLeavingTheSupport(t *testing.T) {
+	for want, log := range map[string]func(b *graph.Builder) *graph.Node{
+		"gamma of an argument outside of the support": func(b *graph.Builder) *graph.Node {
+			return Gamma{Shape: Number(3), Rate: Number(2)}.LogProb(b, b.Table("x", []float64{-1}))
+		},
+		"poisson of an argument that is not a count": func(b *graph.Builder) *graph.Node {
+			return Poisson{Rate: Number(3)}.LogProb(b, b.Table("x", []float64{0.5}))
+		},
+	} {
+		b := graph.New(tensor.Float64)
+		b.Record("log density", Total(b, log(b)))
+		err := b.OnHost(graph.LoadOptions{}, func(s *graph.Session) error { return s.Run(1) })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestDirichlet(t *testing.T) {
 		compare(t, fmt.Sprint("with a node ", shape), p.step(x, filled(shape.Elements(), 2))[3:], want[3:], always(1e-14), 1e-13)
 	}
 	p = sampler(t, tensor.Float64, func(b *graph.Builder) *graph.Node {
-		return Dirichlet{Concentration: Number(1)}.LogProb(b, b.Apply(op.ViewAs(2, 2), b.Table("x", []float64{0.2, 0.7, 1.2, -0.2})))
+		return Dirichlet{Concentration: Number(1)}.LogProb(b, b.Table("x", []float64{0.2, 0.7, 1.2, -0.2}, 2, 2))
 	})
 	for i, y := range p.step() {
 		if !math.IsNaN(y) {

@@ -27,33 +27,23 @@ func Example() {
 	b.Output("by mean", gradients[0])
 	b.Output("by log deviation", gradients[1])
 
-	program, err := b.Compile()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	host := tensor.NewHost(1)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer session.Close()
 	// Both parameters start at 0.
-	if err := session.Run(1); err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, name := range []string{"log posterior", "by mean", "by log deviation"} {
-		var value [1]float64
-		if err := graph.Read(session, name, 0, 0, value[:]); err != nil {
-			fmt.Println(err)
-			return
+	err := b.OnHost(graph.LoadOptions{}, func(s *graph.Session) error {
+		if err := s.Run(1); err != nil {
+			return err
 		}
-		fmt.Printf("%s: %.4f\n", name, value[0])
+		for _, name := range []string{"log posterior", "by mean", "by log deviation"} {
+			var value [1]float64
+			if err := graph.Read(s, name, 0, 0, value[:]); err != nil {
+				return err
+			}
+			fmt.Printf("%s: %.4f\n", name, value[0])
+		}
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
 	}
-
 	// Output:
 	// log posterior: -27.6715
 	// by mean: 9.0000

@@ -81,7 +81,7 @@ func ONNX(ctx context.Context, run *bayes.Run, path string, o ONNXOptions) (rema
 }
 
 func invalid(format string, arguments ...any) error {
-	return bayes.NewInvalidError(errors.Errorf("export: "+format, arguments...))
+	return &bayes.InvalidError{Cause: errors.Errorf("export: "+format, arguments...)}
 }
 
 // predictive builds the model of a posterior predictive.
@@ -161,7 +161,7 @@ func (p *predictive) choose(run *bayes.Run) (err error) {
 		return invalid("onnx: randomized prediction sets depend on a hash of the probabilities, which an ONNX file cannot compute")
 	}
 	if err := p.o.Sets.Validate(); err != nil {
-		return bayes.NewInvalidError(err)
+		return &bayes.InvalidError{Cause: err}
 	}
 	if p.draws, err = run.Draws(); err != nil {
 		return err

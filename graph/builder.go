@@ -181,11 +181,19 @@ func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
 }
 
-// Table makes a vector that all chains share, with values that are known when the graph is built,
-// such as a schedule of step sizes. The values are not copied: they must not be changed until the
+// Table makes an array that all chains share, with values that are known when the graph is built,
+// such as a schedule of step sizes or the rows of a table. The values are in row-major order;
+// without a shape the array is a vector. They are not copied, and must not be changed until the
 // program has been loaded for the last time.
-func (b *Builder) Table(name string, values []float64) *Node {
-	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.float, shape: tensor.Shape{len(values)}, values: values})
+func (b *Builder) Table(name string, values []float64, shape ...int) *Node {
+	if len(shape) == 0 {
+		shape = tensor.Shape{len(values)}
+	}
+	in := &input{name: name, arena: tensor.Shared, dtype: b.float, shape: shape, values: values}
+	if in.shape.Validate() == nil && in.shape.Elements() != len(values) {
+		b.Fail(errors.Errorf("graph: table %q of shape %v must have %d values, got %d", name, shape, in.shape.Elements(), len(values)))
+	}
+	return b.input(in)
 }
 
 // TableValues returns the values of a table, which must not be changed, and nil for other nodes.

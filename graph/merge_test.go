@@ -314,3 +314,17 @@ func TestSumsOfOtherTermsAreFound(t *testing.T) {
 		}
 	}
 }
+
+// A table has a shape if one is given, with as many values.
+func TestTableShapes(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	b.Output("column sums", b.Apply(op.Sum{Axes: op.AxesOf(0)}, b.Table("rows", []float64{1, 2, 3, 10, 20, 30}, 2, 3)))
+	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
+	must(t, s.Run(1))
+	sameBits(t, "sums", read(t, s, "column sums", 0, 3), []float64{11, 22, 33})
+	b = graph.New(tensor.Float64)
+	if b.Table("rows", []float64{1, 2, 3}, 2, 2) != nil {
+		t.Error("a node for a table of 2x2 with 3 values")
+	}
+	wantError(t, "too few values", b.Err(), `"rows"`, "must have 4 values", "3")
+}

@@ -298,7 +298,7 @@ type paired struct {
 
 func (f paired) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	pairs := graph.ShapeOf(w).Elements() / 2
-	sums := b.Apply(op.MatMul{}, b.Apply(op.ViewAs(pairs, 2), w), b.Apply(op.ViewAs(2, 1), b.Table("ones", []float64{1, 1})))
+	sums := b.Apply(op.MatMul{}, b.Apply(op.ViewAs(pairs, 2), w), b.Table("ones", []float64{1, 1}, 2, 1))
 	z := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(pairs, 1)}, b.Header())
 	slope := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, sums, z))
 	return b.Apply(op.Add{}, f.DiagonalGaussian.Potential(b, w), b.Apply(op.Scale{Factor: f.noise}, slope))

@@ -42,7 +42,7 @@ func newTable(rows, columns, size int, order op.Order, logistic bool) table {
 // loss has the one parameter "w.weight" [1 columns].
 func (d table) loss(b *graph.Builder) *graph.Node {
 	gather := func(name string, values []float64, columns int) *graph.Node {
-		all := b.Apply(op.ViewAs(d.rows, columns), b.Table(name, values))
+		all := b.Table(name, values, d.rows, columns)
 		return b.Apply(op.GatherRows{Batch: d.batch}, all, b.Header())
 	}
 	x, y := gather("x", d.x, d.columns), gather("y", d.y, 1)

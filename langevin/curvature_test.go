@@ -23,8 +23,8 @@ func (p perceptron) y() []float64     { return trial.NormalDraws(p.examples*p.ou
 
 func (p perceptron) build(b *graph.Builder) (loss *graph.Node) {
 	start := trial.Normal(func(int) float64 { return 0.7 })
-	x := b.Apply(op.ViewAs(p.examples, p.inputs), b.Table("x", p.x()))
-	y := b.Apply(op.ViewAs(p.examples, p.outputs), b.Table("y", p.y()))
+	x := b.Table("x", p.x(), p.examples, p.inputs)
+	y := b.Table("y", p.y(), p.examples, p.outputs)
 	linear := op.MatMul{TransposeB: true}
 	h := b.Apply(op.Tanh{}, b.Apply(linear, x, b.Parameter(p.names()[0], start, p.hidden, p.inputs)))
 	h = b.Apply(op.Subtract{}, b.Apply(linear, h, b.Parameter(p.names()[1], start, p.outputs, p.hidden)), y)

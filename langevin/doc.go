@@ -11,6 +11,10 @@
 // makes the steps and calls Hooks between them. Plan.Collect also returns Traces of the samples,
 // which diagnostics.Summarize describes.
 //
+// For a density whose logarithm L is given as a whole, prior included, the loss is -L and the
+// Posterior has DataSize 1 and no Prior: then U = -L, and a rate is h itself. Package mcmc has
+// samplers without a bias for this case.
+//
 // # Step sizes
 //
 // The step size h multiplies gU. The learning rate of deep learning multiplies the gradient of the

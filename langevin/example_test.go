@@ -27,33 +27,21 @@ func Example() {
 
 func sampleSlope() (mean, sigma float64, err error) {
 	b := graph.New(tensor.Float32)
-	x, y := b.Data("x", tensor.Float32, 3, 1), b.Data("y", tensor.Float32, 3, 1)
+	x, y := b.Table("x", []float64{1, 2, 3}, 3, 1), b.Table("y", []float64{2.1, 3.9, 6.2}, 3, 1)
 	prediction := b.Apply(op.MatMul{}, x, b.Parameter("slope", nil, 1, 1))
 	loss := b.Apply(op.SquaredError{}, prediction, y)
 
 	posterior := langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}
-	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{0.005}, []float64{1}); err != nil {
-		return 0, 0, err
-	}
-	program, err := b.Compile()
+	err = langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{0.005}, []float64{1})
 	if err != nil {
 		return 0, 0, err
 	}
-	host := tensor.NewHost(1)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: 20})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer session.Close()
-	for name, values := range map[string][]float32{"x": {1, 2, 3}, "y": {2.1, 3.9, 6.2}} {
-		if err := graph.Write(session, name, 0, 0, values); err != nil {
-			return 0, 0, err
-		}
-	}
-
-	plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
-	traces, err := plan.Collect(context.Background(), session, []string{"slope"})
+	var traces *langevin.Traces
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: 20}, func(s *graph.Session) (err error) {
+		plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
+		traces, err = plan.Collect(context.Background(), s, []string{"slope"})
+		return err
+	})
 	if err != nil {
 		return 0, 0, err
 	}

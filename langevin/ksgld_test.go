@@ -61,8 +61,8 @@ func (p affine) posterior() (precision, mean *mat.Dense) {
 func (p affine) load(t *testing.T, dtype tensor.DType, sampler langevin.Sampler, chains int, h, temperature float64) (s *graph.Session, stream uint16) {
 	t.Helper()
 	b := graph.New(dtype)
-	x := b.Apply(op.ViewAs(p.examples, p.inputs), b.Table("x", p.x().RawMatrix().Data))
-	y := b.Apply(op.ViewAs(p.examples, p.outputs), b.Table("y", p.y().RawMatrix().Data))
+	x := b.Table("x", p.x().RawMatrix().Data, p.examples, p.inputs)
+	y := b.Table("y", p.y().RawMatrix().Data, p.examples, p.outputs)
 	w := b.Parameter(affineWeight, trial.Normal(func(int) float64 { return 0.3 / float64(p.inputs) }), p.outputs, p.inputs)
 	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, w), y)
 	posterior := langevin.Posterior{DataSize: p.examples, Prior: langevin.Gaussian(p.sigma)}

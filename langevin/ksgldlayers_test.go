@@ -35,9 +35,9 @@ type convolved struct {
 
 func (c convolved) build(b *graph.Builder) (loss *graph.Node) {
 	shape := tensor.Shape{c.batch, c.channels, c.height, c.width}
-	x := c.layer.Apply(b, b.Apply(op.ViewAs(shape...), b.Table("x", trial.NormalDraws(shape.Elements(), 51))))
+	x := c.layer.Apply(b, b.Table("x", trial.NormalDraws(shape.Elements(), 51), shape...))
 	out := graph.ShapeOf(x)
-	return b.Apply(op.SquaredError{}, x, b.Apply(op.ViewAs(out...), b.Table("y", trial.NormalDraws(out.Elements(), 52))))
+	return b.Apply(op.SquaredError{}, x, b.Table("y", trial.NormalDraws(out.Elements(), 52), out...))
 }
 
 // matrices are the layer's patches and the gradients of the mean loss, a row for each place of each

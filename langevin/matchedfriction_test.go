@@ -136,7 +136,7 @@ func noisyChains(t *testing.T, sampler langevin.Sampler, k, h, temperature, nois
 		for i := range ones {
 			ones[i] = 1 / math.Sqrt(float64(d))
 		}
-		z = b.Apply(op.ViewAs(d), b.Apply(op.MatMul{}, b.Apply(op.ViewAs(d, 1), b.Table("direction", ones)), b.Apply(op.ViewAs(1, 1), z)))
+		z = b.Apply(op.ViewAs(d), b.Apply(op.MatMul{}, b.Table("direction", ones, d, 1), b.Apply(op.ViewAs(1, 1), z)))
 	}
 	quadratic := b.Apply(op.Scale{Factor: k / 2}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, w)))
 	loss := b.Apply(op.Add{}, quadratic, b.Apply(op.Scale{Factor: noise}, b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, z))))

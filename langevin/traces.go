@@ -87,8 +87,11 @@ func (t *Traces) Elements(name string) int {
 // quantity or element is an error.
 func (t *Traces) Of(name string, element int) ([][]float64, error) {
 	trace, ok := t.values[name]
-	if !ok || element < 0 || element >= trace.size {
-		return nil, errors.Errorf("langevin: traces: no element %d of %q; there are %q", element, name, t.names)
+	if !ok {
+		return nil, errors.Errorf("langevin: traces: no quantity %q; there are %q", name, t.names)
+	}
+	if element < 0 || element >= trace.size {
+		return nil, errors.Errorf("langevin: traces: element of %q must be 0 or more and below %d, got %d", name, trace.size, element)
 	}
 	chains := make([][]float64, t.chains)
 	for i, values := range trace.chains {

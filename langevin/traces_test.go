@@ -84,7 +84,10 @@ func TestCollect(t *testing.T) {
 	if w, unknown := traces.Elements("w"), traces.Elements("weight"); w != 2 || unknown != 0 {
 		t.Errorf("w has %d elements, weight %d, want 2 and 0", w, unknown)
 	}
-	if _, err := traces.Of("w", 2); err == nil {
+	if _, err := traces.Of("v", 0); err == nil || !strings.Contains(err.Error(), `no quantity "v"; there are [`) {
+		t.Errorf("an unknown quantity: error %v", err)
+	}
+	if _, err := traces.Of("w", 2); err == nil || !strings.Contains(err.Error(), `element of "w" must be 0 or more and below 2, got 2`) {
 		t.Error("no error for an element that does not exist")
 	}
 	for want, names := range map[string][]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/distributions"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/mcmc"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -33,20 +34,11 @@ func ExampleMetropolis() {
 		fmt.Println(err)
 		return
 	}
-	program, err := b.Compile()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: 4})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer session.Close()
-	traces, err := chains.Sample(context.Background(), session, 1000, 1)
+	var traces *langevin.Traces
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: 4}, func(s *graph.Session) (err error) {
+		traces, err = chains.Sample(context.Background(), s, 1000, 1)
+		return err
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -68,13 +68,18 @@ func (h HMC) jitter() float64      { return h.Jitter }
 func (HMC) gradients() bool        { return true }
 
 func (h HMC) check(parameters []*graph.Node) error {
-	sizes := map[string]int{}
+	sizes, names := map[string]int{}, []string{}
 	for _, parameter := range parameters {
 		sizes[parameter.Name()] = graph.ShapeOf(parameter).Elements()
+		names = append(names, parameter.Name())
 	}
 	for name, masses := range h.Masses {
-		if n, ok := sizes[name]; !ok || n != len(masses) {
-			return errors.Errorf("mcmc: hmc: parameter %q must have as many masses as its %d elements (0: there is none), got %d", name, n, len(masses))
+		n, ok := sizes[name]
+		if !ok {
+			return errors.Errorf("mcmc: hmc: masses of %q: there is no such parameter; there are %q", name, names)
+		}
+		if n != len(masses) {
+			return errors.Errorf("mcmc: hmc: masses of %q: there must be one for each of its %d elements, got %d", name, n, len(masses))
 		}
 	}
 	return nil

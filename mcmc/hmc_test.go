@@ -170,9 +170,9 @@ func TestMetropolisRefuses(t *testing.T) {
 		"Test must be":          {Proposal: mcmc.MALA{Test: "sometimes"}, StepSize: 0.1},
 		"LeapfrogSteps must be": hmc(mcmc.HMC{}),
 		"Jitter must be at least 0 and below 1, got 1": hmc(mcmc.HMC{LeapfrogSteps: 1, Jitter: 1}),
-		"mass 1 of":                        hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 0}}}),
-		"as many masses as its 2 elements": hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 1, 1}}}),
-		`parameter "v"`:                    hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"v": {1, 1}}}),
+		"mass 1 of": hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 0}}}),
+		`masses of "w": there must be one for each of its 2 elements, got 3`: hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"w": {1, 1, 1}}}),
+		`masses of "v": there is no such parameter; there are ["w"]`:         hmc(mcmc.HMC{LeapfrogSteps: 1, Masses: map[string][]float64{"v": {1, 1}}}),
 	} {
 		checkRefused(t, want, m, tensor.Float64, nil)
 	}
@@ -186,7 +186,7 @@ func TestMetropolisRefuses(t *testing.T) {
 		`"step size": the`: func(t *mcmc.Target, w *graph.Node) {
 			t.Quantities = []mcmc.Quantity{{mcmc.TraceStepSize, w}}
 		},
-		`"w" must be a node`: func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", nil}} },
+		`"w": the node must not be nil`: func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", nil}} },
 	} {
 		checkRefused(t, want, good, tensor.Float64, change)
 	}

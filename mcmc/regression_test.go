@@ -58,8 +58,8 @@ func (r regression) posterior(temperature float64) (mean []float64, covariance *
 // in float.
 func (r regression) potential(b *graph.Builder, float tensor.DType) (potential, weights *graph.Node) {
 	end := b.Within(float)
-	x := b.Apply(op.ViewAs(r.examples, r.inputs), b.Table("x", r.x))
-	y := b.Apply(op.ViewAs(r.examples, 1), b.Table("y", r.y))
+	x := b.Table("x", r.x, r.examples, r.inputs)
+	y := b.Table("y", r.y, r.examples, 1)
 	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, b.Parameter("linear.weight", nil, 1, r.inputs)), y)
 	end()
 	return langevin.Posterior{DataSize: r.examples, Prior: langevin.Gaussian(r.std)}.Potential(b, b.Cast(loss)), b.Parameters()[0]

@@ -48,12 +48,14 @@ type Chains interface {
 // Target is the distribution of the parameters whose density is proportional to exp(-U/T).
 type Target struct {
 	// Potential is U, a scalar function of the parameters without noise: no dropout, and no
-	// minibatches except MALA.BatchHeader's. Where it is infinite or NaN the density is 0.
-	// Posterior.Potential makes it for a network.
+	// minibatches except MALA.BatchHeader's. langevin.Posterior.Potential makes it for a network.
+	// Where it is infinite or NaN the density is 0, but not where a chain starts, and nowhere for
+	// Unadjusted: there the run stops with an error.
 	Potential *graph.Node
 	// Temperature is T, above 0; 1 for the posterior.
 	Temperature float64
-	// Quantities are traced in addition to the potential.
+	// Quantities are traced in addition to the potential. Parameters are traced only if they are
+	// among them.
 	Quantities []Quantity
 }
 
@@ -114,8 +116,11 @@ func (t Target) validate(b *graph.Builder, paired bool, others ...string) error 
 		if taken[q.Name] || q.Name == "" {
 			return errors.Errorf("mcmc: target: quantity %q: the name is empty or taken", q.Name)
 		}
-		if q.Node == nil || graph.DTypeOf(q.Node) != tensor.Float64 {
-			return errors.Errorf("mcmc: target: quantity %q must be a node of float64, got nil or %v", q.Name, graph.DTypeOf(q.Node))
+		if q.Node == nil {
+			return errors.Errorf("mcmc: target: quantity %q: the node must not be nil", q.Name)
+		}
+		if graph.DTypeOf(q.Node) != tensor.Float64 {
+			return errors.Errorf("mcmc: target: quantity %q: the node must be of float64, got %v", q.Name, graph.DTypeOf(q.Node))
 		}
 		taken[q.Name] = true
 	}

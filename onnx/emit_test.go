@@ -122,8 +122,8 @@ func TestEmitAttention(t *testing.T) {
 		for i := range weights {
 			weights[i] = float64(i*i%11)/11 - 0.4
 		}
-		w := b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.ViewAs(6, 18), b.Table("w", weights)))
-		bias := b.Apply(op.ViewAs(1, 2, 6), b.Table("positions", weights[:12]))
+		w := b.Apply(op.Scale{Factor: 0.5}, b.Table("w", weights, 6, 18))
+		bias := b.Table("positions", weights[:12], 1, 2, 6)
 		x = b.Apply(op.Add{}, x, bias)
 		scale := b.Apply(op.ViewAs(1, 2, 1), b.Apply(op.Mean{Axes: op.AxesOf(2)}, b.Apply(op.Abs{}, x)))
 		x = b.Apply(op.Divide{}, x, scale)
@@ -136,7 +136,7 @@ func TestEmitAttention(t *testing.T) {
 		attention := b.Apply(op.Softmax{}, b.Apply(op.ViewAs(6, 2), b.Apply(op.BatchMatMul{TransposeB: true}, part[0], part[1])))
 		y := b.Apply(op.BatchMatMul{}, b.Apply(op.ViewAs(3, 2, 2), attention), part[2])
 		y = b.Apply(op.ViewAs(1, 2, 6), b.Apply(array.TransposeBy(0, 2, 1, 3), b.Apply(op.ViewAs(1, 3, 2, 2), y)))
-		return b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.Power{}, b.Apply(op.Abs{}, y), b.Apply(op.ViewAs(1, 1, 1), b.Table("two", []float64{2}))))
+		return b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.Power{}, b.Apply(op.Abs{}, y), b.Table("two", []float64{2}, 1, 1, 1)))
 	}
 	checkBatches(t, network)
 }

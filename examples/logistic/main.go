@@ -45,8 +45,8 @@ func main() {
 func model(b *graph.Builder) (theta, loss *graph.Node) {
 	features, classes := observations()
 	theta = b.Parameter("theta", nil, 3, 1)
-	logits := b.Apply(op.MatMul{}, b.Apply(op.ViewAs(size, 3), b.Table("features", features)), theta)
-	return theta, b.Apply(op.BernoulliLogits{}, logits, b.Apply(op.ViewAs(size, 1), b.Table("classes", classes)))
+	logits := b.Apply(op.MatMul{}, b.Table("features", features, size, 3), theta)
+	return theta, b.Apply(op.BernoulliLogits{}, logits, b.Table("classes", classes, size, 1))
 }
 
 // sgld samples with SGLD, one draw of each chain every 50 steps. At temperature 0 it is gradient

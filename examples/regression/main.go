@@ -46,7 +46,7 @@ func main() {
 func model(b *graph.Builder) (theta, loss *graph.Node) {
 	features, targets := observations()
 	theta = b.Parameter("theta", nil, 2, 1)
-	x, y := b.Apply(op.ViewAs(size, 2), b.Table("features", features)), b.Apply(op.ViewAs(size, 1), b.Table("targets", targets))
+	x, y := b.Table("features", features, size, 2), b.Table("targets", targets, size, 1)
 	loss = b.Apply(op.SquaredError{}, b.Apply(op.MatMul{}, x, theta), y)
 	return theta, b.Apply(op.Scale{Factor: 1 / (noise * noise)}, loss)
 }

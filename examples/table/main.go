@@ -69,7 +69,7 @@ var parameters = []string{"slopes", "intercept", "log scale"}
 func nuts(of noise, draws int) (traces *langevin.Traces, err error) {
 	b := graph.New(tensor.Float64)
 	features, targets := observations()
-	loss := model(b, b.Apply(op.ViewAs(rows, columns), b.Table("features", features)), b.Apply(op.ViewAs(rows, 1), b.Table("targets", targets)), of)
+	loss := model(b, b.Table("features", features, rows, columns), b.Table("targets", targets, rows, 1), of)
 	target := mcmc.Target{Potential: posterior.Potential(b, loss), Temperature: 1}
 	for _, p := range b.Parameters() {
 		target.Quantities = append(target.Quantities, mcmc.Quantity{Name: p.Name(), Node: p})
@@ -93,7 +93,7 @@ func sgld(of noise, steps int) (traces *langevin.Traces, err error) {
 	features, targets := observations()
 	gather := op.GatherRows{Batch: op.Batch{Size: batchSize}}
 	batch := func(name string, values []float64, width int) *graph.Node {
-		all := b.Apply(op.ViewAs(rows, width), b.Table(name, values))
+		all := b.Table(name, values, rows, width)
 		return b.Apply(gather, all, b.Header())
 	}
 	loss := model(b, batch("features", features, columns), batch("targets", targets, 1), of)

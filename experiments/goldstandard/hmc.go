@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/pkg/errors"
 
@@ -83,7 +84,7 @@ func splitRHats(runs []*drawn) (rHats []float64) {
 		for _, run := range runs {
 			all = append(all, run.confidence[i]...)
 		}
-		if v, err := diagnostics.SplitRHat(all); err == nil {
+		if v, err := diagnostics.SplitRHat(all); err == nil && !math.IsNaN(v) {
 			rHats = append(rHats, v)
 		}
 	}

@@ -45,7 +45,7 @@ func TestErrorText(t *testing.T) {
 		{wrapped(`pollen: data: "cat: layers: dog: layers: x"`), `pollen: data: "cat: layers: dog: layers: x"`},
 		{wrapped("pollen: /a: pollen", "pollen: b"), "pollen: /a: pollen: b"},
 		// Errors that add no text, or some at the end.
-		{bayes.NewInvalidError(wrapped("pollen: a", "pollen: b")), "pollen: a: b"},
+		{&bayes.InvalidError{Cause: wrapped("pollen: a", "pollen: b")}, "pollen: a: b"},
 		{&bayes.DivergedError{Method: "SGLD", Cause: wrapped("pollen: a", "pollen: b"), Advice: "less"},
 			"SGLD diverged: pollen: a: b; resuming would repeat this: start a new run with less"},
 		{&bayes.DamagedError{File: "pollen: f", Cause: wrapped("pollen: a", "pollen: b")}, "pollen: pollen: f: a: b"},

@@ -52,8 +52,8 @@ func TestStartPriorIsExact(t *testing.T) {
 	mean, covariance := exactPosterior(t, a, y, start, sigma)
 
 	b := graph.New(tensor.Float64)
-	images := b.Apply(op.ViewAs(examples, 1, length, length), b.Table("x", x))
-	targets := b.Apply(op.ViewAs(examples, 1, length, length), b.Table("y", target))
+	images := b.Table("x", x, examples, 1, length, length)
+	targets := b.Table("y", target, examples, 1, length, length)
 	residual := b.Apply(op.Squared{}, b.Apply(op.Subtract{}, network.Apply(b, images), targets))
 	loss := b.Apply(op.Scale{Factor: 0.5 / examples}, b.Apply(op.Sum{Axes: op.AxesOf(0, 1, 2, 3)}, residual))
 	posterior := langevin.Posterior{DataSize: examples, Prior: langevin.Start(sigma)}

@@ -28,7 +28,7 @@ func TestPotentialsInFloat32(t *testing.T) {
 	for i, v := range letters.Images {
 		pixels[i] = float64(v)/128 - 1
 	}
-	x := b.Apply(op.ViewAs(examples, 1, 28, 28), b.Table("pixels", pixels))
+	x := b.Table("pixels", pixels, examples, 1, 28, 28)
 	labels := b.Data("labels", tensor.Int32, examples)
 	network, err := bayes.Spec{Network: "lenet-small", Method: mcmc.HMC{LeapfrogSteps: 1}}.Build(letters.Classes)
 	must(t, err)

@@ -32,20 +32,12 @@ func Example() {
 
 // end returns the values of w after 100 steps.
 func end(b *graph.Builder) ([]float64, error) {
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	host := tensor.NewHost(1)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 3})
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
 	values := make([]float64, 100_000)
-	if err := session.Run(100); err != nil {
-		return nil, err
-	}
-	return values, graph.Read(session, "w", 0, 0, values)
+	err := b.OnHost(graph.LoadOptions{Seed: 3}, func(s *graph.Session) error {
+		if err := s.Run(100); err != nil {
+			return err
+		}
+		return graph.Read(s, "w", 0, 0, values)
+	})
+	return values, err
 }

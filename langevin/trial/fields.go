@@ -80,7 +80,7 @@ func (f CorrelatedGaussian) Potential(b *graph.Builder, w *graph.Node) *graph.No
 // Pairs is the sum of v.M v over the pairs v of neighbours; matrix is M, row by row.
 func Pairs(b *graph.Builder, w *graph.Node, matrix ...float64) *graph.Node {
 	v := b.Apply(op.ViewAs(graph.ShapeOf(w).Elements()/2, 2), w)
-	m := b.Apply(op.ViewAs(2, 2), b.Table(w.Name()+" matrix of pairs", matrix))
+	m := b.Table(w.Name()+" matrix of pairs", matrix, 2, 2)
 	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, v, b.Apply(op.MatMul{}, v, m)))
 }
 
