@@ -157,6 +157,7 @@ func (s *serveFlags) newServer(open func() ([]serve.Model, error), c *console) (
 	if err != nil {
 		return nil, err
 	}
+	remarkVersions(models, c)
 	for _, m := range models {
 		if err := s.guarantees.remark(m.Run, c); err != nil {
 			server.Close()
@@ -179,6 +180,7 @@ func (s *serveFlags) reload(server *serve.Server, open func() ([]serve.Model, er
 	if err := server.Reload(models); err != nil {
 		return err
 	}
+	remarkVersions(models, c)
 	for _, m := range models {
 		if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
 			c.remark("%s", named(err))
