@@ -51,10 +51,7 @@ func modelText(flag, name string) (string, error) {
 func (s *Settings) NoteNetworkFiles(notes map[string]string) {
 	for _, setting := range []string{"model", "head"} {
 		if name := s.Text[setting]; isNetworkFile(name) {
-			notes[setting] = name
-			if path, err := filepath.Abs(name); err == nil {
-				notes[setting] = path
-			}
+			notes[setting] = Absolute(name)
 		}
 	}
 }

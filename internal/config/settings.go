@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -107,9 +108,14 @@ func (s *Settings) Spec() (spec bayes.Spec, err error) {
 		if !given {
 			continue
 		}
-		if setting.Name == "model" || setting.Name == "head" {
+		switch setting.Name {
+		case "model", "head":
 			if text, err = modelText(setting.Name, text); err != nil {
 				return spec, err
+			}
+		case "start":
+			if _, err := os.Stat(text); err == nil { // else the error has the path as it was given
+				text = Absolute(text)
 			}
 		}
 		if err := spec.Set(setting.Name, text); err != nil {
