@@ -94,6 +94,7 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 func detectorImages(train *datasets.Dataset) (pixels []byte, labels []int32) {
 	n := train.Len()
 	bank, reference := detector.Split(n)
+	pixels = make([]byte, 0, min(n, bank+reference)*train.ImageSize())
 	for i := range min(n, bank+reference) {
 		at := int(random.Permute(uint64(i), uint64(n), 0, 0, 0))
 		pixels, labels = append(pixels, train.Image(at)...), append(labels, train.Labels[at])
@@ -319,7 +320,7 @@ func (r *Run) selfTest(ctx context.Context, c *evaluate.Calibration, own *datase
 	if err != nil {
 		return nil, err
 	}
-	var pixels []byte
+	pixels := make([]byte, 0, strange.Count()*own.ImageSize())
 	for _, k := range kinds {
 		pixels = append(pixels, k.Images...)
 	}

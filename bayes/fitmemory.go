@@ -5,9 +5,12 @@ import (
 
 	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/internal/strange"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -63,6 +66,9 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 		return nil, err
 	}
 	if err := t.addDiagnostics(m, device); err != nil {
+		return nil, err
+	}
+	if err := t.addDetector(m, device); err != nil {
 		return nil, err
 	}
 	if err := t.addPredictions(m, device); err != nil {
@@ -199,6 +205,32 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	}
 	m.add("temperature of predictions", afterTraining, b.Session, b.Heap)
 	return nil
+}
+
+// addDetector adds the memory of fitting the detector to training images, and of showing it strange
+// images once it is calibrated.
+func (t *training) addDetector(m *Memory, device tensor.Device) error {
+	// add adds the memory of the features of n images, of which the heap has the given number of
+	// copies in addition to the session's.
+	add := func(name string, n, copies int) error {
+		if err := m.addFeatures(afterTraining, device, t.predicted, n); err != nil {
+			return err
+		}
+		size, err := samples.FeaturePredictionSize(device, t.predicted.inputs(), n, predictBatch, t.predicted.network.Apply)
+		if err != nil {
+			return err
+		}
+		m.add(name, afterTraining, size.Footprint, copies*n*t.data.ImageSize())
+		return nil
+	}
+	bank, reference := detector.Split(t.data.Len())
+	if err := add("detector", bank+reference, 1); err != nil {
+		return err
+	}
+	if held := t.splits.Validation; held == nil || held.Len() < evaluate.NeededExamples(evaluate.Level) {
+		return nil
+	}
+	return add("strange images", strange.Count(), 2) // by kind, and all
 }
 
 // addPredictions adds the memory of the predictions for the calibration or for the scores,

@@ -52,6 +52,19 @@ type Manifest struct {
 	Continued []Continued `json:"continued,omitempty"`
 }
 
+// NetworkNote is the name of a note, see WithNotes: the path of the network file that has the text
+// of Spec.Network.
+const NetworkNote = "model"
+
+// NetworkName returns the name of the network, see Spec.NetworkName. The name of a network file is
+// its base name if the notes have it.
+func (m *Manifest) NetworkName() string {
+	if path := m.Notes[NetworkNote]; path != "" && m.Spec.Layers == nil && isNetworkFile(m.Spec.Network) {
+		return filepath.Base(path)
+	}
+	return m.Spec.NetworkName()
+}
+
 // Data describes what a run is trained on, which is also what it can predict.
 type Data struct {
 	Name string `json:"name"`

@@ -130,7 +130,7 @@ func (m *Memory) String() string {
 	var text strings.Builder
 	onGPU := m.Device > 0
 	for _, p := range m.Parts {
-		fmt.Fprintf(&text, "  %-26s %10s", p.Name, memory.Size(p.Host))
+		fmt.Fprintf(&text, "  %-28s %10s", p.Name, memory.Size(p.Host))
 		if onGPU {
 			fmt.Fprintf(&text, " %10s on the GPU", memory.Size(p.Device))
 		}

@@ -132,7 +132,7 @@ func (g *teaching) describe(teacher *Run) (*Teacher, error) {
 	if err != nil {
 		return nil, err
 	}
-	about := &Teacher{Samples: len(files) * kind.passes(&m.Spec), Method: MethodText(m.Spec.Method), Network: m.Spec.NetworkName()}
+	about := &Teacher{Samples: len(files) * kind.passes(&m.Spec), Method: MethodText(m.Spec.Method), Network: m.NetworkName()}
 	if about.Digest, err = teacher.digestOf(files); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,9 +137,20 @@ func TestNPZErrors(t *testing.T) {
 		_, err := Open(path, options)
 		wantError(t, err, "datasets: ", test.want)
 	}
-	write(t, []byte("no archive"), path)
-	_, err := Open(path, isolated(t))
-	wantError(t, err, path, `some.npz: must be an archive of NumPy arrays (.npz): a text that begins with "no archive": zip: not a valid zip file`)
+	writeNPZ(t, path, map[string][]byte{"images": images, "labels": labels})
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]string{
+		"no archive":                 `: a text that begins with "no archive": zip: not a valid zip file`,
+		"":                           ", got an empty file",
+		string(whole[:len(whole)/2]): ", got the beginning of one: copy it again, or download it",
+	} {
+		write(t, []byte(content), path)
+		_, err := Open(path, isolated(t))
+		wantError(t, err, path, "some.npz: must be an archive of NumPy arrays (.npz)"+want)
+	}
 }
 
 // An array may promise a lot; memory is allocated as data arrive.

@@ -85,7 +85,10 @@ func (o Options) draw(splits *Splits, published bool) error {
 	if splits.Validation != nil && splits.Test == nil && o.Test == 0 {
 		return o.halveValidation(splits)
 	}
-	before := ""
+	before, all := "", 0
+	if splits.Train != nil {
+		all = splits.Train.Len()
+	}
 	// The second draw needs another seed: with the same order it would take the images next to the
 	// first.
 	for seed, split := range []struct {
@@ -121,6 +124,10 @@ func (o Options) draw(splits *Splits, published bool) error {
 		}
 		splits.Train, *split.part = rest, part
 		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(split.name))
+	}
+	if before != "" && 2*splits.Train.Len() < all {
+		o.remark("%s: only %d of %d images are left for training: smaller test and validation fractions leave more",
+			splits.Train.Name, splits.Train.Len(), all)
 	}
 	if before != "" && o.Group == "" {
 		remarkSequences(splits, o)

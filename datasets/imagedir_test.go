@@ -523,6 +523,29 @@ func TestValidationDrawn(t *testing.T) {
 	}
 }
 
+// Splits that leave less than half of the images for training are allowed, with a remark.
+func TestFewLeftForTraining(t *testing.T) {
+	var names []string
+	for i := range 50 {
+		names = append(names, fmt.Sprintf("a/%d.png", i), fmt.Sprintf("b/%d.png", i))
+	}
+	for _, test := range []struct{ test, validation, want float64 }{{0.5, -1, 0}, {0.5, 0.2, 40}, {0.8, 0.8, 4}} {
+		options := isolated(t)
+		options.Test, options.Validation = test.test, test.validation
+		splits, err := Open(dots(t, names...), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := ""
+		if test.want > 0 {
+			want = fmt.Sprintf("only %v of 100 images are left for training", test.want)
+		}
+		if got := strings.Join(splits.Train.Remarks, "\n"); !strings.Contains(got, want) || want == "" && strings.Contains(got, "left for training") {
+			t.Errorf("%v: remarks %q, want %q", test, got, want)
+		}
+	}
+}
+
 func TestValidationShare(t *testing.T) {
 	for images, want := range map[int]float64{2: 0.2, 500: 0.2, 800: 0.125, 1000: 0.1, 60000: 0.1} {
 		if got := validationShare(images); got != want {

@@ -104,7 +104,9 @@ func readNPY(name string, r io.Reader, limit int64, use npyUse) (npyArray, error
 // readNPYHeader returns the header's text and the offset of the values.
 func readNPYHeader(r io.Reader) (string, int, error) {
 	start := make([]byte, 10)
-	if n, err := io.ReadFull(r, start); err != nil {
+	if n, err := io.ReadFull(r, start); err == io.EOF {
+		return "", 0, errors.New("must be a NumPy array (.npy), got an empty file")
+	} else if err != nil {
 		return "", 0, errors.Wrapf(noEOF(err), "offset %d: the start of a .npy file", n)
 	}
 	if string(start[:6]) != "\x93NUMPY" || start[6] < 1 || start[6] > 3 {

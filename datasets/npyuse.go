@@ -77,7 +77,7 @@ func (u npyUse) check(kind string) error {
 		case npyTypes[kind] > 0 || isText(kind):
 			return nil
 		case kind[0] == 'f':
-			return errors.Errorf("labels must be integers or text, got %s: save labels.astype(numpy.int64)", name)
+			return errors.Errorf("labels must be integers or text, got %s: save labels.astype(numpy.int64), or labels.argmax(1) if they are one-hot", name)
 		}
 		return errors.Errorf("labels must be integers or text, got %s: save labels.astype(str)", name)
 	}

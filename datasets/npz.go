@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"archive/zip"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -81,11 +82,7 @@ func readNPZFile(path string, options Options) (arraySet, error) {
 func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]*arrayPart, err error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		start := make([]byte, min(size, pageStart))
-		if _, err := r.ReadAt(start, 0); err != nil {
-			start = nil
-		}
-		return parts, errors.Wrapf(err, "datasets: %s: must be an archive of NumPy arrays (.npz)%s", path, pageAdvice(start))
+		return parts, errors.Wrapf(err, "datasets: %s: must be an archive of NumPy arrays (.npz)%s", path, notZip(r, size))
 	}
 	members := map[string]*zip.File{}
 	var names []string
@@ -115,6 +112,20 @@ func readNPZ(path string, r io.ReaderAt, size int64, options Options) (parts [3]
 		}
 	}
 	return parts, nil
+}
+
+// notZip describes a file that is not an archive, for an error.
+func notZip(r io.ReaderAt, size int64) string {
+	start := make([]byte, min(size, pageStart))
+	switch _, err := r.ReadAt(start, 0); {
+	case size == 0:
+		return ", got an empty file"
+	case err != nil:
+		return ""
+	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
+		return ", got the beginning of one: copy it again, or download it"
+	}
+	return pageAdvice(start)
 }
 
 // layoutOf returns the first layout that the archive has an array of, or else its only pair of

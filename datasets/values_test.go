@@ -237,9 +237,12 @@ func TestNPZShapes(t *testing.T) {
 		_, err := Open(path, isolated(t))
 		wantError(t, err, "some.npz: images.npy: "+want)
 	}
+	writeNPZ(t, path, map[string][]byte{"images": npyBytes("|u1", "(2, 2, 2)", make([]byte, 8)), "labels": npyBytes("<f4", "(2, 3)", make([]byte, 24))})
+	_, err := Open(path, isolated(t))
+	wantError(t, err, "got float32: save labels.astype(numpy.int64), or labels.argmax(1) if they are one-hot")
 	hot := npyBytes("|u1", "(2, 3)", make([]byte, 6))
 	writeNPZ(t, path, map[string][]byte{"images": npyBytes("|u1", "(2, 2, 2)", make([]byte, 8)), "labels": hot})
-	_, err := Open(path, isolated(t))
+	_, err = Open(path, isolated(t))
 	wantError(t, err, "one label for each image, got [2 3]: save labels.argmax(1) if they are one-hot")
 	writeNPZ(t, path, map[string][]byte{"images": npyBytes("|u1", "(2, 3, 8, 4)", randomBytes(1, 192)), "labels": labels})
 	options := isolated(t)

@@ -70,7 +70,7 @@ func (c *card) introduction(d *bayes.Diagnostics) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.say("# %s on %s\n", c.m.Spec.NetworkName(), markdown(c.m.Data.Name))
+	s.say("# %s on %s\n", c.m.NetworkName(), markdown(c.m.Data.Name))
 	s.say("%s\n", c.description(d))
 	if pretrained != "" {
 		s.say("%s\n", pretrained)

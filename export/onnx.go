@@ -490,7 +490,7 @@ func (p *predictive) describe(own *evaluate.Calibration) error {
 	for _, entry := range [][2]string{
 		{"classes", string(classes)}, {"input", input}, {"resize", resize + ", bicubic"}, {"run_digest", digest},
 		{"samples", strconv.Itoa(len(p.chosen))}, {"samples_of_run", strconv.Itoa(p.draws.Len())},
-		{"method", bayes.MethodName(p.m.Spec.Method)}, {"network", p.m.Spec.NetworkName()}, {"training_data", p.m.Data.Name},
+		{"method", bayes.MethodName(p.m.Spec.Method)}, {"network", p.m.NetworkName()}, {"training_data", p.m.Data.Name},
 	} {
 		p.w.Metadata(entry[0], entry[1])
 	}

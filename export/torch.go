@@ -56,7 +56,7 @@ func Torch(run *bayes.Run, path string) error {
 	}
 	f.Metadata = map[string]string{
 		"sample_weights": strings.Join(weights, " "), "mean": strings.Trim(fmt.Sprint(m.Data.Mean), "[]"), "std": strings.Trim(fmt.Sprint(m.Data.Std), "[]"),
-		"network": m.Spec.NetworkName(), "classes": strings.Join(m.Data.ClassNames, "\n"), "run_digest": digest,
+		"network": m.NetworkName(), "classes": strings.Join(m.Data.ClassNames, "\n"), "run_digest": digest,
 		"output": output,
 	}
 	pending, err := file.Create(path)

@@ -3,7 +3,6 @@ package langevin
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/pkg/errors"
 
@@ -122,16 +121,6 @@ type Window struct {
 	Sample   bool // whether the chains' present states are samples
 }
 
-// Hook is work on the host between two steps of a session's chains, such as a swap of temperatures.
-// Its effect must depend only on the chains' states, so that a resumed run has the same bits.
-type Hook interface {
-	// Due reports whether OnStep must run after the given number of steps, which may be 0.
-	Due(steps int) bool
-	// OnStep does the work. If the context is done it may return the context's error early,
-	// provided that it leaves the chains' states as they were.
-	OnStep(ctx context.Context, s *graph.Session) error
-}
-
 // Run makes the plan's steps, beginning with the session's present step, and calls observe after
 // each window. A window has at most the given number of steps, from 1 to graph.MetricRows, the
 // number of steps whose metrics a session keeps. When the context is done, Run returns the
@@ -152,8 +141,8 @@ func (p Plan) RunPaced(
 	if ctx == nil || s == nil || observe == nil {
 		return errors.New("langevin: run: the context, the session and observe must not be nil")
 	}
-	if i := slices.Index(hooks, nil); i >= 0 {
-		return errors.Errorf("langevin: run: hook %d must not be nil", i)
+	if err := checkHooks(s, hooks); err != nil {
+		return err
 	}
 	if window < 1 || window > graph.MetricRows {
 		return errors.Errorf("langevin: a window must have 1 to %d steps, got %d", graph.MetricRows, window)

@@ -79,8 +79,9 @@ func fitEpoch(minibatches, batchSize, dataSize int) bool {
 }
 
 // Attach is the function Attach with a ladder of temperatures instead of the table. The returned
-// Replicas must be passed to Plan.Run as a Hook. It records energies as the metric "potential".
-// Their float32 resolves about 1e-7 of U, which must be small compared with the temperatures.
+// Replicas must be passed to Plan.Run as a Hook; without it Run returns an error. It records
+// energies as the metric "potential". Their float32 resolves about 1e-7 of U, which must be small
+// compared with the temperatures.
 func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes []float64) (*Replicas, error) {
 	r.Temperatures, r.StepFactors = append([]float64{}, r.Temperatures...), append([]float64{}, r.StepFactors...)
 	if len(r.StepFactors) == 0 {
@@ -121,10 +122,8 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 // potentialMetric is the name of the metric that holds the energies.
 const potentialMetric = "potential"
 
-// placeState is the name of the state that holds a chain's rung and its counts of swaps.
+// Elements of the state called placeState.
 const (
-	placeState = "replica"
-
 	placeRung     = 0 // the number of the chain's temperature, from 0 for the coldest; first, for op.ScaledEntry
 	placeAttempts = 1 // swaps attempted while the chain was the colder of the pair
 	placeAccepted = 2 // how many of these were accepted

@@ -22,6 +22,8 @@ type Replicas struct {
 
 var _ Hook = (*Replicas)(nil)
 
+func (*Replicas) isReplicas() {}
+
 // swapStream is the stream of the random numbers that decide on swaps. Their address has the seed,
 // the first chain of the ladder, the step, and the number of the pair as element. No graph has this
 // many streams.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -307,5 +308,23 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 	}
 	if err := replicas.OnStep(context.Background(), session); err == nil {
 		t.Errorf("two chains at one temperature: no error")
+	}
+}
+
+// TestReplicasNeedTheirHook: a plan that runs without the hook, so that no temperatures would ever
+// be swapped, is an error; a hook may embed it.
+func TestReplicasNeedTheirHook(t *testing.T) {
+	e := experiment{sampler: langevin.SGLD{}, field: wells{4, 0.3}, dimensions: 1, dataSize: 5, chains: 2, start: trial.StartAt(1)}
+	exchange := langevin.ReplicaExchange{Temperatures: []float64{1, 2}, Every: 2, Minibatches: 1}
+	session, replicas := e.exchange(t, exchange, []float64{0.005})
+	observe := func(langevin.Window) error { return nil }
+	err := langevin.Plan{Steps: 4, BurnIn: 2, Thinning: 1}.Run(t.Context(), session, 4, observe)
+	const want = "a program with replica exchange must run with the Replicas that Attach returned as a hook, got none"
+	if err == nil || !strings.Contains(err.Error(), want) || session.Steps() != 0 {
+		t.Errorf("error %v after %d steps, want %q before the first", err, session.Steps(), want)
+	}
+	logged := struct{ *langevin.Replicas }{replicas}
+	if err := (langevin.Plan{Steps: 4, BurnIn: 2, Thinning: 1}).Run(t.Context(), session, 4, observe, logged); err != nil {
+		t.Error(err)
 	}
 }

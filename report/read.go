@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
@@ -90,6 +91,9 @@ func (r *predictionsReader) read() ([]float64, error) {
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
 		r.number++
+		if text := lines.Text(); strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+			return nil, r.fail("must be text in UTF-8, got other data: save an array of probabilities by numpy.savetxt(file, probabilities)")
+		}
 		line := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
 		if line == "" {
 			continue
@@ -141,6 +145,9 @@ func (r *predictionsReader) fields(line string) ([]string, error) {
 	reader := csv.NewReader(strings.NewReader(line))
 	reader.Comma, reader.TrimLeadingSpace = r.comma, true
 	fields, err := reader.Read()
+	if parse := (*csv.ParseError)(nil); errors.As(err, &parse) { // whose line is always 1
+		return nil, r.fail("column %d: %v", parse.Column, parse.Err)
+	}
 	return fields, errors.Wrapf(err, "report: %s: line %d", r.path, r.number)
 }
 

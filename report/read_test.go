@@ -116,6 +116,9 @@ func TestReadSubjectByName(t *testing.T) {
 		"file,1,2,10\na/1.png,1,0,0\nx/a/1.png,1,0,0\n": "must have one line for each test image, got a/1.png and x/a/1.png for a/1.png",
 		"file,1,2,10\na/1.png,1,0,0\n":                  "must have a line for each of 4 test images, got none for a/2.png",
 		"file,1,2,10\na/1.png,1,0\n":                    "line 2 must have 4 numbers, one per class, got 3",
+		"PK\x03\x04-\x00\x00\n":                         "line 1: must be text in UTF-8, got other data: save an array of probabilities by numpy.savetxt",
+		"\x93NUMPY\x01v\n":                              "line 1: must be text in UTF-8",
+		"file,1,2,10\na/1.png,1\",0,0\n":                "line 2: column 10: bare \" in non-quoted-field",
 		"7 8 9\n" + inOrder:                             "must have 4 examples x 3 classes = 12 probabilities, got 15",
 	} {
 		if _, _, err := ReadSubject(written(t, path, content), like, classes, files); err == nil || !strings.Contains(err.Error(), want) {

@@ -7,6 +7,55 @@ import (
 	"testing"
 )
 
+// TestPageModels: the page lets the user choose among several models, and asks the chosen one.
+func TestPageModels(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip(err)
+	}
+	script, err := pageFiles.ReadFile("page/page.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const browser = `const any = new Proxy(function () {}, { get: (_, key) => (key === Symbol.toPrimitive ? () => "" : any), set: () => true, apply: () => any });
+const chosen = {}, options = [], requests = [];
+const model = { append: (option) => options.push(option), addEventListener: (_, call) => { chosen.call = call; } };
+const choice = { hidden: true };
+globalThis.document = new Proxy(any, { get: (_, key) => key === "getElementById" ? (id) => ({ model, choice })[id] || any
+  : key === "createElement" ? () => ({ classList: any, append: () => {} }) : any });
+globalThis.window = any;
+globalThis.fetch = async (path) => {
+  requests.push(path);
+  return { status: 200, ok: true, json: async () => path === "v2/models" ? { models }
+    : path.startsWith("run") ? { name: "x", classNames: ["a"], maxImages: 4 } : { answers: [] } };
+};
+`
+	const use = `
+const image = () => predict([new Blob(["x"])]);
+image().then(async () => {
+  if (options.length > 0) {
+    chosen.call({ target: options[0] });
+    await image();
+  }
+  const shown = options.map((option) => option.textContent + (option.selected ? "*" : ""));
+  console.log([choice.hidden, ...shown, ...requests].join("|"));
+});
+`
+	for _, c := range []struct{ models, want string }{
+		{`[{name: "x", version: "1"}]`, "true|v2/models|run?|predict?probabilities=true&"},
+		{`[{name: "x", version: "1"}, {name: "y", version: "1"}, {name: "x", version: "b c"}]`,
+			"false|x, version 1|y|x, version b c*|v2/models|run?model=x&version=b+c|predict?probabilities=true&model=x&version=b+c" +
+				"|run?model=x&version=1|predict?probabilities=true&model=x&version=1"},
+	} {
+		command := exec.CommandContext(t.Context(), node, "-")
+		command.Stdin = strings.NewReader(browser + "const models = " + c.models + ";\n" + string(script) + use)
+		got, err := command.CombinedOutput()
+		if err != nil || strings.TrimSpace(string(got)) != c.want {
+			t.Errorf("%s: got %s, want %s (%v)", c.models, got, c.want, err)
+		}
+	}
+}
+
 // TestPageFiles: the page shows each answer with its file; a file of arrays has several answers.
 func TestPageFiles(t *testing.T) {
 	node, err := exec.LookPath("node")

@@ -46,7 +46,7 @@ func loadRun(m Model, options Options) (*served, error) {
 func describe(of Model, p *bayes.Predictor, expected int) runInfo {
 	m := of.Run.Manifest()
 	a := runInfo{
-		Name: of.Name, Version: of.Version, Network: m.Spec.NetworkName(), Method: bayes.MethodText(m.Spec.Method),
+		Name: of.Name, Version: of.Version, Network: m.NetworkName(), Method: bayes.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),

@@ -27,23 +27,26 @@ func noArguments(command *cobra.Command, arguments []string) error {
 
 // repeatedFlag returns the command that the arguments name, and an error if they have a flag twice
 // that is not a list: all of its values except the last would be lost. It leaves other mistakes to
-// the command.
+// the command, and shows help or the version in any case.
 func repeatedFlag(root *cobra.Command, arguments []string) (*cobra.Command, error) {
 	command, arguments, err := root.Find(arguments)
 	if err != nil {
 		return command, nil
 	}
 	command.InitDefaultHelpFlag()
+	command.InitDefaultVersionFlag()
 	seen := map[*pflag.Flag]bool{}
 	var repeated *pflag.Flag
-	_ = command.Flags().ParseAll(arguments, func(f *pflag.Flag, _ string) error {
+	shows := false
+	_ = command.Flags().ParseAll(arguments, func(f *pflag.Flag, value string) error {
+		shows = shows || (f.Name == "help" || f.Name == "version") && value == "true"
 		if _, list := f.Value.(pflag.SliceValue); seen[f] && !list && repeated == nil {
 			repeated = f
 		}
 		seen[f] = true
 		return nil
 	})
-	if repeated == nil {
+	if repeated == nil || shows {
 		return command, nil
 	}
 	return command, usage("pollen: --%s is given twice", repeated.Name)

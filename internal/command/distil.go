@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -163,7 +162,7 @@ func (d *distilFlags) prepare(ctx context.Context, teacher string, m bayes.Manif
 		return p, err
 	}
 	remarkHeldOut(teacher, run, data, p.data, c)
-	maps.Copy(p.notes, map[string]string{unlabelledNote: absolute(d.unlabelled), outNote: d.outPlace()})
+	maps.Copy(p.notes, map[string]string{unlabelledNote: config.Absolute(d.unlabelled), outNote: d.outPlace()})
 	maps.DeleteFunc(p.notes, emptyNote)
 	return p, nil
 }
@@ -174,12 +173,4 @@ func (d *distilFlags) outPlace() string {
 		return ""
 	}
 	return (&config.Data{Name: d.out}).Place()
-}
-
-// absolute returns the absolute path of a file, and "" for "".
-func absolute(path string) string {
-	if all, err := filepath.Abs(path); err == nil && path != "" {
-		return all
-	}
-	return path
 }

@@ -146,7 +146,10 @@ func (j *mainJob) create() (*comparison.Comparison, error) {
 	for i := range j.methods {
 		j.methods[i].Spec.Seed = j.seed
 	}
-	notes := map[string]string{"data": j.data, "letters": j.letters, "data-folder": j.dataDir, "device": j.device.Name, "precision": j.device.Precision}
+	notes := map[string]string{
+		"data": j.data, "letters": j.letters, "data-folder": config.Absolute(j.dataDir),
+		"device": j.device.Name, "precision": j.device.Precision,
+	}
 	return comparison.Create(j.dir, j.methods, notes)
 }
 
@@ -189,7 +192,7 @@ func (j *mainJob) load(ctx context.Context, c *console) (s mainData, err error) 
 
 // fit trains with one method, or continues its run, and scores it.
 func (j *mainJob) fit(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data mainData, device tensor.Device, c *console) (scoredRun, error) {
-	notes := map[string]string{"data": j.data, "device": j.device.Name, "data-folder": j.dataDir, "precision": j.device.Precision}
+	notes := map[string]string{"data": j.data, "device": j.device.Name, "data-folder": config.Absolute(j.dataDir), "precision": j.device.Precision}
 	maps.DeleteFunc(notes, emptyNote)
 	defer c.endProgress()
 	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},

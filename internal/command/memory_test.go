@@ -138,9 +138,14 @@ func TestMemoryIsAsEstimated(t *testing.T) {
 		"--data small.npz --model mlp-2000-1000 --method laplace --epochs 1 --samples 2 --batch 100",
 		"--data images --size 128 --model cnn --method sgld --epochs 1 --burn-in 0 --samples 1 --batch 100",
 		"--data images --size 128 --model lenet-small --method sgld --epochs 1 --burn-in 0 --samples 1 --batch 100 --chains 4",
+		"--data images --size 128 --model cnn --method sgld --epochs 1 --burn-in 0 --samples 1 --batch 50",
+		"--data images --size 128 --model cnn --method sgld --epochs 1 --burn-in 0 --samples 1 --batch 50 --test 0.2 --validation 0.2", // a self-test
 	} {
 		t.Run(arguments, func(t *testing.T) {
-			all := append([]string{"fit", "--device", "cpu", "--validation", "0"}, strings.Fields(arguments)...)
+			all := append([]string{"fit", "--device", "cpu"}, strings.Fields(arguments)...)
+			if !strings.Contains(arguments, "--validation") {
+				all = append(all, "--validation", "0")
+			}
 			stdout, _ := peakOf(t, dir, append(all, "--estimate")...)
 			estimate := estimateOf(t, stdout)
 			measure := func() float64 {

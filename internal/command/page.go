@@ -102,7 +102,7 @@ func writePage(ctx context.Context, dir string, runs []scoredRun, in, out *datas
 		sections = append(sections, report.Section{Title: "Remarks on the data", Text: remarks})
 	}
 	sections = append(sections, last...)
-	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
+	subtitle := fmt.Sprintf("%s, %s, %d images", m.NetworkName(), m.Data.Name, m.Data.Size)
 	subjects := subjectsOf(runs, in, out)
 	if err := untilCanceled(ctx, func() error {
 		return report.WritePage(dir, pageTitle(runs), subtitle, subjects, sections...)

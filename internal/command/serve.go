@@ -116,9 +116,9 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 	}
 	defer server.Close()
 	memory.CollectLess(ctx)
-	listener, err := net.Listen(networkOf(s.address), s.address)
+	listener, err := s.listen()
 	if err != nil {
-		return errors.Wrap(err, "pollen: serve")
+		return err
 	}
 	s.remarkExposed(listener.Addr(), c)
 	c.remark("serving %s at %s://%s; stop with Ctrl-C", strings.Join(arguments, ", "), s.scheme(), reachable(listener.Addr()))
@@ -157,6 +157,7 @@ func (s *serveFlags) newServer(open func() ([]serve.Model, error), c *console) (
 	if err != nil {
 		return nil, err
 	}
+	remarkVersions(models, c)
 	for _, m := range models {
 		if err := s.guarantees.remark(m.Run, c); err != nil {
 			server.Close()
@@ -179,6 +180,7 @@ func (s *serveFlags) reload(server *serve.Server, open func() ([]serve.Model, er
 	if err := server.Reload(models); err != nil {
 		return err
 	}
+	remarkVersions(models, c)
 	for _, m := range models {
 		if err := s.guarantees.remark(m.Run, c); err != nil { // which does not concern the answers
 			c.remark("%s", named(err))
@@ -186,6 +188,18 @@ func (s *serveFlags) reload(server *serve.Server, open func() ([]serve.Model, er
 	}
 	c.remark("pollen: reloaded%s", changes(before, server.Models()))
 	return nil
+}
+
+// listen listens on the address. Its errors name the flag.
+func (s *serveFlags) listen() (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(s.address); err != nil {
+		return nil, usage("pollen: serve: --address must be a host and port, such as localhost:8080 or :8080, got %q", s.address)
+	}
+	listener, err := net.Listen(networkOf(s.address), s.address)
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err // without the address
+	}
+	return listener, errors.Wrapf(err, "pollen: serve: --address %s", s.address)
 }
 
 // networkOf returns the network to listen on. An IPv4 address that stands for all interfaces means

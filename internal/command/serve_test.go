@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/serve"
 )
 
 // serve reports at startup why answers lack sets or decisions.
@@ -41,6 +42,42 @@ func TestServeReportsWhatIsMissing(t *testing.T) {
 		"use --in-distribution-rate 0.93, or calibrate with more images\n"
 	if strings.Count(remarks.String(), "has no ") != 1 || !strings.Contains(remarks.String(), want) {
 		t.Errorf("remarks are %q, want once %q", remarks, want)
+	}
+}
+
+// Versions of a model that differ in their classes or in their images are remarked on.
+func TestRemarkVersions(t *testing.T) {
+	open := func(side int, classes ...string) *bayes.Run {
+		t.Helper()
+		labels := make([]int32, 2*len(classes))
+		for i := range labels {
+			labels[i] = int32(i % len(classes))
+		}
+		data, err := datasets.New("noise", make([]byte, len(labels)*side*side), labels, 1, side, side, classes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := bayes.Spec{Network: "mlp-2", Method: optimizers.SGD{}, Batch: 2, Epochs: 1}
+		run, err := bayes.Fit(t.Context(), spec, &datasets.Splits{Train: data}, filepath.Join(t.TempDir(), "run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	ab, many, large := open(4, "a", "b"), open(4, "a", "b", "c", "d", "e"), open(5, "a", "b")
+	c, _, remarks, _ := testConsole()
+	remarkVersions([]serve.Model{{Name: "x", Run: ab}, {Name: "y", Run: many}, {Name: "x", Version: "2", Run: ab}, {Name: "z", Run: large}}, c)
+	if remarks.Len() > 0 {
+		t.Errorf("remarks %q on models that do not differ", remarks)
+	}
+	remarkVersions([]serve.Model{{Name: "x", Run: ab}, {Name: "x", Version: "2", Run: many}, {Name: "x", Version: "3", Run: many}}, c)
+	remarkVersions([]serve.Model{{Name: "x", Run: ab}, {Name: "x", Version: "2", Run: large}}, c)
+	want := "serve: versions 1 and 2 of x have different classes, (a, b) and (a, b, c and 2 others); a request without a version gets the last one. " +
+		"Other models can have names of their own: NAME=" + many.Dir() + "\n" +
+		"serve: versions 1 and 2 of x have different sizes of images, 1x4x4 and 1x5x5; a request without a version gets the last one. " +
+		"Other models can have names of their own: NAME=" + large.Dir() + "\n"
+	if remarks.String() != want {
+		t.Errorf("remarks are %q, want %q", remarks, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -31,6 +32,29 @@ func TestServeAddresses(t *testing.T) {
 	defer listener.Close()
 	if ip := listener.Addr().(*net.TCPAddr).IP; ip.To4() == nil {
 		t.Errorf("listens on %v, want IPv4", ip)
+	}
+}
+
+// The error for an address that cannot be listened on names the flag.
+func TestListenNamesTheFlag(t *testing.T) {
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for address, want := range map[string]string{
+		taken.Addr().String(): "pollen: serve: --address " + taken.Addr().String() + ": bind: ",
+		"192.0.2.1:80":        "pollen: serve: --address 192.0.2.1:80: bind: ",
+		"8080":                `--address must be a host and port, such as localhost:8080 or :8080, got "8080"`,
+	} {
+		s := serveFlags{address: address}
+		listener, err := s.listen()
+		if err == nil {
+			listener.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", address, err, want)
+		}
 	}
 }
 

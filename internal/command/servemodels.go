@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -88,6 +89,41 @@ func versionsIn(dir string) []string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// remarkVersions remarks on versions whose classes or image sizes differ from the version before.
+// Clients that name no version get answers of another kind once such a version is added.
+func remarkVersions(models []serve.Model, c *console) {
+	before := map[string]serve.Model{}
+	for _, m := range models {
+		old, found := before[m.Name]
+		before[m.Name] = m
+		if !found {
+			continue
+		}
+		a, b := old.Run.Manifest().Data, m.Run.Manifest().Data
+		differ := ""
+		switch {
+		case !slices.Equal(a.ClassNames, b.ClassNames):
+			differ = fmt.Sprintf("classes, %s and %s", firstNames(a.ClassNames), firstNames(b.ClassNames))
+		case a.Channels != b.Channels || a.Height != b.Height || a.Width != b.Width:
+			differ = fmt.Sprintf("sizes of images, %dx%dx%d and %dx%dx%d", a.Channels, a.Height, a.Width, b.Channels, b.Height, b.Width)
+		default:
+			continue
+		}
+		c.remark("serve: versions %s and %s of %s have different %s; a request without a version gets the last one. "+
+			"Other models can have names of their own: NAME=%s",
+			cmp.Or(old.Version, "1"), cmp.Or(m.Version, "1"), m.Name, differ, m.Run.Dir())
+	}
+}
+
+// firstNames returns a list of the first names.
+func firstNames(names []string) string {
+	const most = 4
+	if len(names) <= most {
+		return "(" + strings.Join(names, ", ") + ")"
+	}
+	return fmt.Sprintf("(%s and %d others)", strings.Join(names[:most-1], ", "), len(names)-most+1)
 }
 
 // openModels opens the runs of the models.

@@ -35,12 +35,14 @@ func verifyCommand(c *console) *cobra.Command {
 	return command
 }
 
-// verify checks all runs, even after an error. It returns damage before any other error, and
-// reports a directory without a run only if there is no run at all.
+// verify checks all runs, even after an error. It returns damage before any other error, and the
+// error for a directory without a run only if there is no run at all. It prints the errors that it
+// does not return.
 func verify(dirs []string, c *console) error {
 	var damage, failure, none error
 	found := false
-	for _, dir := range dirs {
+	errs := make([]error, len(dirs))
+	for i, dir := range dirs {
 		err := cluster.Walk([]string{dir}, func(dir string, _ *bayes.Run, _ bayes.Progress, _ error) error {
 			v, err := bayes.Verify(dir)
 			if err != nil {
@@ -53,9 +55,7 @@ func verify(dirs []string, c *console) error {
 			}
 			return nil
 		})
-		if err != nil {
-			fmt.Fprintf(c.out, "%s: %v\n", dir, err)
-		}
+		errs[i] = err
 		if errors.As(err, new(*cluster.NoRunError)) {
 			none = err
 		} else if err != nil {
@@ -65,5 +65,11 @@ func verify(dirs []string, c *console) error {
 	if found {
 		none = nil
 	}
-	return cmp.Or(damage, failure, none)
+	result := cmp.Or(damage, failure, none)
+	for i, err := range errs {
+		if err != nil && err != result {
+			fmt.Fprintf(c.out, "%s: %v\n", dirs[i], err)
+		}
+	}
+	return result
 }

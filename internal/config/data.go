@@ -105,6 +105,15 @@ func (d *Data) Place() string {
 	return d.Name
 }
 
+// Absolute returns the absolute path of a directory or file, for manifests: they may be used from
+// another directory. "" stays "".
+func Absolute(path string) string {
+	if all, err := filepath.Abs(path); err == nil && path != "" {
+		return all
+	}
+	return path
+}
+
 // Notes adds the flags that were given to the notes of a manifest.
 func (d *Data) Notes(into map[string]string) {
 	channels, bits, floatMax := "", "", ""
@@ -119,7 +128,7 @@ func (d *Data) Notes(into map[string]string) {
 	}
 	for key, value := range map[string]string{
 		"group": d.Group, "duplicates": d.Duplicates,
-		"data": d.Place(), "data-folder": d.Dir, "size": d.Size, "resize": d.Resize, "classes": d.Classes, "without-classes": d.WithoutClasses,
+		"data": d.Place(), "data-folder": Absolute(d.Dir), "size": d.Size, "resize": d.Resize, "classes": d.Classes, "without-classes": d.WithoutClasses,
 		"channels": channels, "bits": bits, "float-max": floatMax, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
 		if value != "" {

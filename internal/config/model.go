@@ -10,6 +10,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
@@ -46,15 +47,18 @@ func modelText(flag, name string) (string, error) {
 	return string(text), nil
 }
 
+// networkSettings are the settings that can be network files.
+var networkSettings = []string{bayes.NetworkNote, "head"}
+
 // NoteNetworkFiles adds the paths of the network files that the settings name, whose contents
 // become the values of the settings.
 func (s *Settings) NoteNetworkFiles(notes map[string]string) {
-	for _, setting := range []string{"model", "head"} {
-		if name := s.Text[setting]; isNetworkFile(name) {
-			notes[setting] = name
-			if path, err := filepath.Abs(name); err == nil {
-				notes[setting] = path
-			}
+	for _, setting := range networkSettings {
+		switch name := s.Text[setting]; {
+		case isNetworkFile(name):
+			notes[setting] = Absolute(name)
+		case s.noted[name] != "":
+			notes[setting] = s.noted[name]
 		}
 	}
 }
@@ -67,7 +71,7 @@ func isNetworkFile(name string) bool {
 // networkFiles returns the network files that the settings of all tasks name, each once.
 func (s *Settings) networkFiles() []string {
 	var names []string
-	for _, setting := range []string{"model", "head"} {
+	for _, setting := range networkSettings {
 		values := []string{s.Text[setting]}
 		for _, axis := range s.Plan.Grid {
 			if axis.Setting == setting {

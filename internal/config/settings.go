@@ -1,8 +1,9 @@
 package config
 
 import (
-	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,8 @@ type Settings struct {
 	Device bayes.DeviceOptions
 	Plan   cluster.Plan   // the tasks that they are divided into
 	flags  *pflag.FlagSet // flags that set all of these
+
+	noted map[string]string // paths of network files in the notes of a manifest, by the files' contents
 }
 
 // settingValue is the flag value for a setting of a Spec.
@@ -107,9 +110,14 @@ func (s *Settings) Spec() (spec bayes.Spec, err error) {
 		if !given {
 			continue
 		}
-		if setting.Name == "model" || setting.Name == "head" {
+		switch setting.Name {
+		case "model", "head":
 			if text, err = modelText(setting.Name, text); err != nil {
 				return spec, err
+			}
+		case "start":
+			if _, err := os.Stat(text); err == nil { // else the error has the path as it was given
+				text = Absolute(text)
 			}
 		}
 		if err := spec.Set(setting.Name, text); err != nil {
@@ -126,7 +134,7 @@ const maxFile = file.MaxJSON
 // read sets the flags from a YAML file, which may have a grid, or from a manifest.
 func (s *Settings) read(path string) error {
 	if filepath.Base(path) == ManifestFile {
-		return readManifest(filepath.Dir(path), s.flags)
+		return s.readManifest(filepath.Dir(path))
 	}
 	content, err := file.Read(path, maxFile)
 	if err == nil {
@@ -135,24 +143,34 @@ func (s *Settings) read(path string) error {
 	return errors.Wrapf(err, "pollen: config %s", path)
 }
 
-// readManifest sets flags to a run's values.
-func readManifest(dir string, flags *pflag.FlagSet) error {
+// readManifest sets the flags to a run's values. Network files are those that the manifest has: at
+// their paths, which it notes, there may be others by now.
+func (s *Settings) readManifest(dir string) error {
 	m, err := bayes.ReadManifest(dir)
 	if err != nil {
 		return err
 	}
 	values := m.Spec.Texts()
-	maps.Copy(values, m.Notes)
+	s.noted = map[string]string{}
+	for name, note := range m.Notes {
+		if slices.Contains(networkSettings, name) {
+			if values[name] != "" {
+				s.noted[values[name]] = note
+			}
+		} else {
+			values[name] = note
+		}
+	}
 	if m.Model != nil {
 		if values["model"], err = m.Network(dir); err != nil {
 			return err
 		}
 	}
 	for name, text := range values {
-		if flags.Lookup(name) == nil {
+		if s.flags.Lookup(name) == nil {
 			continue
 		}
-		if err := flags.Set(name, text); err != nil {
+		if err := s.flags.Set(name, text); err != nil {
 			return errors.Wrapf(err, "pollen: %s", dir)
 		}
 	}

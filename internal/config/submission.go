@@ -25,15 +25,15 @@ type Submission struct {
 
 // Check checks every task's settings, so that no task fails on the cluster because of the file.
 func (s *Submission) Check() error {
-	if s.Dir == "" {
-		return Usagef("pollen: submit needs --folder")
-	}
 	s.Name = cmp.Or(s.Name, jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config))))
 	s.Tasks = 1
 	for number := 0; number < s.Tasks; number++ {
 		one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
 		if err != nil {
 			return err
+		}
+		if s.Dir == "" {
+			return Usagef("pollen: submit needs --folder, the directory of the runs of all tasks")
 		}
 		s.Tasks = one.Plan.Tasks()
 		if _, err = one.ForTask(strconv.Itoa(number), s.Dir); err == nil {

@@ -36,6 +36,15 @@ var kinds = []struct {
 // ofOwn is the number of own images that are changed in each of three ways.
 const ofOwn = 75
 
+// Count returns the number of images that Images returns.
+func Count() int {
+	n := 0
+	for _, k := range kinds {
+		n += k.images
+	}
+	return n
+}
+
 // Images returns 600 strange images of the size and channels of own. Some are made from its images.
 func Images(own *datasets.Dataset) ([]Kind, error) {
 	fonts, err := readFonts()
@@ -44,7 +53,7 @@ func Images(own *datasets.Dataset) ([]Kind, error) {
 	}
 	var all []Kind
 	for number, k := range kinds {
-		var images []byte
+		images := make([]byte, 0, k.images*own.ImageSize())
 		for i := range k.images {
 			c := &canvas{
 				own: own, fonts: fonts, number: i, pixels: make([]byte, own.ImageSize()),

@@ -42,13 +42,50 @@ async function request(path, options = {}) {
   return content;
 }
 
-async function showRun() {
+let query = ""; // selects the model that answers; "" is the one that answers without parameters
+
+// The choices among the models that the server lists: their texts and queries. The default answers without a query:
+// the last version of the first name.
+function choicesOf(models) {
+  const standard = models.map((m) => m.name).lastIndexOf(models[0].name);
+  return models.map((m, i) => ({
+    text: models.filter((other) => other.name === m.name).length > 1 ? m.name + ", version " + m.version : m.name,
+    query: new URLSearchParams({ model: m.name, version: m.version }).toString(),
+    standard: i === standard,
+  }));
+}
+
+// Reports whether the server has answered.
+async function showModels() {
   try {
-    run = await request("run");
+    const { models } = await request("v2/models");
+    if (models.length < 2) return true;
+    for (const choice of choicesOf(models)) {
+      const option = make("option", choice.text);
+      option.value = choice.query;
+      option.selected = choice.standard;
+      if (choice.standard) query = choice.query;
+      find("model").append(option);
+    }
+    find("choice").hidden = false;
+    return true;
+  } catch (error) {
+    showStatus(error.message, true);
+    return false;
+  }
+}
+
+async function showRun() {
+  const mine = query;
+  let described;
+  try {
+    described = await request("run?" + mine);
   } catch (error) {
     showStatus(error.message, true);
     return;
   }
+  if (mine !== query) return; // another model was chosen in the meantime
+  run = described;
   const names = run.classNames;
   const shown = names.length <= 12 ? names.join(", ") : names.slice(0, 11).join(", ") + " and " + (names.length - 11) + " others";
   document.title = run.name + " – Pollen";
@@ -157,7 +194,8 @@ function filesOf(files, answers) {
 let latest = 0; // answers to earlier requests are not shown
 
 async function predict(list) {
-  const files = Array.from(list).filter((file) => file.size > 0);
+  const files = list.filter((file) => file.size > 0);
+  await shown;
   if (files.length === 0) return;
   if (files.length > run.maxImages) {
     showStatus("At most " + run.maxImages + " images at a time, got " + files.length + ".", true);
@@ -169,7 +207,7 @@ async function predict(list) {
   find("answers").replaceChildren();
   const mine = ++latest;
   try {
-    const { answers } = await request("predict?probabilities=true", { method: "POST", body: form });
+    const { answers } = await request("predict?probabilities=true&" + query, { method: "POST", body: form });
     if (mine !== latest) return;
     const sources = filesOf(files, answers);
     answers.forEach((answer, i) => show(sources[i], answer));
@@ -183,7 +221,7 @@ async function predict(list) {
 
 find("form").addEventListener("submit", (event) => event.preventDefault());
 find("files").addEventListener("change", (event) => {
-  predict(event.target.files);
+  predict(Array.from(event.target.files));
   find("form").reset(); // the same file can be chosen again
 });
 document.addEventListener("dragover", (event) => {
@@ -196,7 +234,14 @@ document.addEventListener("dragleave", (event) => {
 document.addEventListener("drop", (event) => {
   event.preventDefault();
   document.body.classList.remove("over");
-  predict(event.dataTransfer.files);
+  predict(Array.from(event.dataTransfer.files));
 });
-document.addEventListener("paste", (event) => predict(event.clipboardData.files));
-showRun();
+document.addEventListener("paste", (event) => predict(Array.from(event.clipboardData.files)));
+find("model").addEventListener("change", (event) => {
+  query = event.target.value;
+  latest++;
+  find("answers").replaceChildren();
+  showStatus("");
+  shown = showRun();
+});
+let shown = showModels().then((answered) => answered && showRun()); // until then it is unknown which classes the model has
