@@ -122,7 +122,9 @@ func (t *translator) rebatched() (shape []int, ok bool, err error) {
 		next = declared[axis+1]
 	}
 	// The batch gets its own axis if there is one. If it can be merged with the axis before or
-	// after it, it is merged with the one before, unless the next axis is divided.
+	// after it, it is merged with the one before, unless the next axis is divided. Of several own
+	// axes, which are possible for a batch of 1, it gets the one behind as many axes as before.
+	ahead := axis + t.units[t.inputs[0]]
 	found, minor := -1, 0
 	for i, outer := 0, 1; i < len(target) && outer <= before; i++ {
 		inner := before / outer
@@ -131,7 +133,7 @@ func (t *translator) rebatched() (shape []int, ok bool, err error) {
 			if own || found < 0 || inner == 1 && target[i]%next != 0 {
 				found, minor = i, inner
 			}
-			if own {
+			if own && (i >= ahead || len(target)-len(declared) < ahead-axis) {
 				break
 			}
 		}
@@ -143,17 +145,26 @@ func (t *translator) rebatched() (shape []int, ok bool, err error) {
 	shape = slices.Clone(target)
 	shape[found] = shape[found] / t.fixedBatch * t.batch
 	t.minor[output] = minor
+	if minor == 1 {
+		t.units[output] = max(0, ahead-found)
+	}
 	return shape, true, nil
 }
 
-// inheritMinor gives an output the entry of t.minor that an input has.
-func (t *translator) inheritMinor(output string) {
-	if _, known := t.minor[output]; known {
-		return
-	}
+// inherit gives an output the entries of t.minor and t.units that an input has. A Transpose moves
+// the batch among other axes, and so does what changes the number of axes.
+func (t *translator) inherit(output string) {
 	for _, name := range t.inputs {
-		if minor, ok := t.minor[name]; ok {
+		if minor, ok := t.minor[name]; ok && !isSet(t.minor, output) {
 			t.minor[output] = minor
 		}
+		if units, ok := t.units[name]; ok && !isSet(t.units, output) && t.op != "Transpose" && len(t.declared[name]) == len(t.declared[output]) {
+			t.units[output] = units
+		}
 	}
+}
+
+func isSet(of map[string]int, name string) bool {
+	_, ok := of[name]
+	return ok
 }

@@ -40,6 +40,11 @@ func TestDeclaredBatch(t *testing.T) {
 		{"merged as others are", fixed([][]byte{weight, integersOf("heads", 2, 1, 3, 2), integersOf("rows", 2, 6), integersOf("back", 2, 1, 6)},
 			turned("a", "x", 1, 0, 2), step("Reshape", "b", "a", "heads"), step("Reshape", "c", "b", "rows"), step("MatMul", "d", "c", "w"),
 			step("Reshape", "e", "d", "back"), turned("y", "e", 1, 0, 2))},
+		{"behind an axis of one row, which heads divide and rows remove", fixed([][]byte{weight, integersOf("rowAxis", 1), integersOf("heads", 1, 3, 2),
+			integersOf("rows", 1, 6), integersOf("back", 1, 1, 6), tensorWith("first", Int64, nil, message(7, []byte{0}))},
+			step("ReduceMean", "mean", "x", "rowAxis"), turned("a", "mean", 1, 0, 2), step("Reshape", "b", "a", "heads"), turned("c", "b", 1, 0, 2),
+			step("Softmax", "d", "c"), turned("e", "d", 1, 0, 2), step("Reshape", "f", "e", "rows"), step("MatMul", "g", "f", "w"),
+			step("Reshape", "h", "g", "back"), turned("i", "h", 1, 0, 2), nodeOf("Gather", []string{"i", "first"}, []string{"y"}, map[string]any{"axis": 1}))},
 		{"merged with the axes after it", fixed([][]byte{integersOf("rows", 4, 3), integersOf("back", 1, 2, 6)},
 			step("Reshape", "a", "x", "rows"), step("Softmax", "b", "a"), step("Reshape", "y", "b", "back"))},
 		{"merged by Flatten", fixed([][]byte{weight, integersOf("back", 2, 1, 6)},
@@ -86,6 +91,31 @@ func TestDeclaredBatch(t *testing.T) {
 		if !slices.Equal(got.values, want) {
 			t.Errorf("%s: %v of shape %v, want %v", row.name, got.values, got.shape, want)
 		}
+	}
+}
+
+// A model that was exported for two examples may have this size in the shape of an Expand.
+// Constants of two examples are an error.
+func TestDeclaredBatchOfTwo(t *testing.T) {
+	two := func(tensors [][]byte, nodes ...[]byte) *Model {
+		m, err := Read(modelOf(18, graphOf{nodes: nodes, tensors: tensors, inputs: [][]byte{valueOf("x", 2, 2)}, outputs: [][]byte{valueOf("y")}}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	x := &storedTensor{Type: Float32, Shape: []int{3, 2}, floats: []float64{1, 2, 3, 4, 5, 6}}
+	expanded := two([][]byte{integersOf("axis", 1), integersOf("wide", 2, 2)}, step("ReduceSum", "a", "x", "axis"), step("Expand", "y", "a", "wide"))
+	got, err := evaluate(expanded, "y", x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := near(got, &ndarray{[]int{3, 2}, Float32, []float64{3, 3, 7, 7, 11, 11}}, 0, 0); err != nil {
+		t.Error(err)
+	}
+	_, err = evaluate(two([][]byte{tensorOf("c", []int{2, 1}, 7, 7)}, nodeOf("Concat", []string{"x", "c"}, []string{"y"}, map[string]any{"axis": 1})), "y", x)
+	if err == nil || !strings.Contains(err.Error(), "for its declared batch of 2 the model has no such error: "+exportDynamic) {
+		t.Errorf("error is %v, want it to advise a dynamic batch size", err)
 	}
 }
 

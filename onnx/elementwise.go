@@ -120,6 +120,44 @@ func thresholdedReLU(t *translator, x *graph.Node) *graph.Node {
 	return t.b.Apply(op.Multiply{}, x, t.b.Apply(op.Compare{Less: true}, threshold, x))
 }
 
+// signOf is -1, 0 or 1.
+func signOf(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
+}
+
+func signs(t *translator, x *graph.Node) (*graph.Node, error) {
+	zero, err := t.scalar(0, len(graph.ShapeOf(x)))
+	if err != nil {
+		return nil, err
+	}
+	above, below := t.b.Apply(op.Compare{Less: true}, zero, x), t.b.Apply(op.Compare{Less: true}, x, zero)
+	return t.b.Apply(op.Subtract{}, above, below), nil
+}
+
+// shrink moves elements towards 0 by a bias, and those within lambd of 0 to it.
+func shrink(t *translator, x *graph.Node) *graph.Node {
+	bound, bias := t.float("lambd", 0.5), t.float("bias", 0)
+	high, err := t.scalar(bound, len(graph.ShapeOf(x)))
+	if err != nil {
+		t.b.Fail(err)
+		return nil
+	}
+	low, err := t.scalar(-bound, len(graph.ShapeOf(x)))
+	if err != nil {
+		t.b.Fail(err)
+		return nil
+	}
+	above := t.b.Apply(op.Multiply{}, t.scaled(x, 1, -bias), t.b.Apply(op.Compare{Less: true}, high, x))
+	below := t.b.Apply(op.Multiply{}, t.scaled(x, 1, bias), t.b.Apply(op.Compare{Less: true}, x, low))
+	return t.b.Apply(op.Add{}, above, below)
+}
+
 // gelu is x Phi(x), with the normal distribution function or, if approximated, by tanh (Hendrycks
 // and Gimpel, Gaussian error linear units, 2016).
 func gelu(t *translator, x *graph.Node) *graph.Node {

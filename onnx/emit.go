@@ -33,6 +33,7 @@ type emitted struct {
 	name    string
 	shape   tensor.Shape // in the graph: of one sample, for a batch of 1
 	batch   int          // axis of which the batch is the first factor; below 0 if there is none
+	removed int          // axes ahead of it, by reductions or views
 	stacked bool
 	// values are a parameter's, for each sample. The model does not contain the parameter itself,
 	// only constants in the layouts that its users need.
@@ -78,6 +79,11 @@ func (w *Writer) Emit(b *graph.Builder, input *graph.Node, value string, samples
 			return nil, &UnwritableError{errors.WithMessagef(err, "onnx: layer %s: %s", a.Scope, a.Op.Name())}
 		}
 		v.shape = graph.ShapeOf(a.Output)
+		if _, moves := a.Op.(array.Transpose); len(a.Inputs) > 0 && v.removed == 0 && !moves {
+			if x := e.values[a.Inputs[0]]; len(x.shape) == len(v.shape) && x.batch == v.batch {
+				v.removed = x.removed
+			}
+		}
 		e.values[a.Output] = v
 	}
 	return e, nil
@@ -159,10 +165,17 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 	if operator, ok := arithmeticOperators[a.Op]; ok {
 		return e.both(operator, in[0], in[1])
 	}
+	if operator, ok := comparisonOperators[a.Op]; ok {
+		y, err := e.both(operator, in[0], in[1])
+		return e.same(y, "Cast", Attributes{"to": int(Float32)}), err
+	}
 	if len(in) == 1 {
 		if v, ok := e.elementwise(a.Op, in[0]); ok {
 			return v, nil
 		}
+	}
+	if x := in[0]; x.batch == 1 && x.unbiased == nil && e.samples == 1 {
+		return e.byRows(a.Op, in, graph.ShapeOf(a.Output))
 	}
 	return e.batchFirst(a.Op, in)
 }
@@ -173,10 +186,47 @@ var arithmeticOperators = map[graph.Op]string{
 	array.Extremum{}: "Max", array.Extremum{Minimum: true}: "Min",
 }
 
+// comparisonOperators has the operators of ops that compare two values that broadcast.
+var comparisonOperators = map[graph.Op]string{
+	op.Compare{Less: true}: "Less", op.Compare{Equal: true}: "Equal", op.Compare{Less: true, Equal: true}: "LessOrEqual",
+}
+
+// byRows adds an op of a value whose batch is its second axis, as in attention over [L B E]. Such
+// ops compute each row from one row: it is applied to all LB rows at once.
+func (e *Emission) byRows(o graph.Op, in []emitted, to tensor.Shape) (emitted, error) {
+	if len(to) < 2 {
+		return emitted{}, errors.Errorf("the op of rows of shape %v, with the batch on axis 1, has no translation to ONNX", in[0].shape)
+	}
+	rows := slices.Clone(in)
+	rows[0].name, rows[0].batch = e.reshape(in[0].name, append([]int{-1}, in[0].shape[1:]...)), 0
+	y, err := e.batchFirst(o, rows)
+	if err != nil {
+		return y, err
+	}
+	back := append([]int{to[0], -1}, to[2:]...)
+	y.batch = 1
+	if add := y.unbiased; add != nil {
+		y.unbiased = e.within(func(bias emitted) (string, error) {
+			name, err := add(bias)
+			if err != nil {
+				return "", err
+			}
+			return e.reshape(name, back), nil
+		})
+		return y, nil
+	}
+	y.name = e.reshape(y.name, back)
+	return y, nil
+}
+
+func (e *Emission) reshape(name string, shape []int) string {
+	return e.w.Node("Reshape", nil, name, e.w.Integers("shape", shape...))
+}
+
 // batchFirst adds an op whose inputs must have the batch on the first axis.
 func (e *Emission) batchFirst(o graph.Op, in []emitted) (emitted, error) {
 	for _, v := range in {
-		if v.batch > 0 {
+		if v.batch > 0 && v.unbiased == nil {
 			return emitted{}, errors.Errorf("the op of a value of shape %v whose batch is not the first axis has no translation to ONNX", v.shape)
 		}
 	}

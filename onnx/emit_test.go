@@ -164,6 +164,67 @@ func TestEmitProducts(t *testing.T) {
 	}
 }
 
+// Constants times matrices of each image, rows [L B E] of attention over the second axis, and the
+// ops that have operators of other names.
+func TestEmitBatches(t *testing.T) {
+	numbers := func(b *graph.Builder, name string, shape ...int) *graph.Node {
+		values := make([]float64, tensor.Shape(shape).Elements())
+		for i := range values {
+			values[i] = float64(i*i%7) - 3
+		}
+		return b.Apply(op.ViewAs(shape...), b.Table(name, values))
+	}
+	flat := func(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.ViewAs(1, 6), x) }
+	for name, network := range map[string]func(b *graph.Builder, x *graph.Node) *graph.Node{
+		"constant queries": func(b *graph.Builder, x *graph.Node) *graph.Node { // [2B 3 2] x [2B 2 1]
+			keys := b.Apply(op.Sum{Axes: op.AxesOf(3)}, b.Apply(op.ViewAs(2, 2, 1, 3), x))
+			return flat(b, b.Apply(op.BatchMatMul{TransposeA: true}, numbers(b, "q", 2, 2, 3), keys))
+		},
+		"constant values": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			return flat(b, b.Apply(op.BatchMatMul{TransposeA: true, TransposeB: true}, b.Apply(op.ViewAs(2, 2, 3), x), numbers(b, "v", 2, 1, 2)))
+		},
+		"rows": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			rows := b.Apply(op.ViewAs(2, 6), b.Apply(array.TransposeBy(1, 0, 2), x)) // [2B 6]
+			rows = b.Apply(op.BiasAdd{}, b.Apply(op.MatMul{}, rows, numbers(b, "w", 6, 3)), numbers(b, "c", 3))
+			return flat(b, b.Apply(array.TransposeBy(1, 0, 2), b.Apply(op.ViewAs(2, 1, 3), b.Apply(op.Softmax{}, rows))))
+		},
+		"a mean ahead of rows": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			rows := b.Apply(array.TransposeBy(1, 0, 2), x) // [2 B 6]
+			mean := b.Apply(op.ViewAs(1, 1, 6), b.Apply(op.Mean{Axes: op.AxesOf(0)}, rows))
+			all := b.Apply(op.Add{}, b.Apply(array.Unslice{Slice: array.Slice{Axis: 0, Step: 1, Count: 1}, Extent: 3}, mean),
+				b.Apply(array.Unslice{Slice: array.Slice{Axis: 0, Start: 1, Step: 1, Count: 2}, Extent: 3}, rows))
+			return flat(b, b.Apply(array.TransposeBy(1, 0, 2), b.Apply(array.Slice{Axis: 0, Step: 1, Count: 1}, all)))
+		},
+		"heads of one row": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			all := b.Apply(array.TransposeBy(1, 0, 2), x) // [2 B 6]
+			row := b.Apply(op.ViewAs(1, 6), b.Apply(array.Slice{Axis: 0, Step: 1, Count: 1}, all))
+			row = b.Apply(op.ViewAs(1, 1, 6), b.Apply(op.MatMul{}, row, numbers(b, "w", 6, 6)))
+			heads := b.Apply(array.TransposeBy(1, 0, 2), b.Apply(op.ViewAs(1, 3, 2), row)) // [3B 1 2]
+			keys := b.Apply(array.TransposeBy(1, 2, 0), b.Apply(op.ViewAs(2, 3, 2), all))  // [3B 2 2]
+			return flat(b, b.Apply(op.BatchMatMul{}, heads, keys))
+		},
+		"comparisons": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			limits := numbers(b, "limits", 1, 2, 6)
+			y := b.Apply(op.Compare{Less: true}, x, limits)
+			for _, o := range []op.Compare{{Equal: true}, {Less: true, Equal: true}} {
+				y = b.Apply(op.Add{}, b.Apply(op.Scale{Factor: 2}, y), b.Apply(o, limits, x))
+			}
+			return b.Apply(op.Sum{Axes: op.AxesOf(1)}, y)
+		},
+		"a bias of channels of lines": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			return b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.BiasAdd{}, x, numbers(b, "c", 2)))
+		},
+		"elements moved apart": func(b *graph.Builder, x *graph.Node) *graph.Node {
+			apart := b.Apply(array.Unslice{Slice: array.Slice{Axis: 2, Start: 1, Step: 3, Count: 6}, Extent: 17}, x)
+			closed := b.Apply(array.Unslice{Slice: array.Slice{Axis: 2, Start: 1, Step: 3, Count: 6}, Extent: 19}, x)
+			y := b.Apply(op.Sum{Axes: op.AxesOf(1)}, b.Apply(op.Add{}, apart, b.Apply(array.Slice{Axis: 2, Start: 2, Step: 1, Count: 17}, closed)))
+			return b.Apply(array.Slice{Axis: 1, Start: 1, Step: 3, Count: 6}, b.Apply(array.Unslice{Slice: array.Slice{Axis: 1, Step: 1, Count: 17}, Extent: 18}, y))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkBatches(t, network) })
+	}
+}
+
 // checkBatches writes a network of images [2 6] with outputs [6], and compares what the file
 // computes for three images with what the network computes for each.
 func checkBatches(t *testing.T, network func(b *graph.Builder, x *graph.Node) *graph.Node) {

@@ -31,12 +31,21 @@ func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
 		return e.with(x, e.w.Node("Slice", nil, x.name, e.w.Integers("start", o.Start), e.w.Integers("end", o.Start+o.Count*o.Step),
 			e.w.Integers("axis", o.Axis), e.w.Integers("step", o.Step))), nil
 	case array.Unslice:
-		if o.Axis == x.batch || o.Step != 1 {
+		if o.Axis == x.batch {
 			break
 		}
-		pads := make([]int, 2*len(x.shape))
-		pads[o.Axis], pads[len(x.shape)+o.Axis] = o.Start, o.Extent-o.Start-o.Count
-		return e.with(x, e.w.Node("Pad", nil, x.name, e.w.Integers("pads", pads...))), nil
+		y := x.name
+		if o.Step > 1 { // zeros behind each element, on an axis of its own
+			open := slices.Clone(x.shape)
+			if x.batch >= 0 {
+				open[x.batch] = -1
+			}
+			y = e.reshape(y, slices.Insert(slices.Clone(open), o.Axis+1, 1))
+			y = e.padded(y, len(x.shape)+1, o.Axis+1, 0, o.Step-1)
+			open[o.Axis] *= o.Step
+			y = e.reshape(y, open)
+		}
+		return e.with(x, e.padded(y, len(x.shape), o.Axis, o.Start, o.Extent-o.Start-o.Count*o.Step)), nil
 	case array.Repeat:
 		if o.Axis == x.batch || x.shape[o.Axis] != 1 {
 			break
@@ -46,6 +55,13 @@ func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
 		return e.with(x, e.w.Node("Tile", nil, x.name, e.w.Integers("times", times...))), nil
 	}
 	return emitted{}, errors.New("the op has no translation to ONNX along this axis")
+}
+
+// padded adds zeros before and after an axis of a value; a negative number of them crops it.
+func (e *Emission) padded(x string, axes, axis, before, after int) string {
+	pads := make([]int, 2*axes)
+	pads[axis], pads[axes+axis] = before, after
+	return e.w.Node("Pad", nil, x, e.w.Integers("pads", pads...))
 }
 
 // rows adds an op over the rows of a matrix.
@@ -64,7 +80,7 @@ func (e *Emission) rows(o graph.Op, x emitted) (emitted, error) {
 }
 
 // products adds a number of matrix products. The batch may be among the pairs of matrices, or among
-// the rows or columns of matrices whose other factors do not contain it.
+// the matrices, their rows or their columns if the other factors do not contain it.
 func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
 	if e.several(x) || e.several(y) {
 		return emitted{}, e.untranslated("products of shapes %v and %v", x.shape, y.shape)
@@ -79,6 +95,7 @@ func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
 	batch := 0
 	switch {
 	case x.batch == 0 && y.batch == 0:
+	case x.batch == 0 && y.batch < 0, x.batch < 0 && y.batch == 0:
 	case x.batch == rows && y.batch < 0:
 		batch = 1
 	case x.batch < 0 && y.batch == columns:
@@ -93,14 +110,27 @@ func (e *Emission) products(o op.BatchMatMul, x, y emitted) (emitted, error) {
 	if y, err = e.operand(y); err != nil {
 		return y, err
 	}
-	turn := func(v emitted, transposed bool) string {
-		if !transposed {
-			return v.name
-		}
-		return e.w.Node("Transpose", Attributes{"perm": []int{0, 2, 1}}, v.name)
+	left, right := e.factor(x, o.TransposeA), e.factor(y, o.TransposeB)
+	stacked := x.stacked || y.stacked
+	if batch > 0 || x.batch == y.batch {
+		return emitted{name: e.w.Node("MatMul", nil, left.name, right.name), batch: batch, stacked: stacked}, nil
 	}
-	name := e.w.Node("MatMul", nil, turn(x, o.TransposeA), turn(y, o.TransposeB))
-	return emitted{name: name, batch: batch, stacked: x.stacked || y.stacked}, nil
+	for _, v := range []*emitted{&left, &right} { // [nB ...] times [n ...], as [B n ...] times [n ...]
+		if v.batch == 0 {
+			v.name = e.reshape(v.name, append([]int{-1}, v.shape...))
+		}
+	}
+	name := e.reshape(e.w.Node("MatMul", nil, left.name, right.name), []int{-1, left.shape[1], right.shape[2]})
+	return emitted{name: name, stacked: stacked}, nil
+}
+
+// factor returns matrices or their transposes.
+func (e *Emission) factor(v emitted, transposed bool) emitted {
+	if transposed {
+		v.name = e.w.Node("Transpose", Attributes{"perm": []int{0, 2, 1}}, v.name)
+		v.shape = tensor.Shape{v.shape[0], v.shape[2], v.shape[1]}
+	}
+	return v
 }
 
 // elementwise adds an op of one input that keeps shapes, if o is one.
@@ -177,14 +207,17 @@ func (e *Emission) both(name string, x, y emitted) (emitted, error) {
 }
 
 // view adds a change of shape. In row-major order, the batch stays behind the same number of
-// elements.
+// elements. Of several axes of extent 1 there, it gets the one behind as many axes as before, with
+// those that were removed.
 func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) {
 	if x.shape.Equal(to) {
 		return x, nil
 	}
 	axis, before, elements := -1, x.shape[:max(0, x.batch)].Elements(), 1
 	for i, extent := range to {
-		if kept := i == x.batch && len(to) >= len(x.shape) && to[:i+1].Equal(x.shape[:i+1]); elements == before && (axis < 0 || kept) {
+		kept := i == x.batch && len(to) >= len(x.shape) && to[:i].Equal(x.shape[:i]) && (extent == x.shape[i] || dividesNext(x.shape[i:], extent))
+		restored := i == x.batch+x.removed && len(to) == len(x.shape)+x.removed && extent == 1
+		if elements == before && (axis < 0 || kept || restored) {
 			axis = i
 		}
 		elements *= extent
@@ -195,12 +228,21 @@ func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) 
 	if e.several(x) {
 		return e.with(x, e.flat(x.name, to[1])), nil
 	}
-	shape := slices.Clone(to)
+	shape, removed := slices.Clone(to), 0
 	if x.batch >= 0 {
 		shape[axis] = -1
+		removed = max(0, x.batch+x.removed-axis)
 		x.batch = axis
 	}
-	return e.with(x, e.w.Node("Reshape", nil, x.name, e.w.Integers("shape", shape...))), nil
+	y := e.with(x, e.reshape(x.name, shape))
+	y.removed = removed
+	return y, nil
+}
+
+// dividesNext reports whether an axis that begins with the first axis of a shape has only a part of
+// the next one.
+func dividesNext(shape tensor.Shape, extent int) bool {
+	return len(shape) > 1 && extent%(shape[0]*shape[1]) != 0
 }
 
 // flat returns stacked activations [B nC ...], with width elements for each sample, as [n B width].
@@ -224,14 +266,18 @@ func (e *Emission) reduction(name string, over op.Axes, x emitted) (emitted, err
 	if name == "ReduceSum" { // whose axes are an input since opset 13
 		inputs, attributes = append(inputs, e.w.Integers("axes", axes...)), Attributes{"keepdims": 0}
 	}
+	removed := 0
 	for _, axis := range slices.Backward(axes) {
 		if axis < x.batch {
 			x.batch--
+			removed++
 		}
 	}
 	y := e.w.Node(name, attributes, inputs...)
 	if e.several(x) {
 		y = e.flat(y, x.shape[1])
 	}
-	return e.with(x, y), nil
+	v := e.with(x, y)
+	v.removed = removed
+	return v, nil
 }

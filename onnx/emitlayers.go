@@ -13,6 +13,9 @@ import (
 // channels adds a parameter [C] in the shape in which it is broadcast over x.
 func (e *Emission) channels(name string, p, x emitted) (string, error) {
 	c := p.shape.Elements()
+	if len(x.shape) == 3 {
+		return e.parameter(name, p, c, 1)
+	}
 	if len(x.shape) != 4 {
 		if e.samples > 1 {
 			return e.parameter(name, p, e.samples, 1, c)
@@ -24,8 +27,8 @@ func (e *Emission) channels(name string, p, x emitted) (string, error) {
 
 // perChannel adds an op of x and of a parameter with a number for each channel.
 func (e *Emission) perChannel(name string, x, p emitted) (emitted, error) {
-	if len(x.shape) != 2 && len(x.shape) != 4 {
-		return emitted{}, errors.Errorf("values of shape %v have no translation to ONNX, only [B C H W] and [B D]", x.shape)
+	if axes := len(x.shape); axes < 2 || axes > 4 || axes == 3 && e.samples > 1 {
+		return emitted{}, e.untranslated("an op of values of shape %v and of a number for each channel", x.shape)
 	}
 	if len(x.shape) == 4 && x.shape[1] > 1 { // one channel is broadcast over the parameter's
 		x = e.stack(x)
@@ -42,7 +45,7 @@ func (e *Emission) biasAdd(x, bias emitted) (emitted, error) {
 		return emitted{}, errComputed
 	}
 	name, err := x.unbiased(bias)
-	return emitted{name: name, stacked: true}, err
+	return emitted{name: name, batch: x.batch, stacked: true}, err
 }
 
 // convolution adds a convolution of groups.

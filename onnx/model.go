@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -121,6 +123,9 @@ func Read(content []byte, external func(name string) ([]byte, error)) (*Model, e
 	default:
 		m.Producer = strings.TrimSpace(m.Producer + " " + version)
 		err = m.graph(graph)
+	}
+	if err == nil {
+		err = m.checkNames()
 	}
 	if err == nil {
 		err = m.load(external)
@@ -295,30 +300,67 @@ func readValue(message []byte) (Value, error) {
 	return v, errors.WithMessagef(err, "value %s", v.Name)
 }
 
-// load reads external data, and checks that every tensor has its values.
+// load reads external data, and checks that every tensor has its values: those of the model, and
+// those that are attributes of nodes.
 func (m *Model) load(external func(name string) ([]byte, error)) error {
 	files := map[string][]byte{}
 	for _, name := range m.names {
-		t := m.tensors[name]
-		if t.external != nil {
-			if external == nil {
-				return errors.Errorf("tensor %s is in the file %q: use Open, or give a function that reads it", name, t.external.location)
+		if err := m.loadTensor(m.tensors[name], files, external); err != nil {
+			return errors.WithMessagef(err, "tensor %s", name)
+		}
+	}
+	for _, n := range m.nodes {
+		for _, name := range slices.Sorted(maps.Keys(n.attributes)) {
+			t := n.attributes[name].tensor
+			if t == nil {
+				continue
 			}
-			content, ok := files[t.external.location]
-			if !ok {
-				var err error
-				if content, err = external(t.external.location); err != nil {
-					return errors.WithMessagef(err, "tensor %s", name)
-				}
-				files[t.external.location] = content
-				m.External = append(m.External, t.external.location)
-			}
-			if err := t.attach(content); err != nil {
-				return errors.WithMessagef(err, "tensor %s", name)
+			if err := m.loadTensor(t, files, external); err != nil {
+				return errors.WithMessagef(err, "node %s: attribute %s", n, name)
 			}
 		}
-		if err := t.check(); err != nil {
-			return errors.WithMessagef(err, "tensor %s", name)
+	}
+	return nil
+}
+
+// loadTensor loads a tensor. files has the contents of the files that have been read.
+func (m *Model) loadTensor(t *storedTensor, files map[string][]byte, external func(name string) ([]byte, error)) error {
+	if t.external == nil {
+		return t.check()
+	}
+	if external == nil {
+		return errors.Errorf("it is in the file %q: use Open, or give a function that reads it", t.external.location)
+	}
+	content, ok := files[t.external.location]
+	if !ok {
+		var err error
+		if content, err = external(t.external.location); err != nil {
+			return err
+		}
+		files[t.external.location] = content
+		m.External = append(m.External, t.external.location)
+	}
+	if err := t.attach(content); err != nil {
+		return err
+	}
+	return t.check()
+}
+
+// checkNames returns an error if two nodes make a value of the same name, or if a node makes one
+// that is an input or a tensor.
+func (m *Model) checkNames() error {
+	made := map[string]*node{}
+	for _, n := range m.nodes {
+		for _, name := range n.outputs {
+			before := made[name]
+			switch {
+			case name == "":
+			case before != nil:
+				return errors.Errorf("node %s: the value %q is already made by node %s", n, name, before)
+			case m.tensors[name] != nil || slices.ContainsFunc(m.Inputs, func(v Value) bool { return v.Name == name }):
+				return errors.Errorf("node %s: the value %q is already an input or a tensor of the model", n, name)
+			}
+			made[name] = n
 		}
 	}
 	return nil

@@ -89,7 +89,11 @@ func (n *Network) translate(b *graph.Builder, x *graph.Node) (*translator, error
 			return nil, err
 		}
 	}
-	return t, t.translateAll()
+	err := t.translateAll()
+	if err != nil && t.declared != nil && !strings.Contains(err.Error(), exportDynamic) {
+		err = errors.Errorf("%v: for its declared batch of %d the model has no such error: %s", err, t.fixedBatch, exportDynamic)
+	}
+	return t, err
 }
 
 // declare finds the shapes of all values at the batch size that the model declares, by translating
@@ -103,7 +107,7 @@ func (t *translator) declare(shape tensor.Shape) error {
 	if err := at.translateAll(); err != nil {
 		return err
 	}
-	t.declared, t.minor = map[string][]int{}, map[string]int{}
+	t.declared, t.minor, t.units = map[string][]int{}, map[string]int{}, map[string]int{}
 	for name, v := range at.values {
 		if v.array != nil || v.node != nil {
 			t.declared[name] = v.shape()
@@ -181,7 +185,7 @@ func (t *translator) translateNode(n *node) error {
 	for i, v := range made {
 		if i < len(n.outputs) && n.outputs[i] != "" {
 			t.values[n.outputs[i]] = v
-			t.inheritMinor(n.outputs[i])
+			t.inherit(n.outputs[i])
 		}
 	}
 	return t.checkBatch()

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -31,11 +32,23 @@ func groupNormalization(t *translator) ([]value, error) {
 		}
 	}
 	flat := t.view(in[0], []int{shape[0], shape[1], 1, product(shape[2:])})
-	y := t.b.Apply(op.GroupNorm{Groups: groups, Epsilon: t.float("epsilon", 1e-5)}, flat, in[1], in[2])
+	y := t.b.Apply(op.GroupNorm{Groups: groups, Epsilon: positive(t.float("epsilon", 1e-5))}, flat, in[1], in[2])
 	if t.b.Err() != nil {
 		return nil, t.b.Err()
 	}
 	return []value{{node: t.view(y, shape)}}, t.b.Err()
+}
+
+// smallest is the smallest normal float32.
+const smallest = 0x1p-126
+
+// positive returns a number to add to variances. For 0, which op.GroupNorm does not accept, it is
+// so small that it changes only the variance 0.
+func positive(epsilon float64) float64 {
+	if epsilon == 0 {
+		return smallest
+	}
+	return epsilon
 }
 
 // layerNormalization standardises rows, which are vectors with a single group. It also returns the
@@ -102,13 +115,106 @@ func (t *translator) normalizedRows(x *graph.Node, axis int, epsilon float64, sc
 		vectors[i], after[i] = neutral, v
 	}
 	rows := t.view(x, []int{shape[:axis].Elements(), row.Elements(), 1, 1})
-	y := t.view(t.b.Apply(op.GroupNorm{Groups: 1, Epsilon: epsilon}, rows, vectors[0], vectors[1]), shape)
+	y := t.view(t.b.Apply(op.GroupNorm{Groups: 1, Epsilon: positive(epsilon)}, rows, vectors[0], vectors[1]), shape)
 	for i, o := range []graph.Op{op.Multiply{}, op.Add{}} {
 		if after[i] != nil {
 			y = t.b.Apply(o, y, after[i])
 		}
 	}
 	return y, t.b.Err()
+}
+
+// rmsNormalization divides rows by their root mean square, and applies a scale.
+func rmsNormalization(t *translator) ([]value, error) {
+	in, err := t.xs(2)
+	if err != nil {
+		return nil, err
+	}
+	x, scale := in[0], in[1]
+	shape := graph.ShapeOf(x)
+	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.keepsExamplesApart(axis, len(shape)); err != nil {
+		return nil, err
+	}
+	rows := t.view(x, []int{shape[:axis].Elements(), shape[axis:].Elements()})
+	mean := t.b.Apply(op.Mean{Axes: op.AxesOf(1)}, t.b.Apply(op.Squared{}, rows))
+	root := t.view(t.b.Apply(op.Sqrt{}, t.scaled(mean, 1, t.float("epsilon", 1e-5))), []int{shape[:axis].Elements(), 1})
+	y := t.view(t.b.Apply(op.Divide{}, rows, root), shape)
+	return []value{{node: t.b.Apply(op.Multiply{}, y, scale)}}, t.b.Err()
+}
+
+// lpNormalization divides by the norm along an axis. Vectors of zeros remain zeros.
+func lpNormalization(t *translator) ([]value, error) {
+	x, err := t.x(0)
+	if err != nil {
+		return nil, err
+	}
+	shape := []int(graph.ShapeOf(x))
+	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.keepsExamplesApart(axis, axis+1); err != nil {
+		return nil, err
+	}
+	over := make([]bool, len(shape))
+	over[axis] = true
+	norm, err := t.norm(x, over, t.integer("p", 2))
+	if err != nil {
+		return nil, err
+	}
+	kept := slices.Clone(shape)
+	kept[axis] = 1
+	divisor := t.clipped(t.view(norm, kept), smallest, math.Inf(1))
+	return []value{{node: t.b.Apply(op.Divide{}, x, divisor)}}, t.b.Err()
+}
+
+// norm returns (sum |x|^p)^(1/p) over the marked axes.
+func (t *translator) norm(x *graph.Node, over []bool, p int) (*graph.Node, error) {
+	powers, err := t.powers(x, p)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := total(t, powers, over)
+	if err != nil {
+		return nil, err
+	}
+	return t.root(sum, p)
+}
+
+// powers returns |x|^p.
+func (t *translator) powers(x *graph.Node, p int) (*graph.Node, error) {
+	switch {
+	case p < 1:
+		return nil, errors.Errorf("p must be at least 1, got %d", p)
+	case p == 1:
+		return t.b.Apply(op.Abs{}, x), nil
+	case p == 2:
+		return t.b.Apply(op.Squared{}, x), nil
+	}
+	exponent, err := t.scalar(float64(p), len(graph.ShapeOf(x)))
+	if err != nil {
+		return nil, err
+	}
+	return t.b.Apply(op.Power{}, t.b.Apply(op.Abs{}, x), exponent), nil
+}
+
+// root returns x^(1/p).
+func (t *translator) root(x *graph.Node, p int) (*graph.Node, error) {
+	switch p {
+	case 1:
+		return x, t.b.Err()
+	case 2:
+		return t.b.Apply(op.Sqrt{}, x), t.b.Err()
+	}
+	exponent, err := t.scalar(1/float64(p), len(graph.ShapeOf(x)))
+	if err != nil {
+		return nil, err
+	}
+	return t.b.Apply(op.Power{}, x, exponent), t.b.Err()
 }
 
 // lrn divides by (bias + alpha/size sum of x^2 over size neighbouring channels)^beta (Krizhevsky,

@@ -57,6 +57,30 @@ func TestOperators(t *testing.T) {
 			nodeOf("Add", []string{"mean", "inverse"}, []string{"s"}, nil), nodeOf("Add", []string{"z", "s"}, []string{"y"}, nil)},
 			tensors: [][]byte{tensorOf("w", []int{2}, 0, 0)}, inputs: [][]byte{valueOf("x", -1, 2)}, outputs: [][]byte{valueOf("y")}}),
 			[]float64{1, 1, 3, 6}, []int{2, 2}, []float64{3, 3, 4.5 + 1/math.Sqrt(2.5), 4.5 + 1/math.Sqrt(2.5)}, []int{2, 2}},
+		{"LayerNormalization with epsilon 0",
+			single("LayerNormalization", map[string]any{"epsilon": 0.0}, []int{-1, 2}, tensorOf("w", []int{2}, 1, 2), tensorOf("c", []int{2}, 0, 5)),
+			[]float64{1, 3, -4, -8}, []int{2, 2}, []float64{-1, 7, 1, 3}, []int{2, 2}},
+		{"RMSNormalization", single("RMSNormalization", map[string]any{"epsilon": 0.5}, []int{-1, 2}, tensorOf("w", []int{2}, 1, 10)),
+			[]float64{1, 2, 0, 1}, []int{2, 2}, []float64{1 / math.Sqrt(3), 20 / math.Sqrt(3), 0, 10}, []int{2, 2}},
+		{"LpNormalization", single("LpNormalization", map[string]any{"axis": 1}, []int{-1, 2, 2}), []float64{3, 0, 4, 0}, []int{1, 2, 2},
+			[]float64{0.6, 0, 0.8, 0}, []int{1, 2, 2}},
+		{"LpNormalization by absolute values", single("LpNormalization", map[string]any{"p": 1}, []int{-1, 2}), []float64{3, -1}, []int{1, 2},
+			[]float64{0.75, -0.25}, []int{1, 2}},
+		{"LpPool", single("LpPool", map[string]any{"kernel_shape": []int{1, 2}, "pads": []int{0, 1, 0, 0}}, []int{-1, 1, 1, 2}),
+			[]float64{-3, 4}, []int{1, 1, 1, 2}, []float64{3, 5}, []int{1, 1, 1, 2}},
+		{"GlobalLpPool", single("GlobalLpPool", map[string]any{"p": 3}, []int{-1, 1, 1, 3}), []float64{3, -4, 5}, []int{1, 1, 1, 3},
+			[]float64{6}, []int{1, 1, 1, 1}},
+		{"Sign", single("Sign", nil, []int{-1, 3}), []float64{-3, 0, 0.5}, []int{1, 3}, []float64{-1, 0, 1}, []int{1, 3}},
+		{"Shrink", single("Shrink", map[string]any{"lambd": 1.0, "bias": 0.5}, []int{-1, 4}), []float64{-3, -1, 1, 2}, []int{1, 4},
+			[]float64{-2.5, 0, 0, 1.5}, []int{1, 4}},
+		{"DepthToSpace", single("DepthToSpace", map[string]any{"blocksize": 2}, []int{-1, 8, 1, 1}), []float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 8, 1, 1},
+			[]float64{1, 3, 5, 7, 2, 4, 6, 8}, []int{1, 2, 2, 2}},
+		{"DepthToSpace of neighbouring channels", single("DepthToSpace", map[string]any{"blocksize": 2, "mode": "CRD"}, []int{-1, 8, 1, 1}),
+			[]float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 8, 1, 1}, []float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 2, 2, 2}},
+		{"SpaceToDepth", single("SpaceToDepth", map[string]any{"blocksize": 2}, []int{-1, 2, 2, 2}), []float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 2, 2, 2},
+			[]float64{1, 5, 2, 6, 3, 7, 4, 8}, []int{1, 8, 1, 1}},
+		{"SpaceToDepth to neighbouring channels", single("SpaceToDepth", map[string]any{"blocksize": 2, "mode": "CRD"}, []int{-1, 2, 2, 2}),
+			[]float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 2, 2, 2}, []float64{1, 2, 3, 4, 5, 6, 7, 8}, []int{1, 8, 1, 1}},
 		{"Gemm", single("Gemm", map[string]any{"transB": 1, "alpha": 2.0}, []int{-1, 2}, tensorOf("w", []int{1, 2}, 3, 5), tensorOf("c", []int{1}, 1)),
 			[]float64{1, 1, 2, 0}, []int{2, 2}, []float64{17, 13}, []int{2, 1}},
 		{"depthwise Conv", single("Conv", map[string]any{"group": 2, "kernel_shape": []int{1, 1}}, []int{-1, 2, 1, 2}, tensorOf("w", []int{2, 1, 1, 1}, 2, 3)),
@@ -344,6 +368,11 @@ func TestErrors(t *testing.T) {
 		g.nodes = append([][]byte{nodeOf("ConstantOfShape", []string{"s"}, []string{"c"}, nil)}, g.nodes...)
 		return modelOf(13, g)
 	}
+	twice := func(name string) []byte {
+		g := apply("Relu", nil)
+		g.nodes = append([][]byte{nodeOf("Neg", []string{"x"}, []string{name}, nil)}, g.nodes...)
+		return modelOf(13, g)
+	}
 	weight := func(shape []int, values ...float64) []byte {
 		return modelOf(13, with(apply("Relu", nil), tensorOf("w", shape, values...)))
 	}
@@ -357,24 +386,26 @@ func TestErrors(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"empty":            {nil, "it has no graph: is it an ONNX model?"},
-		"text":             {[]byte("<html><body>404</body></html>"), "onnx: "},
-		"cut off":          {valid[:len(valid)-3], "is cut off or damaged"},
-		"old":              {modelOf(3, apply("Relu", nil)), "opset must be at least 6, got 3"},
-		"unknown operator": {modelOf(13, apply("NonMaxSuppression", nil)), "NonMaxSuppression in node my NonMaxSuppression"},
-		"unknown value":    {modelOf(13, apply("Add", nil, "nowhere")), `no node makes the value "nowhere"`},
-		"missing input":    {modelOf(13, apply("Gemm", nil)), "node my Gemm (Gemm): must have at least 2 inputs, got 1"},
-		"training":         {modelOf(13, with(training, tensorOf("w", []int{2}, 1, 1))), "export the model in eval mode"},
-		"wrong size":       {weight([]int{3}, 1, 2), "tensor w: shape [3] needs 3 elements, the file has 2"},
-		"huge":             {weight([]int{1 << 40, 1 << 40}, 1, 2), "at most 2147483648 elements"},
-		"negative":         {weight([]int{-1}, 1, 2), "extents of at least 0"},
-		"1 GB of zeros":    {constant(1<<14, 1<<14), "a constant must have at most"},
-		"100 GB of zeros":  {constant(25000, 1000000), "at most 2147483648 elements"},
-		"100 GB of tiles":  {modelOf(13, with(apply("Tile", nil, "r"), integersOf("r", 1<<20, 1<<20))), "too large"},
-		"another file":     {other(tensorWith("w", Float32, []int{2}, message(13, text(1, "location"), text(2, "w.bin")), whole(14, 1))), `is in the file "w.bin"`},
-		"strings":          {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
-		"rest of zero":     {modelOf(13, remainder), "division of an integer by zero"},
-		"groups":           {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
+		"empty":              {nil, "it has no graph: is it an ONNX model?"},
+		"text":               {[]byte("<html><body>404</body></html>"), "onnx: "},
+		"cut off":            {valid[:len(valid)-3], "is cut off or damaged"},
+		"old":                {modelOf(3, apply("Relu", nil)), "opset must be at least 6, got 3"},
+		"unknown operator":   {modelOf(13, apply("NonMaxSuppression", nil)), "NonMaxSuppression in node my NonMaxSuppression"},
+		"unknown value":      {modelOf(13, apply("Add", nil, "nowhere")), `no node makes the value "nowhere"`},
+		"missing input":      {modelOf(13, apply("Gemm", nil)), "node my Gemm (Gemm): must have at least 2 inputs, got 1"},
+		"training":           {modelOf(13, with(training, tensorOf("w", []int{2}, 1, 1))), "export the model in eval mode"},
+		"wrong size":         {weight([]int{3}, 1, 2), "tensor w: shape [3] needs 3 elements, the file has 2"},
+		"huge":               {weight([]int{1 << 40, 1 << 40}, 1, 2), "at most 2147483648 elements"},
+		"negative":           {weight([]int{-1}, 1, 2), "extents of at least 0"},
+		"1 GB of zeros":      {constant(1<<14, 1<<14), "a constant must have at most"},
+		"100 GB of zeros":    {constant(25000, 1000000), "at most 2147483648 elements"},
+		"100 GB of tiles":    {modelOf(13, with(apply("Tile", nil, "r"), integersOf("r", 1<<20, 1<<20))), "too large"},
+		"another file":       {other(tensorWith("w", Float32, []int{2}, message(13, text(1, "location"), text(2, "w.bin")), whole(14, 1))), `is in the file "w.bin"`},
+		"a value made twice": {twice("y"), `node my Relu (Relu): the value "y" is already made by node my Neg (Neg)`},
+		"an input made":      {twice("x"), `node my Neg (Neg): the value "x" is already an input or a tensor of the model`},
+		"strings":            {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
+		"rest of zero":       {modelOf(13, remainder), "division of an integer by zero"},
+		"groups":             {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
 	} {
 		m, err := Read(row.content, nil)
 		if err == nil {
@@ -424,6 +455,27 @@ func TestExternalData(t *testing.T) {
 	got, err := evaluate(m, "y", &storedTensor{Type: Float32, Shape: []int{1, 2}, floats: []float64{10, 20}})
 	if err != nil || !slices.Equal(got.values, []float64{11, 22}) {
 		t.Errorf("x + w = %v, %v, want [11 22]", got, err)
+	}
+	constant := func(w []byte) []byte {
+		return modelOf(13, graphOf{
+			nodes:  [][]byte{nodeOf("Constant", nil, []string{"w"}, map[string]any{"value": w}), nodeOf("Add", []string{"x", "w"}, []string{"y"}, nil)},
+			inputs: [][]byte{valueOf("x", -1, 2)}, outputs: [][]byte{valueOf("y")},
+		})
+	}
+	if err := os.WriteFile(path, constant(weight("w.bin", "offset", "4")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = Open(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err = evaluate(m, "y", &storedTensor{Type: Float32, Shape: []int{1, 2}, floats: []float64{10, 20}})
+	if err != nil || !slices.Equal(got.values, []float64{11, 22}) {
+		t.Errorf("x + w = %v, %v, want [11 22], with w the attribute of a node", got, err)
+	}
+	want := "node my Constant (Constant): attribute value: bytes 8 to 16"
+	if _, err := Read(constant(weight("w.bin", "offset", "8", "length", "8")), func(string) ([]byte, error) { return make([]byte, 12), nil }); err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("error is %v, want it to have %q", err, want)
 	}
 	for want, w := range map[string][]byte{
 		"must be a file below the model's directory": weight("../w.bin"),

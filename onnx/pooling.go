@@ -21,19 +21,43 @@ func pooling(average bool) translation {
 		if len(t.outputs) > 1 && t.outputs[1] != "" {
 			return nil, errors.New("the places of the maxima, output 1, are not supported")
 		}
-		shape := graph.ShapeOf(x)
-		if len(shape) < 3 {
-			return nil, errors.Errorf("images must have at least one axis, got %v", shape)
-		}
-		w, err := t.windowOf(shape[2:], nil)
-		if err != nil {
-			return nil, err
-		}
-		p := &pool{translator: t, window: w, average: average, countPadding: t.integer("count_include_pad", 0) != 0}
-		p.open(shape[2:], t.integer("ceil_mode", 0) != 0)
-		y, err := p.apply(x)
+		y, err := t.pooled(x, &pool{average: average, countPadding: t.integer("count_include_pad", 0) != 0})
 		return []value{{node: y}}, err
 	}
+}
+
+// lpPool translates LpPool: (sum |x|^p)^(1/p) of each window.
+func lpPool(t *translator) ([]value, error) {
+	x, err := t.x(0)
+	if err != nil {
+		return nil, err
+	}
+	p := t.integer("p", 2)
+	powers, err := t.powers(x, p)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := t.pooled(powers, &pool{sum: true})
+	if err != nil {
+		return nil, err
+	}
+	y, err := t.root(sums, p)
+	return []value{{node: y}}, err
+}
+
+// pooled pools x by a window that the node's attributes describe.
+func (t *translator) pooled(x *graph.Node, p *pool) (*graph.Node, error) {
+	shape := graph.ShapeOf(x)
+	if len(shape) < 3 {
+		return nil, errors.Errorf("images must have at least one axis, got %v", shape)
+	}
+	w, err := t.windowOf(shape[2:], nil)
+	if err != nil {
+		return nil, err
+	}
+	p.translator, p.window = t, w
+	p.open(shape[2:], t.integer("ceil_mode", 0) != 0)
+	return p.apply(x)
 }
 
 // pool is a pooling with the size of its output.
@@ -41,6 +65,7 @@ type pool struct {
 	*translator
 	*window
 	average, countPadding bool
+	sum                   bool // elements are added
 	out                   []int
 	beyond                []int // elements that the last window reaches beyond the padding, if the size was rounded up
 }
@@ -72,7 +97,7 @@ func (p *pool) apply(x *graph.Node) (*graph.Node, error) {
 		plain = plain && p.before[i] < p.kernel[i] // as the ops require
 	}
 	padded := slices.Max(p.before) > 0
-	if plain && len(shape) == 4 && !(p.average && p.countPadding && padded) {
+	if plain && len(shape) == 4 && !p.sum && !(p.average && p.countPadding && padded) {
 		if p.average {
 			return p.b.Apply(op.AveragePool2D{Window: pair2(p.kernel), Stride: pair2(p.stride), Padding: pair2(p.before)}, x), p.b.Err()
 		}
@@ -86,7 +111,7 @@ func (p *pool) apply(x *graph.Node) (*graph.Node, error) {
 func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
 	shape := graph.ShapeOf(x)
 	fill := 0.0
-	if !p.average {
+	if !p.average && !p.sum {
 		fill = -math.MaxFloat32
 	}
 	y := value{node: x}
@@ -110,7 +135,7 @@ func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
 			switch {
 			case combined == nil:
 				combined = part.node
-			case p.average:
+			case p.average || p.sum:
 				combined = p.b.Apply(op.Add{}, combined, part.node)
 			default:
 				combined = p.b.Apply(array.Extremum{}, combined, part.node)
@@ -152,8 +177,26 @@ func (p *pool) counts(image []int) *ndarray {
 	return counts
 }
 
-// global pools whole images and keeps their axes with extent 1.
+// global pools whole images by the mean or the maximum.
 func global(average bool) translation {
+	return globally(func(t *translator, rows *graph.Node) (*graph.Node, error) {
+		if average {
+			return t.b.Apply(op.Mean{Axes: op.AxesOf(1)}, rows), nil
+		}
+		return t.b.Apply(array.RowMaximum{}, rows), nil
+	})
+}
+
+// globalLpPool translates GlobalLpPool: (sum |x|^p)^(1/p) of each channel.
+func globalLpPool(t *translator) ([]value, error) {
+	return globally(func(t *translator, rows *graph.Node) (*graph.Node, error) {
+		return t.norm(rows, []bool{false, true}, t.integer("p", 2))
+	})(t)
+}
+
+// globally returns the translation that combines each row, which is a channel of an image, and
+// keeps the images' axes with extent 1.
+func globally(combine func(t *translator, rows *graph.Node) (*graph.Node, error)) translation {
 	return func(t *translator) ([]value, error) {
 		x, err := t.x(0)
 		if err != nil {
@@ -163,12 +206,9 @@ func global(average bool) translation {
 		if len(shape) < 3 {
 			return nil, errors.Errorf("images must have at least one axis, got %v", shape)
 		}
-		rows := t.view(x, []int{shape[0] * shape[1], product(shape[2:])})
-		var y *graph.Node
-		if average {
-			y = t.b.Apply(op.Mean{Axes: op.AxesOf(1)}, rows)
-		} else {
-			y = t.b.Apply(array.RowMaximum{}, rows)
+		y, err := combine(t, t.view(x, []int{shape[0] * shape[1], product(shape[2:])}))
+		if err != nil {
+			return nil, err
 		}
 		kept := append([]int{shape[0], shape[1]}, slices.Repeat([]int{1}, len(shape)-2)...)
 		return []value{{node: t.view(y, kept)}}, t.b.Err()

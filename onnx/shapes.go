@@ -150,6 +150,13 @@ func expand(t *translator, x value) (value, error) {
 	if err != nil || !ok {
 		return value{}, errors.WithMessage(err, "expand needs a shape")
 	}
+	declared, axis, batched, err := t.batchAxis(0)
+	if err != nil {
+		return value{}, err
+	}
+	if at := axis + len(target) - len(declared); batched && at >= 0 && target[at] == declared[axis] {
+		target[at] = x.shape()[axis] // the size of the batch is a constant
+	}
 	shape, err := broadcastShape(x.shape(), target)
 	if err != nil {
 		return value{}, err

@@ -37,6 +37,7 @@ var translations = map[string]translation{
 	"Floor":      known(math.Floor), "Ceil": known(math.Ceil), "Round": known(math.RoundToEven),
 	"Not": known(func(x float64) float64 { return 1 - x }), "Sin": known(math.Sin), "Cos": known(math.Cos),
 	"Mod": mod, "CumSum": cumSum, "ScatterND": scatterND,
+	"Sign": unary(signOf, signs), "Shrink": curve(shrink),
 	"Elu": curve(func(t *translator, x *graph.Node) *graph.Node {
 		return t.b.Apply(op.ELU{Alpha: t.float("alpha", 1)}, x)
 	}),
@@ -60,9 +61,9 @@ var translations = map[string]translation{
 
 	// convolutions, pooling, normalisation
 	"Conv": conv, "ConvTranspose": convTranspose, "MaxPool": pooling(false), "AveragePool": pooling(true),
-	"GlobalAveragePool": global(true), "GlobalMaxPool": global(false),
+	"GlobalAveragePool": global(true), "GlobalMaxPool": global(false), "LpPool": lpPool, "GlobalLpPool": globalLpPool,
 	"BatchNormalization": batchNormalization, "InstanceNormalization": groupNormalization, "GroupNormalization": groupNormalization,
-	"LayerNormalization": layerNormalization, "LRN": curve(lrn),
+	"LayerNormalization": layerNormalization, "RMSNormalization": rmsNormalization, "LpNormalization": lpNormalization, "LRN": curve(lrn),
 
 	// products, rows, reductions
 	"Gemm": gemm, "MatMul": matMul, "Einsum": einsum, "Softmax": rows(op.Softmax{}), "LogSoftmax": rows(array.LogSoftmax{}),
@@ -84,7 +85,7 @@ var translations = map[string]translation{
 	"Identity": moved(identity), "Dropout": dropout, "Cast": moved(castTo), "CastLike": moved(identity),
 	"Reshape": moved(rebatching(reshape)), "Flatten": moved(rebatching(flatten)), "Squeeze": moved(squeeze), "Unsqueeze": moved(unsqueeze),
 	"Transpose": moved(transpose), "Slice": moved(slice), "Gather": moved(gather), "GatherND": moved(gatherND),
-	"Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
+	"DepthToSpace": moved(depthToSpace), "SpaceToDepth": moved(spaceToDepth), "Expand": moved(expand), "Tile": moved(tile), "Pad": moved(pad),
 	"Concat": concat, "Split": split, "Shape": shapeOf, "Size": sizeOf, "Constant": constantNode, "ConstantOfShape": constantOfShape,
 	"Range": rangeOf, "Where": where, "Resize": resize, "Upsample": resize,
 }

@@ -20,13 +20,13 @@ type translator struct {
 	batch, fixedBatch int
 	// declared has the shapes of values for a batch of fixedBatch, if that is not batch. minor has,
 	// for values with an axis that other axes and the batch were merged into, in this order, the
-	// number of elements of these axes. shapesOnly is set while declared is found: constants have
-	// no values.
-	declared   map[string][]int
-	minor      map[string]int
-	shapesOnly bool
-	constants  int // made so far, which are numbered
-	*node          // being translated
+	// number of elements of these axes. units has how many axes of extent 1 before the batch a
+	// Reshape removed. shapesOnly is set while declared is found: constants have no values.
+	declared     map[string][]int
+	minor, units map[string]int
+	shapesOnly   bool
+	constants    int // made so far, which are numbered
+	*node            // being translated
 }
 
 // translation makes the outputs of the node that is being translated.

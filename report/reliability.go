@@ -103,16 +103,28 @@ func reliabilityLowest(m diagram) (float64, error) {
 var reliabilityRow = figureRow{
 	File: "reliability", Title: "Reliability diagram",
 	Caption: "Calibration on {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals. " +
-		"Bins of fewer than 10 images are small and not joined.",
+		"Bins of fewer than 10 images are small and not joined. Answers have the scaled probabilities, if there are any.",
 	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelledEnough) },
 	Draw: func(subjects []Subject) (*Figure, error) {
-		methods := make([]diagram, len(subjects))
-		for i, s := range subjects {
-			bins, err := evaluate.EqualWidthBins(s.In)
+		var methods []diagram
+		add := func(name string, p *evaluate.Predictions) error {
+			bins, err := evaluate.EqualWidthBins(p)
+			methods = append(methods, diagram{name, bins})
+			return err
+		}
+		for _, s := range subjects {
+			if err := add(s.Name, s.In); err != nil {
+				return nil, err
+			}
+		}
+		if s := subjects[0]; len(subjects) == 1 && s.Calibration != nil {
+			scaled, err := s.Calibration.Scaled(s.In)
 			if err != nil {
 				return nil, err
 			}
-			methods[i] = diagram{s.Name, bins}
+			if err := add(s.Name+", scaled", scaled); err != nil {
+				return nil, err
+			}
 		}
 		return reliability(methods)
 	},
