@@ -53,7 +53,7 @@ func TestSplitsOfARun(t *testing.T) {
 	spec := bayes.Spec{Network: "mlp-4", Method: langevin.SGLD{}, Epochs: 4, Batch: 10, Samples: 2, Subset: 40}
 	run := fit(t, spec, data)
 	ctx := context.Background()
-	answers, err := run.Predict(ctx, validation)
+	answers, err := run.With(bayes.WithUnscaled()).Predict(ctx, validation)
 	must(t, err)
 	images := wantImages(t, run, map[string]int{"train": 40, "unused": 10, "validation": 30, "test": 10})
 	for i, image := range images {

@@ -19,7 +19,7 @@ func TestValidationOfTheAverage(t *testing.T) {
 			last = e
 		}
 	}))
-	answers, err := run.Predict(t.Context(), data.Validation)
+	answers, err := run.With(bayes.WithUnscaled()).Predict(t.Context(), data.Validation)
 	must(t, err)
 	nll, accuracy := 0.0, 0.0
 	for i, a := range answers {
