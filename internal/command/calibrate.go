@@ -33,9 +33,9 @@ func calibrateCommand(c *console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "calibrate RUN", Short: "Calibrate a run on images that it was not trained on",
 		Long: "Predicts labelled images that the run was not trained on, and keeps their scores in the run: prediction sets, in-distribution\n" +
-			"decisions and certified risks then hold for images like these. fit does it automatically on the validation split. Calibrate\n" +
-			"again when other images are to be predicted, such as those of another camera, or when none were held out. The new\n" +
-			"calibration replaces the one before; pollen serve uses it after a SIGHUP.\n\n" +
+			"decisions and certified risks then hold for images like these, and probabilities are scaled to fit them. fit does it\n" +
+			"automatically on the validation split. Calibrate again when other images are to be predicted, such as those of another\n" +
+			"camera, or when none were held out. The new calibration replaces the one before; pollen serve uses it after a SIGHUP.\n\n" +
 			"The images must be drawn at random from those to be predicted: as varied, with the same mixture of classes. If the data have a\n" +
 			"validation split, it is used, otherwise all their training images. Without --data, or with the run's own data, it is the\n" +
 			"validation split that the run held out. The detector of strange images does not change: it still compares images with the\n" +
@@ -99,7 +99,7 @@ func (k *calibrateFlags) run(ctx context.Context, dir string, c *console) error 
 		return err
 	}
 	fmt.Fprintf(c.out, "%s is calibrated on %s of %s; it was %s.\n\n", dir, counted(calibration.Examples, "image"), calibration.Data, before)
-	if err := printGuarantees(calibration, run.Manifest().Data.ClassNames, c); err != nil {
+	if err := printCalibration(calibration, run.Manifest().Data.ClassNames, c); err != nil {
 		return err
 	}
 	if page := filepath.Join(dir, report.PageFile); exists(page) {
@@ -184,9 +184,11 @@ func noteTrained(notes map[string]string, trained int, c *console) {
 	}
 }
 
-// printGuarantees prints the guarantees of a calibration: which classes have no threshold of their
-// own, and the certified risks.
-func printGuarantees(calibration *evaluate.Calibration, names []string, c *console) error {
+// printCalibration prints the exponent of a calibration and its guarantees: which classes have no
+// threshold of their own, and the certified risks.
+func printCalibration(calibration *evaluate.Calibration, names []string, c *console) error {
+	fmt.Fprintf(c.out, "Probabilities are scaled with the exponent %.3g: the averages over the samples %s.\n\n",
+		calibration.Exponent, averagesText(calibration.Exponent))
 	if calibration.Supports(evaluate.Level) {
 		sets, err := calibration.Sets(evaluate.Level, evaluate.SetRule{PerClass: true})
 		if err != nil {
@@ -219,4 +221,15 @@ func printGuarantees(calibration *evaluate.Calibration, names []string, c *conso
 	}
 	fmt.Fprintln(c.out)
 	return nil
+}
+
+// averagesText describes probabilities that must be raised to a power.
+func averagesText(exponent float64) string {
+	switch {
+	case exponent > 1.05:
+		return "are too cautious"
+	case exponent < 0.95:
+		return "are too certain"
+	}
+	return "need little of it"
 }
