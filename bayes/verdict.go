@@ -22,6 +22,9 @@ type Verdict struct {
 	Heated bool
 }
 
+// String returns Text.
+func (v Verdict) String() string { return v.Text }
+
 // MixedRHat is the split R-hat of predictions below which chains agree.
 const MixedRHat = diagnostics.MixedRHat
 

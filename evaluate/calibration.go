@@ -110,9 +110,8 @@ func (c *Calibration) check(what string) error {
 	if c.Nonconformity != nil && len(c.Nonconformity) != c.Examples {
 		return errors.Errorf("evaluate: %s: calibration must have a nonconformity score for each of %d examples, got %d", what, c.Examples, len(c.Nonconformity))
 	}
-	if !(c.Exponent >= 1/maxExponent && c.Exponent <= maxExponent) {
-		return errors.Errorf("evaluate: %s: calibration: exponent must be from %[3]v to %[4]v, got %[2]v: calibrate again",
-			what, c.Exponent, 1/maxExponent, maxExponent)
+	if err := c.checkExponent(what); err != nil {
+		return err
 	}
 	if err := c.HeldOut.check(what, c.Examples, c.Classes); err != nil {
 		return err
@@ -123,6 +122,14 @@ func (c *Calibration) check(what string) error {
 		}
 	}
 	return c.SelfTest.check(what)
+}
+
+func (c *Calibration) checkExponent(what string) error {
+	if !(c.Exponent >= 1/maxExponent && c.Exponent <= maxExponent) {
+		return errors.Errorf("evaluate: %s: calibration: exponent must be from %[3]v to %[4]v, got %[2]v: calibrate again",
+			what, c.Exponent, 1/maxExponent, maxExponent)
+	}
+	return nil
 }
 
 // checkMatches returns an error unless p has the classes and the number of samples that the

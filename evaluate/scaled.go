@@ -1,19 +1,27 @@
 package evaluate
 
-import "math"
+import (
+	"math"
+
+	"github.com/pkg/errors"
+)
 
 // Scaled returns predictions of the run with calibrated probabilities: each raised to Exponent, and
 // divided by the sum over the classes. The order of the classes does not change, nor do
-// uncertainties other than Confidence. It returns an error if the calibration or the predictions
-// are not valid, or do not match.
+// uncertainties other than Confidence. It returns an error if Exponent or the probabilities are not
+// valid, and if the predictions have other classes or numbers of samples than the calibration.
 func (c *Calibration) Scaled(p *Predictions) (*Predictions, error) {
-	if err := c.check("Scaled"); err != nil {
-		return nil, err
+	if p == nil {
+		return nil, errors.New("evaluate: Scaled: predictions must not be nil")
 	}
-	if err := p.check("Scaled"); err != nil {
-		return nil, err
+	err := c.checkExponent("Scaled") // not all scores, of which there may be more than predictions
+	if err == nil {
+		err = c.checkMatches("Scaled", p)
 	}
-	if err := c.checkMatches("Scaled", p); err != nil {
+	if err == nil {
+		err = checkRows("Scaled: predictions on "+p.Name, p.Probabilities, p.Len(), p.Classes)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return c.scaled(p), nil

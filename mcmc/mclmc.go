@@ -46,8 +46,11 @@ import (
 // Not implemented: tuning L = s/Friction by autocorrelations, preconditioning by variances, and
 // MILE's descent to the starting points of its chains.
 type MCLMC struct {
-	Friction       float64 // s/L, where L is the distance in which u forgets its direction; above 0
-	EnergyVariance float64 // of a step, divided by d; above 0
+	// Friction is s/L, where L is the distance in which u forgets its direction; above 0, such as
+	// 0.01.
+	Friction float64
+	// EnergyVariance is the variance of a step, divided by d; above 0, such as 2e-5.
+	EnergyVariance float64
 	// MaxVariance bounds the variance of a step, which is not divided by d; 0 is no bound. Without
 	// it, the few directions of a large network that the data determine may become unstable, since
 	// they make only a small part of the error: one at the edge of stability, q = 4, has a variance
