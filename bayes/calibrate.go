@@ -43,7 +43,9 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err != nil {
 		return err
 	}
-	c.Notes = r.notes
+	if c.Notes = r.notes; c.Notes[TrainedNote] != "" {
+		c.Exponent = 1 // the run is more certain of images that it has learned than of others
+	}
 	return rundir.AddFile(r.dir, rundir.CalibrationFile, c, r.remark)
 }
 
@@ -65,7 +67,8 @@ func (r *Run) checkUnseen(heldOut *datasets.Dataset) error {
 }
 
 // TrainedNote is the name of a note, see WithNotes, for a calibration with images that the run was
-// trained on: their number. Whatever uses the calibration then remarks that nothing is guaranteed.
+// trained on: their number. Probabilities are then not scaled, and whatever uses the calibration
+// remarks that nothing is guaranteed.
 const TrainedNote = "trained"
 
 // CheckWritable returns an error if Calibrate could not write to the run's directory. It is for

@@ -180,15 +180,17 @@ func remarkMissing(names []string, heldOut *datasets.Dataset, c *console) {
 func noteTrained(notes map[string]string, trained int, c *console) {
 	if trained > 0 {
 		notes[bayes.TrainedNote] = strconv.Itoa(trained)
-		c.remark("prediction sets and certified risks are not guaranteed by this calibration")
+		c.remark("prediction sets and certified risks are not guaranteed by this calibration, and probabilities are not scaled")
 	}
 }
 
 // printCalibration prints the exponent of a calibration and its guarantees: which classes have no
 // threshold of their own, and the certified risks.
 func printCalibration(calibration *evaluate.Calibration, names []string, c *console) error {
-	fmt.Fprintf(c.out, "Probabilities are scaled with the exponent %.3g: the averages over the samples %s.\n\n",
-		calibration.Exponent, averagesText(calibration.Exponent))
+	if calibration.Notes[bayes.TrainedNote] == "" {
+		fmt.Fprintf(c.out, "Probabilities are scaled with the exponent %.3g: the averages over the samples %s.\n\n",
+			calibration.Exponent, averagesText(calibration.Exponent))
+	}
 	if calibration.Supports(evaluate.Level) {
 		sets, err := calibration.Sets(evaluate.Level, evaluate.SetRule{PerClass: true})
 		if err != nil {

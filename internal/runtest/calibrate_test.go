@@ -24,7 +24,12 @@ func TestCalibrateOnTrained(t *testing.T) {
 	run := fit(t, spec, &datasets.Splits{Train: train, Validation: held})
 	must(t, run.Calibrate(ctx, held))
 	wantInvalid(t, "calibrated on a training image", run.Calibrate(ctx, other), "has 1 images that")
+	before, err := run.Calibration()
+	must(t, err)
 	must(t, run.With(bayes.WithNotes(map[string]string{bayes.TrainedNote: "1"})).Calibrate(ctx, other))
+	if after, err := run.Calibration(); err != nil || before.Exponent == 1 || after.Exponent != 1 {
+		t.Errorf("the exponents are %v, and %v with an image that was trained on: %v", before.Exponent, after.Exponent, err)
+	}
 }
 
 // A run that was trained without held-out images is calibrated later, and again: answers, the
