@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -341,9 +342,9 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 	rate = s.customarySchedule(c, manyExamples).(optimizers.Constant)
 	for range autoTries {
 		s.Schedule = rate
-		var layers []Temperature
+		var layers []diagnostics.Temperature
 		if layers, err = s.pilotNoise(ctx, data, e); err == nil {
-			most := slices.MaxFunc(layers[1:], func(a, b Temperature) int { return cmp.Compare(a.GradientNoise, b.GradientNoise) })
+			most := slices.MaxFunc(layers[1:], func(a, b diagnostics.Temperature) int { return cmp.Compare(a.GradientNoise, b.GradientNoise) })
 			factor := min(wanted/float64(most.GradientNoise), autoFaster)
 			// The estimate has fewer than two significant digits.
 			rate.Rate = twoDigits(rate.Rate * factor)
@@ -361,7 +362,7 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 
 // pilotNoise makes the steps of a specification, and measures the noise of minibatches by layer as
 // a run does at its end.
-func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environment) (layers []Temperature, err error) {
+func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environment) (layers []diagnostics.Temperature, err error) {
 	e.observe = func(Event) {} // its progress is not the run's
 	t, err := newTraining(s, data, "", e)
 	if err != nil {

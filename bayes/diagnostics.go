@@ -17,18 +17,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The types of numbers in Diagnostics.
-type (
-	// Number is a float64 that is null in JSON if it is not finite.
-	Number = diagnostics.Number
-	// Measured is an estimate with its standard error.
-	Measured = diagnostics.Measured
-	// Temperature is the temperature of the weights of a layer in the sampling phase.
-	Temperature = diagnostics.Temperature
-	// Mixing describes how well chains have mixed in what they predict.
-	Mixing = diagnostics.Mixing
-)
-
 // Diagnostics describe the chains of a run, from its first step on, however often it was resumed.
 // Values that were not measured are NaN, null in JSON.
 type Diagnostics struct {
@@ -53,13 +41,13 @@ type Diagnostics struct {
 
 	// Predicted describes how well the chains mix in their predictions for held-out images,
 	// measured also at states between samples; nil without held-out images.
-	Predicted *Mixing `json:"predicted,omitempty"`
+	Predicted *diagnostics.Mixing `json:"predicted,omitempty"`
 
 	// WeightRHat is split R-hat of the watched weight in the sampling phase, near 1 if the chains
 	// agree. LossRHat is split R-hat of the loss. On minibatches the loss is mostly their noise, so
 	// that LossRHat is near 1 even for chains that do not agree.
-	WeightRHat Number `json:"weightRHat"`
-	LossRHat   Number `json:"lossRHat"`
+	WeightRHat diagnostics.Number `json:"weightRHat"`
+	LossRHat   diagnostics.Number `json:"lossRHat"`
 
 	// Weights and Losses are values of the watched weight and of the loss, by chain, evenly spaced,
 	// from which the R-hat of a gathered run is computed.
@@ -67,20 +55,20 @@ type Diagnostics struct {
 	Losses  [][]float64 `json:"losses,omitempty"`
 
 	// Temperatures has the temperature of all weights, and then of each layer.
-	Temperatures []Temperature `json:"temperatures,omitempty"`
+	Temperatures []diagnostics.Temperature `json:"temperatures,omitempty"`
 	// Predictions is the temperature of the directions of weight space that predictions depend on,
 	// weighted by their curvature lambda. It serves as an alarm, which the few steepest directions
 	// decide. Determination weights each direction by lambda/(lambda + prior) instead, so that each
 	// direction that the data determine counts once, as in the spread of predictions. They are nil
 	// if they were not measured, the latter also for networks of more than a million weights.
-	Predictions   *Measured `json:"predictions,omitempty"`
-	Determination *Measured `json:"determination,omitempty"`
+	Predictions   *diagnostics.Measured `json:"predictions,omitempty"`
+	Determination *diagnostics.Measured `json:"determination,omitempty"`
 	// Acceptance is the mean acceptance probability of a Metropolis test.
-	Acceptance Number `json:"acceptance"`
+	Acceptance diagnostics.Number `json:"acceptance"`
 	// Diverged is the fraction of NUTS' trajectories that diverged, see mcmc.TraceDiverged.
-	Diverged Number `json:"diverged"`
+	Diverged diagnostics.Number `json:"diverged"`
 	// Swaps is the fraction of replica exchange's swap attempts that succeeded.
-	Swaps Number `json:"swaps"`
+	Swaps diagnostics.Number `json:"swaps"`
 }
 
 // WarmStart is where the chains of a run began after its warm start, see Spec.WarmStart.
@@ -91,15 +79,15 @@ type WarmStart struct {
 	Epochs int `json:"epochs"`
 	// Epoch has, for each chain, the epoch with the best weights, where it began to sample; 0 means
 	// initial values. Loss and Accuracy are the scores of these weights on the images held out.
-	Epoch    []int    `json:"epoch"`
-	Loss     []Number `json:"loss"`
-	Accuracy []Number `json:"accuracy"`
+	Epoch    []int                `json:"epoch"`
+	Loss     []diagnostics.Number `json:"loss"`
+	Accuracy []diagnostics.Number `json:"accuracy"`
 	// Halvings has the number of times that the learning rate of each chain was halved because it
 	// diverged, in the warm start or where a cycle explored.
 	Halvings []int `json:"halvings"`
 	// Losses has, for each chain, the losses at its initial values and after each epoch, until it
 	// had not improved for Spec.WarmPatience epochs.
-	Losses [][]Number `json:"losses"`
+	Losses [][]diagnostics.Number `json:"losses"`
 }
 
 // String describes the warm start in a sentence.
@@ -201,7 +189,7 @@ func spaced(data *datasets.Dataset) (pixels []byte) {
 // validation images, or of the test images if there are none. For a gathered run, it takes all
 // chains together. It is nil without such images, for methods that do not sample, and if chains
 // have too few samples. Chains are cut to the length of the shortest.
-func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
+func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*diagnostics.Mixing, error) {
 	if err := checkContext(ctx, "mixing"); err != nil {
 		return nil, err
 	}
@@ -304,7 +292,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		all.Samples += d.Samples
 		if i == 0 {
 			all.Made, all.From, all.Watched, all.Trace = d.Made, d.From, d.Watched, d.Trace
-			all.Temperatures, layers = make([]Temperature, len(d.Temperatures)), make([]estimates, len(d.Temperatures))
+			all.Temperatures, layers = make([]diagnostics.Temperature, len(d.Temperatures)), make([]estimates, len(d.Temperatures))
 		}
 		if len(d.Temperatures) != len(all.Temperatures) {
 			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.dir, len(d.Temperatures), parts[0].dir, len(all.Temperatures))
@@ -322,18 +310,18 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		for j, t := range d.Temperatures {
 			at := &all.Temperatures[j]
 			at.Layer, at.Weights = t.Layer, t.Weights
-			layers[j].add(&Measured{Value: t.Configurational, StandardError: t.StandardError}, share)
-			at.Kinetic += Number(share) * t.Kinetic
-			at.Drift += Number(share) * t.Drift
-			at.GradientNoise += Number(share) * t.GradientNoise
+			layers[j].add(&diagnostics.Measured{Value: t.Configurational, StandardError: t.StandardError}, share)
+			at.Kinetic += diagnostics.Number(share) * t.Kinetic
+			at.Drift += diagnostics.Number(share) * t.Drift
+			at.GradientNoise += diagnostics.Number(share) * t.GradientNoise
 		}
 		predictions.add(d.Predictions, share)
 		determination.add(d.Determination, share)
-		all.Acceptance += Number(share) * d.Acceptance
-		all.Diverged += Number(share) * d.Diverged
-		all.Swaps += Number(share) * d.Swaps
+		all.Acceptance += diagnostics.Number(share) * d.Acceptance
+		all.Diverged += diagnostics.Number(share) * d.Diverged
+		all.Swaps += diagnostics.Number(share) * d.Swaps
 	}
-	n := Number(total)
+	n := diagnostics.Number(total)
 	for j := range all.Temperatures {
 		t := &all.Temperatures[j]
 		t.Kinetic, t.Drift, t.GradientNoise = t.Kinetic/n, t.Drift/n, t.GradientNoise/n
@@ -356,12 +344,12 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 type estimates []estimate
 
 type estimate struct {
-	Measured
+	diagnostics.Measured
 	share float64
 }
 
 // add adds an estimate, unless it is nil.
-func (e *estimates) add(m *Measured, share float64) {
+func (e *estimates) add(m *diagnostics.Measured, share float64) {
 	if m != nil {
 		*e = append(*e, estimate{*m, share})
 	}
@@ -370,7 +358,7 @@ func (e *estimates) add(m *Measured, share float64) {
 // mean returns the weighted mean; nil without estimates. Its standard error is the larger of two,
 // one from their own errors and one from their spread, as for the chains of a
 // diagnostics.Thermometer.
-func (e estimates) mean() *Measured {
+func (e estimates) mean() *diagnostics.Measured {
 	if len(e) == 0 {
 		return nil
 	}
@@ -389,5 +377,5 @@ func (e estimates) mean() *Measured {
 	if n := float64(len(e)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
 		within, groups = between*n/(n-1), len(e)
 	}
-	return &Measured{Value: Number(mean), StandardError: Number(math.Sqrt(within) / total), Groups: groups}
+	return &diagnostics.Measured{Value: diagnostics.Number(mean), StandardError: diagnostics.Number(math.Sqrt(within) / total), Groups: groups}
 }

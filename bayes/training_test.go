@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
@@ -62,17 +63,20 @@ func equal(a, b []float32) bool {
 
 // The standard error of a mean over parts follows from their own errors or from their spread.
 func TestMeanOfMeasured(t *testing.T) {
-	none := Number(math.NaN())
+	of := func(value, standardError float64) diagnostics.Measured {
+		return diagnostics.Measured{Value: diagnostics.Number(value), StandardError: diagnostics.Number(standardError)}
+	}
+	none := math.NaN()
 	for _, c := range []struct {
-		measured []Measured
+		measured []diagnostics.Measured
 		shares   []float64
-		want     Measured
+		want     diagnostics.Measured
 	}{
-		{[]Measured{{Value: 1, StandardError: 0.3}}, []float64{7}, Measured{Value: 1, StandardError: 0.3}},
-		{[]Measured{{Value: 2, StandardError: 0.3}, {Value: 2.25, StandardError: 0.4}}, []float64{1, 1}, Measured{Value: 2.125, StandardError: 0.25}},
-		{[]Measured{{Value: 1, StandardError: 0.3}, {Value: 3, StandardError: 0.4}}, []float64{1, 1}, Measured{Value: 2, StandardError: 1}},
-		{[]Measured{{Value: 1, StandardError: none}, {Value: 3, StandardError: none}}, []float64{2, 2}, Measured{Value: 2, StandardError: 1}},
-		{[]Measured{{Value: 1, StandardError: 3}, {Value: 2, StandardError: 1}}, []float64{1, 3}, Measured{Value: 1.75, StandardError: Number(math.Sqrt(18) / 4)}},
+		{[]diagnostics.Measured{of(1, 0.3)}, []float64{7}, of(1, 0.3)},
+		{[]diagnostics.Measured{of(2, 0.3), of(2.25, 0.4)}, []float64{1, 1}, of(2.125, 0.25)},
+		{[]diagnostics.Measured{of(1, 0.3), of(3, 0.4)}, []float64{1, 1}, of(2, 1)},
+		{[]diagnostics.Measured{of(1, none), of(3, none)}, []float64{2, 2}, of(2, 1)},
+		{[]diagnostics.Measured{of(1, 3), of(2, 1)}, []float64{1, 3}, of(1.75, math.Sqrt(18)/4)},
 	} {
 		var e estimates
 		for i := range c.measured {

@@ -25,9 +25,6 @@ type Verdict struct {
 // String returns Text.
 func (v Verdict) String() string { return v.Text }
 
-// MixedRHat is the split R-hat of predictions below which chains agree.
-const MixedRHat = diagnostics.MixedRHat
-
 // The temperature of predictions raises an alarm if the lower end of its 95 % interval exceeds the
 // requested one by these factors.
 const (
@@ -44,10 +41,10 @@ const (
 )
 
 // Verdict judges the chains at the requested temperature. They are in equilibrium if split R-hat of
-// predictions is below MixedRHat, and every layer is within 5 % of the temperature or two standard
-// errors. If only the latter holds, chains are at their temperature within one mode: each samples
-// the surroundings of its own solution. The verdict names what keeps weights from their
-// temperature, and raises an alarm if what predictions depend on is hotter.
+// predictions is below diagnostics.MixedRHat, and every layer is within 5 % of the temperature or
+// two standard errors. If only the latter holds, chains are at their temperature within one mode:
+// each samples the surroundings of its own solution. The verdict names what keeps weights from
+// their temperature, and raises an alarm if what predictions depend on is hotter.
 func (d *Diagnostics) Verdict(temperature float64) Verdict {
 	if temperature == 0 || len(d.Temperatures) < 2 { // there is no equilibrium at temperature 0
 		return Verdict{}
@@ -96,7 +93,7 @@ func (d *Diagnostics) mixed() (agree bool, text string) {
 	if p.Chains == 1 {
 		return false, text + ", but one chain cannot show other modes; "
 	}
-	return p.RHat < MixedRHat, text + "; "
+	return p.RHat < diagnostics.MixedRHat, text + "; "
 }
 
 // outOfEquilibrium lists the layers that are not at their temperature, by the reason.
@@ -124,7 +121,7 @@ func (d *Diagnostics) outOfEquilibrium(states map[state][]string) (text string) 
 
 // alarm returns a text if what predictions depend on is hotter than requested.
 func (d *Diagnostics) alarm(temperature float64) string {
-	hot := func(m *Measured, factor float64) bool {
+	hot := func(m *diagnostics.Measured, factor float64) bool {
 		if m == nil {
 			return false
 		}
@@ -186,7 +183,7 @@ const (
 // minibatches, if the kinetic temperature, too, is out of tolerance or has more than half of the
 // excess, and otherwise weights that still shrink. If the standard error exceeds the tolerance,
 // nothing can be decided.
-func stateOf(t Temperature, requested float64) state {
+func stateOf(t diagnostics.Temperature, requested float64) state {
 	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
 	hot := float64(t.Kinetic) - requested
 	if math.IsNaN(float64(t.Kinetic)) {

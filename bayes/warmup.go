@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -355,11 +356,11 @@ func (w *warmUp) halveFrom(t *training, i, epoch int, happened string) error {
 func (w *warmUp) result() *WarmStart {
 	r := &WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
 	for _, c := range w.chains {
-		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, Number(c.loss)), append(r.Accuracy, Number(c.accuracy))
+		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, diagnostics.Number(c.loss)), append(r.Accuracy, diagnostics.Number(c.accuracy))
 		r.Halvings = append(r.Halvings, c.halvings)
-		losses := make([]Number, len(c.losses))
+		losses := make([]diagnostics.Number, len(c.losses))
 		for i, loss := range c.losses {
-			losses[i] = Number(loss)
+			losses[i] = diagnostics.Number(loss)
 		}
 		r.Losses = append(r.Losses, losses)
 	}

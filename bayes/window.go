@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
@@ -179,7 +180,7 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	m := t.measured
 	d := &Diagnostics{
 		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: m.Trace(),
-		Predicted: m.HeldOut.Mixing(), LossRHat: Number(math.NaN()), WeightRHat: Number(math.NaN()), Swaps: Number(math.NaN()),
+		Predicted: m.HeldOut.Mixing(), LossRHat: diagnostics.Number(math.NaN()), WeightRHat: diagnostics.Number(math.NaN()), Swaps: diagnostics.Number(math.NaN()),
 	}
 	if t.warmUp != nil && t.warmUp.done {
 		d.WarmStart = t.warmUp.result()
@@ -196,7 +197,7 @@ func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnos
 	d.Acceptance, d.Diverged = m.Acceptance()
 	if t.replicas != nil {
 		if v, err := t.replicas.AcceptanceRate(t.session); err == nil {
-			d.Swaps = Number(v)
+			d.Swaps = diagnostics.Number(v)
 		}
 	}
 	if t.kind.traits().tempered {
@@ -281,7 +282,7 @@ func (t *training) subject() measure.Subject {
 }
 
 // temperaturesByLayer returns the temperatures of all parameters, and then by layer.
-func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, error) {
+func (t *training) temperaturesByLayer(device tensor.Device) ([]diagnostics.Temperature, error) {
 	noise, err := t.gradientNoise(device)
 	if err != nil {
 		return nil, err

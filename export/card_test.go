@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -177,19 +178,19 @@ func TestCardOfEquilibrium(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &card{run: run, m: run.Manifest(), test: p}
-	layer := func(configurational, kinetic float64) []bayes.Temperature {
-		at := bayes.Temperature{Layer: "head", Weights: 1, Configurational: bayes.Number(configurational), Kinetic: bayes.Number(kinetic), StandardError: 0.01}
-		return []bayes.Temperature{at, at}
+	layer := func(configurational, kinetic diagnostics.Number) []diagnostics.Temperature {
+		at := diagnostics.Temperature{Layer: "head", Weights: 1, Configurational: configurational, Kinetic: kinetic, StandardError: 0.01}
+		return []diagnostics.Temperature{at, at}
 	}
 	for _, test := range []struct {
 		diagnostics *bayes.Diagnostics
 		want        string
 	}{
-		{&bayes.Diagnostics{Temperatures: layer(1, 1), Predicted: &bayes.Mixing{Chains: 2, RHat: 1.001}},
+		{&bayes.Diagnostics{Temperatures: layer(1, 1), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 1.001}},
 			"the average of 6 samples of the posterior of the weights of its head, drawn by Pollen in 2 chains of sgld."},
-		{&bayes.Diagnostics{Temperatures: layer(1, 1), Predicted: &bayes.Mixing{Chains: 2, RHat: 2}},
+		{&bayes.Diagnostics{Temperatures: layer(1, 1), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 2}},
 			"the average of 6 states of 2 chains of sgld, drawn by Pollen. They were not shown to represent"},
-		{&bayes.Diagnostics{Temperatures: layer(2, 2), Predicted: &bayes.Mixing{Chains: 2, RHat: 1.001}}, "The chains are not in equilibrium"},
+		{&bayes.Diagnostics{Temperatures: layer(2, 2), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 1.001}}, "The chains are not in equilibrium"},
 		{&bayes.Diagnostics{}, "It was not measured whether they are samples of the posterior"},
 		{nil, "It was not measured whether they are samples of the posterior"},
 	} {

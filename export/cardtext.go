@@ -12,6 +12,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -183,7 +184,7 @@ func (c *card) convergence(d *bayes.Diagnostics) string {
 	}
 	for _, t := range []struct {
 		by string
-		at *bayes.Measured
+		at *diagnostics.Measured
 	}{{"curvature", d.Predictions}, {"determination", d.Determination}} {
 		value := "not measured"
 		if t.at != nil {

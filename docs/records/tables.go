@@ -9,7 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -174,14 +174,14 @@ func temperatures(r *Record) (string, error) {
 		}
 		for _, row := range []struct {
 			name string
-			cell func(t bayes.Temperature) string
+			cell func(t diagnostics.Temperature) string
 		}{
-			{run.Name, func(t bayes.Temperature) string {
+			{run.Name, func(t diagnostics.Temperature) string {
 				return fmt.Sprintf("%.3f ± %.3f", float64(t.Configurational), float64(t.StandardError))
 			}},
-			{"  kinetic", func(t bayes.Temperature) string { return report.OrDash("%.3f", t.Kinetic) }},
-			{"  drift", func(t bayes.Temperature) string { return report.OrDash("%+.2f", t.Drift) }},
-			{"  noise", func(t bayes.Temperature) string { return report.OrDash("%+.2f", t.GradientNoise) }},
+			{"  kinetic", func(t diagnostics.Temperature) string { return report.OrDash("%.3f", t.Kinetic) }},
+			{"  drift", func(t diagnostics.Temperature) string { return report.OrDash("%+.2f", t.Drift) }},
+			{"  noise", func(t diagnostics.Temperature) string { return report.OrDash("%+.2f", t.GradientNoise) }},
 		} {
 			var cells []any
 			for _, t := range list {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -47,6 +48,6 @@ func (s *study) predict(m method) (r row, err error) {
 type row struct {
 	name        string
 	mean        []float64
-	temperature *bayes.Measured
-	mixing      *bayes.Mixing
+	temperature *diagnostics.Measured
+	mixing      *diagnostics.Mixing
 }

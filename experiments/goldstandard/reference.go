@@ -12,8 +12,8 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/file"
 )
@@ -32,9 +32,9 @@ type reference struct {
 
 // half is the result of one run of HMC.
 type half struct {
-	Mean        []float64       `json:"mean"` // probabilities by test image and class
-	Acceptance  float64         `json:"acceptance"`
-	Temperature *bayes.Measured `json:"temperature"` // of the directions that predictions depend on
+	Mean        []float64             `json:"mean"` // probabilities by test image and class
+	Acceptance  float64               `json:"acceptance"`
+	Temperature *diagnostics.Measured `json:"temperature"` // of the directions that predictions depend on
 }
 
 // reference returns the stored reference of the posterior. If there is none, or a path to write to,
@@ -98,7 +98,7 @@ func rounded(values []float64) []float64 {
 func (r *reference) mean() []float64 { return pool(r.Halves[0].Mean, r.Halves[1].Mean) }
 
 // temperature returns the mean temperature of both halves, or nil if one was not measured.
-func (r *reference) temperature() *bayes.Measured {
+func (r *reference) temperature() *diagnostics.Measured {
 	return both(r.Halves[0].Temperature, r.Halves[1].Temperature)
 }
 
@@ -133,9 +133,10 @@ func pool(p, q []float64) []float64 {
 }
 
 // both returns the mean of two measurements, or nil if one is nil.
-func both(a, b *bayes.Measured) *bayes.Measured {
+func both(a, b *diagnostics.Measured) *diagnostics.Measured {
 	if a == nil || b == nil {
 		return nil
 	}
-	return &bayes.Measured{Value: (a.Value + b.Value) / 2, StandardError: bayes.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
+	standardError := math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2
+	return &diagnostics.Measured{Value: (a.Value + b.Value) / 2, StandardError: diagnostics.Number(standardError)}
 }

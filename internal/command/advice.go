@@ -16,14 +16,15 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
 
 // maxAdviceECE is the largest ECE of a run that is called good enough, unless a larger one may be
-// chance. A run whose R-hat is above bayes.MixedRHat may predict well, but its samples are not from
-// the posterior. The user decides what accuracy is enough.
+// chance. A run whose R-hat is above diagnostics.MixedRHat may predict well, but its samples are
+// not from the posterior. The user decides what accuracy is enough.
 const maxAdviceECE = 0.1
 
 // colder is the temperature that is advised for runs that are too cautious. Heads of pretrained
@@ -96,7 +97,7 @@ func enough(accuracy, rHat float64) string {
 		text = "It is better than guessing, but most of its answers are wrong"
 	}
 	switch {
-	case !(rHat > bayes.MixedRHat):
+	case !(rHat > diagnostics.MixedRHat):
 		return text
 	case accuracy < 0.5:
 		return text + fmt.Sprintf(", and its chains disagree (split R-hat %.2f)", rHat)
@@ -121,7 +122,7 @@ func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHa
 	case m.Teacher != nil:
 		j.command, j.cost = distilAgain(m)
 		j.command += into
-	case rHat <= bayes.MixedRHat: // more steps or chains would sample the same distribution
+	case rHat <= diagnostics.MixedRHat: // more steps or chains would sample the same distribution
 		j.remark = "Its chains agree, so more of them, or more steps, would change little"
 		t := m.Spec.Temperature
 		if !cautious || t == nil || *t < 1 {

@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -110,7 +111,7 @@ func (o observed) addChains(table *report.Table, temperatures bool) error {
 // measured.
 func (o observed) hasPredictionTemperature() bool { return o.Predictions != nil }
 
-func textOrDash(m *bayes.Measured) string {
+func textOrDash(m *diagnostics.Measured) string {
 	if m == nil {
 		return "-"
 	}
@@ -125,12 +126,12 @@ type observed struct {
 }
 
 // mixing returns the convergence diagnostics of predictions, with NaN for those not measured.
-func (o observed) mixing() bayes.Mixing {
+func (o observed) mixing() diagnostics.Mixing {
 	if o.Predicted != nil {
 		return *o.Predicted
 	}
-	none := bayes.Number(math.NaN())
-	return bayes.Mixing{RHat: none, BulkESS: none, TailESS: none}
+	none := diagnostics.Number(math.NaN())
+	return diagnostics.Mixing{RHat: none, BulkESS: none, TailESS: none}
 }
 
 // verdict describes how close a sampler's chains are to equilibrium.
@@ -169,7 +170,7 @@ func (o observed) verdict() []string {
 func (o observed) notInEquilibrium() bool {
 	t := o.spec.NoiseTemperature()
 	verdict := o.Verdict(t)
-	return t > 0 && (o.mixing().RHat >= bayes.MixedRHat || verdict.Text != "" && !verdict.InEquilibrium)
+	return t > 0 && (o.mixing().RHat >= diagnostics.MixedRHat || verdict.Text != "" && !verdict.InEquilibrium)
 }
 
 // next returns the arguments of the command that helps most after a verdict on the run in dir: a
@@ -195,4 +196,4 @@ func (o observed) next(dir string) string {
 	return fmt.Sprintf("%s --start %s --seed %d", again, dir, o.spec.Seed+1)
 }
 
-func isNaN(n bayes.Number) bool { return math.IsNaN(float64(n)) }
+func isNaN(n diagnostics.Number) bool { return math.IsNaN(float64(n)) }

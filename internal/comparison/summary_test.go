@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/langevin"
@@ -59,24 +60,24 @@ func textOf(t *testing.T, s Summary) string {
 }
 
 func TestSummarize(t *testing.T) {
-	none := bayes.Number(math.NaN())
-	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating bayes.Number) bayes.Temperature {
-		return func(temperature, standardError, kinetic, heating bayes.Number) bayes.Temperature {
+	none := diagnostics.Number(math.NaN())
+	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating diagnostics.Number) diagnostics.Temperature {
+		return func(temperature, standardError, kinetic, heating diagnostics.Number) diagnostics.Temperature {
 			drift := temperature - kinetic
 			if isNaN(kinetic) {
 				drift = temperature - 1 - heating
 			}
-			return bayes.Temperature{
+			return diagnostics.Temperature{
 				Layer: name, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, Drift: drift, GradientNoise: heating,
 			}
 		}
 	}
 	all, conv, linear := layer("all", 200), layer("conv1", 8), layer("linear1", 192)
 	sgd, sgld := bayes.Spec{Method: optimizers.SGD{}}, bayes.Spec{Method: langevin.SGLD{}}
-	of := func(samples, made int, rHat, weightRHat bayes.Number, temperatures ...bayes.Temperature) *bayes.Diagnostics {
+	of := func(samples, made int, rHat, weightRHat diagnostics.Number, temperatures ...diagnostics.Temperature) *bayes.Diagnostics {
 		return &bayes.Diagnostics{
 			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: none, WeightRHat: weightRHat, Temperatures: temperatures,
-			Acceptance: none, Swaps: none, Predicted: &bayes.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
+			Acceptance: none, Swaps: none, Predicted: &diagnostics.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
 		}
 	}
 	old := of(10, 100, none, 0.999, all(1, 0.01, none, 0), conv(1, 0.01, none, 0), linear(1, 0.01, none, 0))
@@ -155,15 +156,16 @@ vague: no: R-hat 0.999 (10 effective samples); 96 % of the weights are within 5 
 // The table of chains has the temperatures of predictions last, and a note with their consequence.
 // A single run has the command that helps most.
 func TestPredictionTemperaturesComeLast(t *testing.T) {
-	none := bayes.Number(math.NaN())
+	none := diagnostics.Number(math.NaN())
 	d := &bayes.Diagnostics{
 		Samples: 40, Made: 9, Watched: "w", WeightRHat: none, LossRHat: none, Acceptance: none, Swaps: none,
-		Temperatures: []bayes.Temperature{
+		Temperatures: []diagnostics.Temperature{
 			{Layer: "all", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
 			{Layer: "linear1", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
 		},
-		Predicted:   &bayes.Mixing{Images: 50, Chains: 4, RHat: 1.2, BulkESS: 12, TailESS: 30},
-		Predictions: &bayes.Measured{Value: 101.8, StandardError: 16.8, Groups: 4}, Determination: &bayes.Measured{Value: 1.42, StandardError: 0.03, Groups: 16},
+		Predicted:     &diagnostics.Mixing{Images: 50, Chains: 4, RHat: 1.2, BulkESS: 12, TailESS: 30},
+		Predictions:   &diagnostics.Measured{Value: 101.8, StandardError: 16.8, Groups: 4},
+		Determination: &diagnostics.Measured{Value: 1.42, StandardError: 0.03, Groups: 16},
 	}
 	heated := runOf(t, bayes.Spec{Method: langevin.SGHMC{Friction: 0.1}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 8, Chains: 4}, d)
 	s, err := Summarize([]string{"heated"}, []*bayes.Run{heated})
@@ -193,9 +195,9 @@ heated       40      9                       1.200     -                  12    
 
 // The temperatures of several layers have a range.
 func TestTemperatureRange(t *testing.T) {
-	head := bayes.Temperature{Layer: "head", Configurational: 1, StandardError: 0.01}
-	conv := bayes.Temperature{Layer: "conv", Configurational: 2, StandardError: 0.01}
-	for want, all := range map[string][]bayes.Temperature{
+	head := diagnostics.Temperature{Layer: "head", Configurational: 1, StandardError: 0.01}
+	conv := diagnostics.Temperature{Layer: "conv", Configurational: 2, StandardError: 0.01}
+	for want, all := range map[string][]diagnostics.Temperature{
 		"auto: temperature 1.00 ± 0.01 of 1.":                                              {head, head},
 		"auto: temperature 1.00 ± 0.01 of 1, by layer 1 (head) to 2 (conv): see the page.": {head, head, conv},
 	} {
@@ -211,19 +213,19 @@ func TestNext(t *testing.T) {
 	rate := optimizers.Constant{Rate: 0.1}
 	for want, c := range map[string]struct {
 		spec  bayes.Spec
-		rHat  bayes.Number
-		layer bayes.Temperature
+		rHat  diagnostics.Number
+		layer diagnostics.Temperature
 	}{
-		"predict dir IMAGE...":                                {bayes.Spec{Chains: 4}, 1.01, bayes.Temperature{Configurational: 1, Kinetic: 1}},
-		"fit --config dir/manifest.json --chains 4":           {bayes.Spec{Chains: 1}, 1.2, bayes.Temperature{Configurational: 1, Kinetic: 1}},
-		"fit --config dir/manifest.json --start dir --seed 8": {bayes.Spec{Chains: 4, Seed: 7}, 1.2, bayes.Temperature{Configurational: 0.5, Kinetic: 1}},
+		"predict dir IMAGE...":                                {bayes.Spec{Chains: 4}, 1.01, diagnostics.Temperature{Configurational: 1, Kinetic: 1}},
+		"fit --config dir/manifest.json --chains 4":           {bayes.Spec{Chains: 1}, 1.2, diagnostics.Temperature{Configurational: 1, Kinetic: 1}},
+		"fit --config dir/manifest.json --start dir --seed 8": {bayes.Spec{Chains: 4, Seed: 7}, 1.2, diagnostics.Temperature{Configurational: 0.5, Kinetic: 1}},
 		"fit --config dir/manifest.json --schedule constant:0.025 --epochs 32": {
-			bayes.Spec{Chains: 4, Epochs: 8, Schedule: rate}, 1.01, bayes.Temperature{Configurational: 1.4, Kinetic: 1.4}},
-		"": {bayes.Spec{Chains: 4}, 1.2, bayes.Temperature{Configurational: bayes.Number(math.NaN())}},
+			bayes.Spec{Chains: 4, Epochs: 8, Schedule: rate}, 1.01, diagnostics.Temperature{Configurational: 1.4, Kinetic: 1.4}},
+		"": {bayes.Spec{Chains: 4}, 1.2, diagnostics.Temperature{Configurational: diagnostics.Number(math.NaN())}},
 	} {
 		c.layer.Layer, c.layer.Weights, c.layer.StandardError, c.spec.Temperature = "a", 1, 0.01, new(1.0)
 		o := observed{
-			&bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, c.layer}, Predicted: &bayes.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
+			&bayes.Diagnostics{Temperatures: []diagnostics.Temperature{{}, c.layer}, Predicted: &diagnostics.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
 		}
 		if got := filepath.ToSlash(o.next("dir")); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
@@ -237,9 +239,9 @@ func TestNext(t *testing.T) {
 
 // A posterior at temperature 0 is a point: there is no equilibrium to miss.
 func TestTemperatureZeroIsNoVerdict(t *testing.T) {
-	none := bayes.Number(math.NaN())
+	none := diagnostics.Number(math.NaN())
 	o := observed{
-		&bayes.Diagnostics{Acceptance: none, Temperatures: []bayes.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
+		&bayes.Diagnostics{Acceptance: none, Temperatures: []diagnostics.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
 		"sgld", bayes.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
 	}
 	if notes := o.verdict(); len(notes) > 0 || o.notInEquilibrium() {
@@ -249,7 +251,7 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 
 // Trajectories that diverged are reported.
 func TestDivergedIsSaid(t *testing.T) {
-	for want, share := range map[string]bayes.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
+	for want, share := range map[string]diagnostics.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
 		o := observed{&bayes.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", bayes.Spec{Method: bayes.NUTS{}, Temperature: new(1.0)}}
 		if notes := strings.Join(o.verdict(), "\n"); strings.Contains(notes, "diverged") != (want != "") || !strings.Contains(notes, want) {
 			t.Errorf("%v: %q, want %q", share, notes, want)
@@ -268,10 +270,10 @@ func TestOutliersAreNamed(t *testing.T) {
 
 // Large errors are written without exponents.
 func TestWithError(t *testing.T) {
-	for want, given := range map[string][2]bayes.Number{
-		"1.040 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "65 ± 10": {64.7, 9.6}, "100 ± 100": {64.7, 123}, "2": {2, bayes.Number(math.NaN())},
+	for want, given := range map[string][2]diagnostics.Number{
+		"1.040 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "65 ± 10": {64.7, 9.6}, "100 ± 100": {64.7, 123}, "2": {2, diagnostics.Number(math.NaN())},
 	} {
-		if got := withError(bayes.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
+		if got := withError(diagnostics.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -280,11 +282,11 @@ func TestWithError(t *testing.T) {
 // Runs of other networks have a table of their own, and one of many layers a row for each.
 func TestTemperaturesOfOtherNetworks(t *testing.T) {
 	of := func(layers ...string) *bayes.Run {
-		none := bayes.Number(math.NaN())
+		none := diagnostics.Number(math.NaN())
 		d := &bayes.Diagnostics{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
 		for i, layer := range append([]string{"all"}, layers...) {
-			d.Temperatures = append(d.Temperatures, bayes.Temperature{
-				Layer: layer, Weights: 10, Configurational: bayes.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: 0.25,
+			d.Temperatures = append(d.Temperatures, diagnostics.Temperature{
+				Layer: layer, Weights: 10, Configurational: diagnostics.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: 0.25,
 			})
 		}
 		return runOf(t, bayes.Spec{Method: langevin.SGHMC{Friction: 0.1}}, d)

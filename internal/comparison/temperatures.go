@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -31,23 +31,23 @@ var notesOnPredictions = []string{
 // temperature of all layers, returns true.
 type measure struct {
 	title string // "" for the configurational temperature
-	text  func(t bayes.Temperature) string
-	shown func(all bayes.Temperature) bool
+	text  func(t diagnostics.Temperature) string
+	shown func(all diagnostics.Temperature) bool
 }
 
 var measures = []measure{
-	{"", withError, func(bayes.Temperature) bool { return true }},
-	numbers("kinetic", "%.3g", 0, func(t bayes.Temperature) bayes.Number { return t.Kinetic }),
-	numbers("drift", "%+.2f", 1, func(t bayes.Temperature) bayes.Number { return t.Drift }),
-	numbers("noise", "%+.2f", 1, func(t bayes.Temperature) bayes.Number { return t.GradientNoise }),
+	{"", withError, func(diagnostics.Temperature) bool { return true }},
+	numbers("kinetic", "%.3g", 0, func(t diagnostics.Temperature) diagnostics.Number { return t.Kinetic }),
+	numbers("drift", "%+.2f", 1, func(t diagnostics.Temperature) diagnostics.Number { return t.Drift }),
+	numbers("noise", "%+.2f", 1, func(t diagnostics.Temperature) diagnostics.Number { return t.GradientNoise }),
 }
 
 // numbers returns a measure that is shown if it was measured on at least the given number of
 // weights.
-func numbers(title, format string, weights int, of func(t bayes.Temperature) bayes.Number) measure {
+func numbers(title, format string, weights int, of func(t diagnostics.Temperature) diagnostics.Number) measure {
 	return measure{
-		title, func(t bayes.Temperature) string { return report.OrDash(format, of(t)) },
-		func(all bayes.Temperature) bool { return all.Weights >= weights && !isNaN(of(all)) },
+		title, func(t diagnostics.Temperature) string { return report.OrDash(format, of(t)) },
+		func(all diagnostics.Temperature) bool { return all.Weights >= weights && !isNaN(of(all)) },
 	}
 }
 
@@ -132,11 +132,11 @@ func (o observed) byLayer() (*report.Table, error) {
 }
 
 // withError formats the configurational temperature with its standard error.
-func withError(t bayes.Temperature) string {
+func withError(t diagnostics.Temperature) string {
 	if isNaN(t.Configurational) || isNaN(t.StandardError) {
 		return report.OrDash("%.3g", t.Configurational)
 	}
-	return bayes.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
+	return diagnostics.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
 }
 
 // temperatureRange describes the measured temperatures of a run in a line; "" if there are none.
@@ -144,14 +144,14 @@ func (o observed) temperatureRange() string {
 	if len(o.Temperatures) < 2 || isNaN(o.Temperatures[0].Configurational) {
 		return ""
 	}
-	layers := slices.DeleteFunc(slices.Clone(o.Temperatures[1:]), func(t bayes.Temperature) bool { return isNaN(t.Configurational) })
+	layers := slices.DeleteFunc(slices.Clone(o.Temperatures[1:]), func(t diagnostics.Temperature) bool { return isNaN(t.Configurational) })
 	if len(layers) == 0 {
 		return ""
 	}
 	if len(layers) == 1 {
 		return fmt.Sprintf("%s: temperature %s of %.3g.", o.name, withError(o.Temperatures[0]), o.spec.NoiseTemperature())
 	}
-	compare := func(a, b bayes.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
+	compare := func(a, b diagnostics.Temperature) int { return cmp.Compare(a.Configurational, b.Configurational) }
 	least, most := slices.MinFunc(layers, compare), slices.MaxFunc(layers, compare)
 	return fmt.Sprintf("%s: temperature %s of %.3g, by layer %.3g (%s) to %.3g (%s): see the page.", o.name, withError(o.Temperatures[0]),
 		o.spec.NoiseTemperature(), float64(least.Configurational), least.Layer, float64(most.Configurational), most.Layer)

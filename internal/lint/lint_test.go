@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"internal/measure": {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
 	"internal/config":     {"bayes", "internal/cluster", "internal/file", "datasets"},
-	"internal/comparison": {"bayes", "datasets", "evaluate", "report", "internal"},
+	"internal/comparison": {"bayes", "datasets", "evaluate", "report", "diagnostics", "internal"},
 	"internal/cluster":    {"bayes", "report"},
 	"internal/command":    {"*"},
 	"internal/letters":    {"datasets"},

@@ -167,11 +167,11 @@ func TestRemarkThatNothingIsLearnt(t *testing.T) {
 
 // Numbers that are not finite are null in JSON, and read back.
 func TestNumber(t *testing.T) {
-	content, err := json.Marshal([]bayes.Number{1.5, bayes.Number(math.NaN()), bayes.Number(math.Inf(-1))})
+	content, err := json.Marshal([]diagnostics.Number{1.5, diagnostics.Number(math.NaN()), diagnostics.Number(math.Inf(-1))})
 	if err != nil || string(content) != "[1.5,null,null]" {
 		t.Errorf("%s (%v)", content, err)
 	}
-	var read []bayes.Number
+	var read []diagnostics.Number
 	must(t, json.Unmarshal(content, &read))
 	if read[0] != 1.5 || !math.IsNaN(float64(read[1])) {
 		t.Errorf("read back %v", read)

@@ -89,7 +89,7 @@ func TestMixingOfPredictions(t *testing.T) {
 func TestHeating(t *testing.T) {
 	const size, batch, rate, temperature = 40, 5, 0.02, 0.5
 	data := squares(t, size, 4, 1)
-	of := func(method string, batch int) (*bayes.Run, bayes.Temperature) {
+	of := func(method string, batch int) (*bayes.Run, diagnostics.Temperature) {
 		spec := bayes.Spec{
 			Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
 			Schedule: optimizers.Constant{Rate: rate}, Batch: batch, Epochs: 20, Samples: 1,
@@ -142,15 +142,15 @@ func TestHeating(t *testing.T) {
 }
 
 func TestVerdictInWords(t *testing.T) {
-	none := bayes.Number(math.NaN())
-	of := func(layer string, weights int, temperature, standardError, kinetic, heating bayes.Number) bayes.Temperature {
-		return bayes.Temperature{
+	none := diagnostics.Number(math.NaN())
+	of := func(layer string, weights int, temperature, standardError, kinetic, heating diagnostics.Number) diagnostics.Temperature {
+		return diagnostics.Temperature{
 			Layer: layer, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, GradientNoise: heating,
 		}
 	}
-	mixed := &bayes.Mixing{Chains: 2, RHat: 1.049, BulkESS: 30}
+	mixed := &diagnostics.Mixing{Chains: 2, RHat: 1.049, BulkESS: 30}
 	const beginning = "split R-hat of predictions is 1.049 (30 effective samples); "
-	for want, layers := range map[string][]bayes.Temperature{
+	for want, layers := range map[string][]diagnostics.Temperature{
 		"in equilibrium: " + beginning + "every layer is within 5 % of T = 1": {of("a", 10, 1.04, 0.01, 1, 0.3)},
 		"not in equilibrium: " + beginning + "90 % of the weights are within 5 % of T = 1; in too short a run to tell: b": {
 			of("a", 90, 1, 0.01, 1, 0), of("b", 10, 1.2, 0.2, 1, 0)},
@@ -164,13 +164,13 @@ func TestVerdictInWords(t *testing.T) {
 			of("a", 1, 1.5, 0.01, 1.4, 0), of("b", 1, 1.2, 0.01, none, 0.2), of("c", 1, 1.01, 0.01, 1.1, 0)},
 		"": {of("a", 1, none, none, none, none)},
 	} {
-		d := bayes.Diagnostics{Temperatures: append([]bayes.Temperature{{Layer: "all"}}, layers...), Predicted: mixed}
+		d := bayes.Diagnostics{Temperatures: append([]diagnostics.Temperature{{Layer: "all"}}, layers...), Predicted: mixed}
 		got := d.Verdict(1)
 		if got.Text != want || got.InEquilibrium != strings.HasPrefix(want, "in ") || got.Heated != strings.Contains(want, "heated") {
 			t.Errorf("%+v: %+v, want %q", layers, got, want)
 		}
 	}
-	deep := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}}}
+	deep := bayes.Diagnostics{Temperatures: []diagnostics.Temperature{{}}}
 	for i := range 9 {
 		deep.Temperatures = append(deep.Temperatures, of(fmt.Sprint("conv", i+1), 1, 0.5, 0.01, 1, 0))
 	}
@@ -179,7 +179,7 @@ func TestVerdictInWords(t *testing.T) {
 	if got := deep.Verdict(1).Text; got != want {
 		t.Errorf("of many layers: %q, want %q", got, want)
 	}
-	d := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
+	d := bayes.Diagnostics{Temperatures: []diagnostics.Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
 	if got := d.Verdict(0); got != (bayes.Verdict{}) {
 		t.Errorf("at temperature 0: %+v", got)
 	}
@@ -189,9 +189,9 @@ func TestVerdictInWords(t *testing.T) {
 // configurational one: of 1.07, 1.04 has, and 1.02 has not, so that the weights are still
 // shrinking.
 func TestHeatedOrShrinking(t *testing.T) {
-	for kinetic, want := range map[bayes.Number]string{1.04: "heated by the noise of minibatches: a", 1.02: "still shrinking: a"} {
-		layer := bayes.Temperature{Layer: "a", Weights: 1, Configurational: 1.07, StandardError: 0.001, Kinetic: kinetic}
-		d := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, layer}}
+	for kinetic, want := range map[diagnostics.Number]string{1.04: "heated by the noise of minibatches: a", 1.02: "still shrinking: a"} {
+		layer := diagnostics.Temperature{Layer: "a", Weights: 1, Configurational: 1.07, StandardError: 0.001, Kinetic: kinetic}
+		d := bayes.Diagnostics{Temperatures: []diagnostics.Temperature{{}, layer}}
 		if got := d.Verdict(1).Text; !strings.Contains(got, want) {
 			t.Errorf("kinetic %v of 1.07: %q, want %q", kinetic, got, want)
 		}
@@ -200,17 +200,17 @@ func TestHeatedOrShrinking(t *testing.T) {
 
 // Weights at their temperature are in equilibrium only if chains agree in their predictions.
 func TestVerdictOnModes(t *testing.T) {
-	none := bayes.Number(math.NaN())
-	layer := bayes.Temperature{Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}
+	none := diagnostics.Number(math.NaN())
+	layer := diagnostics.Temperature{Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}
 	const mode, rHat = "at its temperature within one mode: ", "split R-hat of predictions is "
-	for want, mixing := range map[string]*bayes.Mixing{
+	for want, mixing := range map[string]*diagnostics.Mixing{
 		"in equilibrium: " + rHat + "1.010; every layer is within 5 % of T = 1":          {Chains: 4, RHat: 1.01, BulkESS: none},
 		mode + rHat + "1.750 (9 effective samples); every layer is ":                     {Chains: 4, RHat: 1.75, BulkESS: 9},
 		mode + rHat + "1.050; every layer":                                               {Chains: 2, RHat: 1.05, BulkESS: none},
 		mode + rHat + "1.000, but one chain cannot show other modes; every":              {Chains: 1, RHat: 1, BulkESS: none},
 		"at its temperature: every layer is within 5 % of T = 1, but no held-out images": nil,
 	} {
-		d := bayes.Diagnostics{Temperatures: []bayes.Temperature{{}, layer}, Predicted: mixing}
+		d := bayes.Diagnostics{Temperatures: []diagnostics.Temperature{{}, layer}, Predicted: mixing}
 		if got := d.Verdict(1); !strings.HasPrefix(got.Text, want) || got.InEquilibrium != strings.HasPrefix(want, "in ") || !got.AtTemperature || got.Heated {
 			t.Errorf("%+v, want %q", got, want)
 		}
@@ -220,11 +220,11 @@ func TestVerdictOnModes(t *testing.T) {
 // An alarm is raised where the interval of the temperature of predictions is above the requested
 // one, and not by a value that may be chance.
 func TestAlarm(t *testing.T) {
-	of := func(value, standardError bayes.Number, groups int) *bayes.Measured {
-		return &bayes.Measured{Value: value, StandardError: standardError, Groups: groups}
+	of := func(value, standardError diagnostics.Number, groups int) *diagnostics.Measured {
+		return &diagnostics.Measured{Value: value, StandardError: standardError, Groups: groups}
 	}
 	for _, c := range []struct {
-		curvature, determination *bayes.Measured
+		curvature, determination *diagnostics.Measured
 		want                     string
 	}{
 		{of(8.04, 1.71, 16), of(1.2, 0.1, 16), "what predictions depend on is at T = 8 ± 2 by curvature and 1.2 ± 0.1 by determination"},
@@ -235,8 +235,8 @@ func TestAlarm(t *testing.T) {
 		{nil, nil, ""},
 	} {
 		d := bayes.Diagnostics{
-			Temperatures: []bayes.Temperature{{}, {Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}},
-			Predicted:    &bayes.Mixing{Chains: 2, RHat: 1}, Predictions: c.curvature, Determination: c.determination,
+			Temperatures: []diagnostics.Temperature{{}, {Layer: "a", Weights: 1, Configurational: 1, StandardError: 0.01, Kinetic: 1}},
+			Predicted:    &diagnostics.Mixing{Chains: 2, RHat: 1}, Predictions: c.curvature, Determination: c.determination,
 		}
 		got := d.Verdict(1)
 		if _, alarm, found := strings.Cut(got.Text, "alarm: "); found != (c.want != "") || !strings.Contains(alarm, c.want) || got.Heated != found {

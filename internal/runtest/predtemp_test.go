@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/testenv"
@@ -46,7 +47,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	}
 	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
 		all, heated := of(method, size, 6000), of(method, 5, 320)
-		for _, right := range []*bayes.Measured{all.Predictions, all.Determination} {
+		for _, right := range []*diagnostics.Measured{all.Predictions, all.Determination} {
 			if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
 				t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
 			}
