@@ -51,22 +51,27 @@ func positive(epsilon float64) float64 {
 	return epsilon
 }
 
+// rows returns the first input of a node, the axis at which its rows begin, and their scale.
+func (t *translator) rows() (x, scale *graph.Node, axis int, err error) {
+	in, err := t.xs(2)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	axes := len(graph.ShapeOf(in[0]))
+	if axis, err = t.axis(t.integer("axis", -1), axes, false); err != nil {
+		return nil, nil, 0, err
+	}
+	return in[0], in[1], axis, t.keepsExamplesApart(axis, axes)
+}
+
 // layerNormalization standardises rows, which are vectors with a single group. It also returns the
 // mean and 1/sqrt(variance + epsilon) if they are read.
 func layerNormalization(t *translator) ([]value, error) {
-	in, err := t.xs(2)
+	x, scale, axis, err := t.rows()
 	if err != nil {
 		return nil, err
 	}
-	x, scale := in[0], in[1]
 	shape := graph.ShapeOf(x)
-	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.keepsExamplesApart(axis, len(shape)); err != nil {
-		return nil, err
-	}
 	var bias *graph.Node
 	if t.has(2) {
 		if bias, err = t.x(2); err != nil {
@@ -126,19 +131,11 @@ func (t *translator) normalizedRows(x *graph.Node, axis int, epsilon float64, sc
 
 // rmsNormalization divides rows by their root mean square, and applies a scale.
 func rmsNormalization(t *translator) ([]value, error) {
-	in, err := t.xs(2)
+	x, scale, axis, err := t.rows()
 	if err != nil {
 		return nil, err
 	}
-	x, scale := in[0], in[1]
 	shape := graph.ShapeOf(x)
-	axis, err := t.axis(t.integer("axis", -1), len(shape), false)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.keepsExamplesApart(axis, len(shape)); err != nil {
-		return nil, err
-	}
 	rows := t.view(x, []int{shape[:axis].Elements(), shape[axis:].Elements()})
 	mean := t.b.Apply(op.Mean{Axes: op.AxesOf(1)}, t.b.Apply(op.Squared{}, rows))
 	root := t.view(t.b.Apply(op.Sqrt{}, t.scaled(mean, 1, t.float("epsilon", 1e-5))), []int{shape[:axis].Elements(), 1})

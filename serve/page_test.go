@@ -7,16 +7,23 @@ import (
 	"testing"
 )
 
-// TestPageModels: the page lets the user choose among several models, and asks the chosen one.
-func TestPageModels(t *testing.T) {
+// pageScript returns the path of node, which the test is skipped without, and the page's script.
+func pageScript(t *testing.T) (node, script string) {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip(err)
 	}
-	script, err := pageFiles.ReadFile("page/page.js")
+	content, err := pageFiles.ReadFile("page/page.js")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return node, string(content)
+}
+
+// TestPageModels: the page lets the user choose among several models, and asks the chosen one.
+func TestPageModels(t *testing.T) {
+	node, script := pageScript(t)
 	const browser = `const any = new Proxy(function () {}, { get: (_, key) => (key === Symbol.toPrimitive ? () => "" : any), set: () => true, apply: () => any });
 const chosen = {}, options = [], requests = [];
 const model = { append: (option) => options.push(option), addEventListener: (_, call) => { chosen.call = call; } };
@@ -48,7 +55,7 @@ image().then(async () => {
 				"|run?model=x&version=1|predict?probabilities=true&model=x&version=1"},
 	} {
 		command := exec.CommandContext(t.Context(), node, "-")
-		command.Stdin = strings.NewReader(browser + "const models = " + c.models + ";\n" + string(script) + use)
+		command.Stdin = strings.NewReader(browser + "const models = " + c.models + ";\n" + script + use)
 		got, err := command.CombinedOutput()
 		if err != nil || strings.TrimSpace(string(got)) != c.want {
 			t.Errorf("%s: got %s, want %s (%v)", c.models, got, c.want, err)
@@ -58,14 +65,7 @@ image().then(async () => {
 
 // TestPageFiles: the page shows each answer with its file; a file of arrays has several answers.
 func TestPageFiles(t *testing.T) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip(err)
-	}
-	script, err := pageFiles.ReadFile("page/page.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	node, script := pageScript(t)
 	// A document that has everything, and a server that cannot be reached.
 	const browser = `const any = new Proxy(function () {}, { get: (_, key) => (key === Symbol.toPrimitive ? () => "" : any), set: () => true, apply: () => any });
 globalThis.document = any; globalThis.window = any; globalThis.fetch = () => Promise.reject(new Error("no server"));
@@ -91,7 +91,7 @@ globalThis.document = any; globalThis.window = any; globalThis.fetch = () => Pro
 		}
 		files := list("name", c.files)
 		command := exec.CommandContext(t.Context(), node, "-")
-		command.Stdin = strings.NewReader(browser + string(script) + "\nconst files = " + files + ";\n" +
+		command.Stdin = strings.NewReader(browser + script + "\nconst files = " + files + ";\n" +
 			"console.log(filesOf(files, " + list("file", c.answers) + ").map((file) => files.indexOf(file)).join(' '));\n")
 		got, err := command.CombinedOutput()
 		if err != nil || strings.TrimSpace(string(got)) != c.want {
