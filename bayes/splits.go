@@ -24,8 +24,8 @@ type SplitImage struct {
 	Split string
 	// Class is the image's label, and Group its group, see datasets.Options.
 	Class, Group string
-	// Prediction is the most probable class, and Confidence its probability; "" and 0 if the image
-	// was not held out, or not predicted yet.
+	// Prediction is the most probable class, and Confidence its averaged probability, which is not
+	// scaled; "" and 0 if the image was not held out, or not predicted yet.
 	Prediction string
 	Confidence float64
 	// Pixels identifies the image by its pixels, in the size of the run: the first 16 hexadecimal

@@ -129,7 +129,7 @@ func TestExponentOfGroups(t *testing.T) {
 	}
 	many.Groups = nil
 	if got := fitExponent(many, keptExamples(300)); math.Abs(got-want) < 1e-3 {
-		t.Errorf("ten times as many independent examples have the same exponent, %v", got)
+		t.Errorf("without groups the exponent is the same, %v: each example should count", got)
 	}
 }
 

@@ -315,7 +315,7 @@ func TestSumsOfOtherTermsAreFound(t *testing.T) {
 	}
 }
 
-// A table has a shape if one is given, with as many values.
+// A table has the shape it is given, which must have room for exactly its values.
 func TestTableShapes(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	b.Output("column sums", b.Apply(op.Sum{Axes: op.AxesOf(0)}, b.Table("rows", []float64{1, 2, 3, 10, 20, 30}, 2, 3)))

@@ -122,8 +122,8 @@ func (t *translator) rebatched() (shape []int, ok bool, err error) {
 		next = declared[axis+1]
 	}
 	// The batch gets its own axis if there is one. If it can be merged with the axis before or
-	// after it, it is merged with the one before, unless the next axis is divided. Of several own
-	// axes, which are possible for a batch of 1, it gets the one behind as many axes as before.
+	// after it, it is merged with the one before, unless the next axis is divided. A batch of 1 may
+	// have several own axes to choose from: it gets the one that keeps its position.
 	ahead := axis + t.units[t.inputs[0]]
 	found, minor := -1, 0
 	for i, outer := 0, 1; i < len(target) && outer <= before; i++ {

@@ -207,8 +207,8 @@ func (e *Emission) both(name string, x, y emitted) (emitted, error) {
 }
 
 // view adds a change of shape. In row-major order, the batch stays behind the same number of
-// elements. Of several axes of extent 1 there, it gets the one behind as many axes as before, with
-// those that were removed.
+// elements. If several axes of extent 1 are there, it gets the one that keeps its position, where
+// axes that were removed count.
 func (e *Emission) view(o op.View, x emitted, to tensor.Shape) (emitted, error) {
 	if x.shape.Equal(to) {
 		return x, nil
