@@ -453,8 +453,8 @@ func (p *predictive) uncertainty(logits string, c *evaluate.Calibration) error {
 	}
 	probabilities := mean
 	if c != nil && !p.o.Unscaled { // see evaluate.Calibration.Scaled
-		exponents := w.Node("Mul", nil, w.Node("Log", nil, w.Node("Max", nil, mean, smallest)), w.Float("exponent", c.Exponent))
-		probabilities = w.Node("Softmax", onnx.Attributes{"axis": 1}, exponents)
+		powers := w.Node("Mul", nil, w.Node("Log", nil, mean), w.Float("exponent", c.Exponent)) // logarithms; a 0 stays 0
+		probabilities = w.Node("Softmax", onnx.Attributes{"axis": 1}, powers)
 	}
 	w.Output(probabilitiesOutput, probabilities, onnx.Float32, -1, k)
 	w.Output(entropyOutput, all, onnx.Float32, -1)
