@@ -278,16 +278,16 @@ func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session, give(session, t.inputs, nil)
+	return session, give(session, t.unchanged, nil)
 }
 
 // lastProgram returns the program of lastInputs, and the number of the last layer's inputs.
 func (t *job) lastProgram() (program *graph.Program, inputs int, err error) {
-	network, b := t.trained, graph.New(tensor.Float32)
+	network, b := t.parts.network, graph.New(tensor.Float32)
 	// No dropout, no augmentation.
 	b.Mode = graph.Prediction
 	before, last := network[:len(network)-1], network[len(network)-1]
-	x := before.Apply(b, t.inputs.Input(b, op.Batch{Size: t.spec.Batch}, t.data.Len()))
+	x := before.Apply(b, t.unchanged.Input(b, op.Batch{Size: t.spec.Batch}, t.data.Len()))
 	b.Output(inputsOutput, x)
 	b.Output(probabilitiesOutput, b.Apply(op.Softmax{}, last.Apply(b, x)))
 	if b.Err() == nil {

@@ -35,6 +35,12 @@ import (
 //
 // Augment cannot be combined with what needs U as a function of the parameters: samplers on all
 // data, Spec.Anchor and Spec.Temperatures.
+//
+// Before a head on a frozen network, the features of an image are computed once instead of at each
+// step, so the changes are drawn once, too: there are Copies of each image, and E is the mean over
+// them. They are the same for all chains and depend on the seed and on the image's position in the
+// data. U is then a function of the parameters, which samplers on all data can sample; Spec.Anchor
+// and Spec.Temperatures do not support copies.
 type Augment struct {
 	// Flip mirrors an image left to right with probability 1/2.
 	Flip bool
@@ -54,10 +60,16 @@ type Augment struct {
 	// Erase blanks a square centred on a random pixel. Its side is this fraction, below 1, of the
 	// image's shorter side: 0.25 erases a square of 8 pixels from an image of 32x32.
 	Erase float64
+	// Copies is the number of changed copies of each image before a head on a frozen network. It is
+	// 0 for other networks, and by default 8.
+	Copies int
 }
 
+// augmentCopies is the default of Augment.Copies.
+const augmentCopies = 8
+
 // augmentForm is the text of an Augment with all fields.
-const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION"
+const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION,copies=N"
 
 // noAugment is the text of an Augment that changes nothing.
 const noAugment = "none"
@@ -124,17 +136,25 @@ func (a Augment) String() string {
 // isNone reports whether images are left unchanged.
 func (a *Augment) isNone() bool { return a == nil || *a == Augment{} }
 
+// atEachStep reports whether images are changed at each step, so that the potential is not a
+// function of the parameters.
+func (a *Augment) atEachStep() bool { return !a.isNone() && a.Copies == 0 }
+
+// copies returns the number of rows of the training data for each image.
+func (a *Augment) copies() int {
+	if a.isNone() {
+		return 1
+	}
+	return max(1, a.Copies)
+}
+
 func (a Augment) op(stream uint16) op.Augment {
 	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Zoom: a.Zoom, Contrast: a.Contrast, Brightness: a.Brightness,
 		Erase: a.Erase, Stream: stream}
 }
 
-// apply changes a minibatch's images. It takes a stream of random numbers only if it changes
-// something.
-func (a *Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
-	if a.isNone() {
-		return x
-	}
+// apply changes the images of a step.
+func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(a.op(b.Stream()), x, b.Header())
 }
 

@@ -19,7 +19,7 @@ func TestAugmentForONNX(t *testing.T) {
 			augment   Augment
 			low, high float64
 		}{{Augment{Brightness: 0.5}, 0.5, 1.5}, {Augment{Contrast: 1}, 0.5, 2}, {Augment{Shift: 2}, 0, 1}} {
-			spec := Spec{Network: network, Input: input, Method: methodOf(t, "adam"), Epochs: 1, Augment: &c.augment}
+			spec := Spec{Network: network, Input: input, Method: methodOf(t, "adam"), Freeze: "none", Epochs: 1, Augment: &c.augment}
 			tr, err := newTraining(spec, squares(t, 100, 4, 1), "", environmentOf(nil))
 			must(t, err)
 			mean, std, readMean, readStd := tr.mean[0], tr.std[0], tr.data.Mean[0], tr.data.Std[0]

@@ -160,7 +160,7 @@ func (s Spec) candidates(examples int) (list []candidate) {
 		c.spec.Method, c.spec.Batch = m, batch
 		list = append(list, c)
 	}
-	fixed := s.Augment.isNone() && !s.hasDropout() // whether the loss is a function of the weights
+	fixed := !s.Augment.atEachStep() && !s.hasDropout() // whether the loss is a function of the weights
 	if fixed && (s.Batch == 0 || s.Batch == examples) {
 		of(exactSampler(), examples, minExactSteps, maxExactSteps, 0)
 	}

@@ -28,7 +28,7 @@ func (t *training) diverged(err error) error {
 
 // newProbe loads the probe that checks samples before they are kept.
 func (t *training) newProbe(device tensor.Device) (err error) {
-	t.probe, err = samples.NewProbe(device, t.predicted.inputs(), t.predicted.network.Apply)
+	t.probe, err = samples.NewProbe(device, t.parts.inputs(), t.parts.network.Apply)
 	return err
 }
 

@@ -43,12 +43,19 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	m.add("traces", "", tensor.Footprint{}, traces)
 	m.add("checkpoints", duringTraining, tensor.Footprint{}, copiesWritten*(chains*chain+traces/2))
 	m.add("samples being written", duringTraining, tensor.Footprint{}, t.writtenBytes(sample))
-	if err := m.addFeatures(atStart, device, t.predicted, t.data.Len()+t.heldOutLen()+t.validationLen()); err != nil {
+	images := t.data.Len() + t.heldOutLen() + t.validationLen()
+	if c := t.copier(); c != nil {
+		images += t.rows()
+		if err := m.addCopies(device, c); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.addFeatures(atStart, device, t.parts, images); err != nil {
 		return nil, err
 	}
 	if t.watching != nil {
 		n := t.heldOutLen()
-		held, err := samples.PredictionSize(device, t.predicted.inputs(), n, n, t.predicted.network.Apply)
+		held, err := samples.PredictionSize(device, t.parts.inputs(), n, n, t.parts.network.Apply)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +149,7 @@ func (t *training) addValidation(m *Memory, device tensor.Device) error {
 	if n == 0 {
 		return nil
 	}
-	scored, err := samples.PredictionSize(device, t.predicted.inputs(), n, standardBatch, t.predicted.network.Apply)
+	scored, err := samples.PredictionSize(device, t.parts.inputs(), n, standardBatch, t.parts.network.Apply)
 	if err != nil {
 		return err
 	}
@@ -159,7 +166,7 @@ func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) e
 		// Half as much again for the states that were read and are not yet collected as garbage.
 		m.add("moments of states", afterTraining, tensor.Footprint{}, t.spec.Chains*each*3/2+file*weights)
 	case LaplaceApproximation:
-		last, ok := t.trained[len(t.trained)-1].(layers.Linear)
+		last, ok := t.parts.network[len(t.parts.network)-1].(layers.Linear)
 		if !ok {
 			return nil // which is refused elsewhere
 		}
@@ -183,11 +190,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	if !traits.tempered || t.spec.NoiseTemperature() == 0 {
 		return nil
 	}
-	subject := measure.Subject{
-		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.NoiseTemperature(), Images: t.inputs, Labels: t.data.Labels,
-		Classes: t.data.Classes, Batch: t.spec.Batch, Augment: t.augment,
-		ClassWeights: t.classWeights,
-	}
+	subject := t.subject()
 	if _, ok := t.kind.(minibatchKind); ok && t.spec.Anchor == 0 {
 		b, err := measure.NoiseSize(device, subject)
 		if err != nil {
@@ -195,7 +198,7 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 		}
 		m.add("noise of gradients", afterTraining, b.Session, b.Heap)
 	}
-	if traits.collected || traits.drawn || !t.spec.Augment.isNone() || t.classWeights != nil ||
+	if traits.collected || traits.drawn || t.spec.Augment.atEachStep() || t.classWeights != nil ||
 		measure.PredictionSamples(t.files(), t.passes(t.plan.Steps)) == 0 {
 		return nil
 	}
@@ -207,16 +210,30 @@ func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
 	return nil
 }
 
+// addCopies adds the memory of making changed copies of images.
+func (m *Memory) addCopies(device tensor.Device, c *copier) error {
+	program, err := c.program()
+	if err != nil {
+		return err
+	}
+	size, initial, err := program.Size(device, 1)
+	if err != nil {
+		return err
+	}
+	m.add("changed copies", atStart, size, initial+c.images()*c.Copies*c.data.ImageSize())
+	return nil
+}
+
 // addDetector adds the memory of fitting the detector to training images, and of showing it strange
 // images once it is calibrated.
 func (t *training) addDetector(m *Memory, device tensor.Device) error {
 	// add adds the memory of the features of n images, of which the heap has the given number of
 	// copies in addition to the session's.
 	add := func(name string, n, copies int) error {
-		if err := m.addFeatures(afterTraining, device, t.predicted, n); err != nil {
+		if err := m.addFeatures(afterTraining, device, t.parts, n); err != nil {
 			return err
 		}
-		size, err := samples.FeaturePredictionSize(device, t.predicted.inputs(), n, predictBatch, t.predicted.network.Apply)
+		size, err := samples.FeaturePredictionSize(device, t.parts.inputs(), n, predictBatch, t.parts.network.Apply)
 		if err != nil {
 			return err
 		}
@@ -245,7 +262,7 @@ func (t *training) addPredictions(m *Memory, device tensor.Device) error {
 	if n == 0 {
 		return nil
 	}
-	return m.addPredictions(afterTraining, device, t.predicted, n, t.files(), true)
+	return m.addPredictions(afterTraining, device, t.parts, n, t.files(), true)
 }
 
 // files returns the number of samples that the finished run has.

@@ -142,12 +142,9 @@ type job struct {
 	// file is normalised with instead.
 	mean, std []float64
 
-	// trained is the network that is trained, and inputs are the training images as it reads them,
-	// whose values are set when the session is loaded. predicted has the stages of the same
-	// network's predictions, which differ from trained if images are augmented.
-	trained   layers.Sequential
-	inputs    samples.Images
-	predicted parts
+	parts     parts
+	inputs    samples.Images // the training data as the network reads them, with values once the session is loaded
+	unchanged samples.Images // the same without augmentation
 	headNames []string       // of the parameters after the cut of an ONNX file
 	fanIns    map[string]int // of the weights before it, where the first axis does not tell
 
@@ -192,7 +189,7 @@ func give(s *graph.Session, images samples.Images, labels []int32) error {
 
 // posterior returns the posterior to sample.
 func (t *job) posterior() langevin.Posterior {
-	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors, FanIns: t.fanIns}
+	p := langevin.Posterior{DataSize: t.data.Len(), Copies: t.spec.Augment.copies(), Layers: t.spec.Priors, FanIns: t.fanIns}
 	if t.spec.Prior != nil {
 		p.Prior = *t.spec.Prior
 	}

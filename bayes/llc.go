@@ -35,8 +35,7 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 	if data == nil {
 		return nil, invalid("llc: no training images")
 	}
-	parts, err := r.parts()
-	if err != nil {
+	if _, err := r.parts(); err != nil {
 		return nil, err
 	}
 	source, centre, err := r.sampleNamed(sample)
@@ -55,11 +54,11 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 	}
 	var e *llc.Estimation
 	err = r.on(func(device tensor.Device) error {
-		t.inputs = parts.inputs()
-		if err := t.loadInputs(ctx, device); err != nil {
+		var err error
+		if t.inputs, err = t.features(ctx, device, t.data.Images); err != nil {
 			return err
 		}
-		m := t.learningModel(parts.network.Apply, centre.Parameters)
+		m := t.learningModel(centre.Parameters)
 		if err := r.checkLearningModel(device, m, o); err != nil {
 			return err
 		}
@@ -74,17 +73,16 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 }
 
 // learningModel returns the model whose learning coefficient is estimated: the loss of each example
-// of a minibatch, -log p(label), as a node of a graph, and the data that it reads. The network is
-// the one that predicts, without dropout, because the coefficient describes a function of the
-// weights only.
-func (t *training) learningModel(apply func(*graph.Builder, *graph.Node) *graph.Node, centre []samples.Parameter) llc.Model {
+// of a minibatch, -log p(label), as a node of a graph, and the data that it reads. There is no
+// dropout, because the coefficient describes a function of the weights only.
+func (t *training) learningModel(centre []samples.Parameter) llc.Model {
 	n := t.data.Len()
 	return llc.Model{
 		DataSize: n,
 		Centre:   centre,
 		Losses: func(b *graph.Builder, batch op.Batch) *graph.Node {
 			b.Mode = graph.Prediction
-			logits := apply(b, t.inputs.Input(b, batch, n))
+			logits := t.parts.network.Apply(b, t.inputs.Input(b, batch, n))
 			labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, n), b.Header())
 			losses := b.Apply(op.Negate{}, b.Apply(op.LogProbability{}, logits, labels))
 			if t.classWeights != nil {

@@ -95,7 +95,7 @@ func (s minibatchKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss
 	logits, loss = in.loss(b)
 	h := in.posterior.StepSizes(t.rates)
 	switch {
-	case len(t.spec.Temperatures) > 0 && drops(t.trained):
+	case len(t.spec.Temperatures) > 0 && drops(t.parts.network):
 		err = errors.New("pollen: a network with dropout cannot be combined with temperatures: swaps compare values of the potential, " +
 			"which must be a function of the parameters")
 	case len(t.spec.Temperatures) > 0:

@@ -65,7 +65,13 @@ func (s Spec) namedFor(examples int) Spec {
 			s.file = newNetworkFile(s.Network, "")
 		}
 	}
-	return s.recommended(true, examples, standardSide)
+	s = s.recommended(true, examples, standardSide)
+	if s.Frozen() && s.Augment.atEachStep() { // features are computed once
+		augment := *s.Augment
+		augment.Copies = augmentCopies
+		s.Augment = &augment
+	}
+	return s
 }
 
 // checkApplicable refuses fields that would have no effect, such as a temperature for Adam. A user
@@ -313,7 +319,8 @@ func (s Spec) planSampling(c methodKind, perEpoch float64, plan *langevin.Plan) 
 }
 
 // checkAugment refuses values out of range, and methods that need the potential as a function of
-// the parameters: with augmentation, evaluating it twice at the same parameters gives two values.
+// the parameters: with changes at each step, evaluating it twice at the same parameters gives two
+// values.
 func (s Spec) checkAugment(c methodKind) error {
 	if s.Augment.isNone() {
 		return nil
@@ -321,10 +328,15 @@ func (s Spec) checkAugment(c methodKind) error {
 	if err := s.Augment.op(1).Validate(); err != nil {
 		return invalid("augment: %v", err)
 	}
+	if n := s.Augment.Copies; n < 0 || n > 0 && !s.Frozen() {
+		return invalid("augment: copies must be at least 1 for a head on a frozen network, and 0 for others, got %d", n)
+	}
 	const function = "which must be a function of the parameters, and is not while images change at random"
 	switch {
-	case c.traits().exact:
+	case c.traits().exact && s.Augment.atEachStep():
 		return invalid("augment does not apply to %s: its test compares values of the potential, %s", MethodName(s.Method), function)
+	case s.Augment.Copies > 0 && (len(s.Temperatures) > 0 || s.Anchor > 0):
+		return invalid("augment cannot be combined with temperatures or an anchor, which need epochs of unchanged images")
 	case len(s.Temperatures) > 0:
 		return invalid("augment cannot be combined with temperatures: swaps compare values of the potential, %s", function)
 	case s.Anchor > 0:

@@ -35,10 +35,11 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := give(t.session, t.inputs, t.data.Labels); err != nil || t.classWeights == nil {
+	labels := t.rowLabels()
+	if err := give(t.session, t.inputs, labels); err != nil || t.classWeights == nil {
 		return err
 	}
-	if err := measure.WriteWeights(t.session, t.data.Labels, t.classWeights); err != nil {
+	if err := measure.WriteWeights(t.session, labels, t.classWeights); err != nil {
 		t.session.Close()
 		return err
 	}
@@ -58,7 +59,7 @@ func (t *training) begin(ctx context.Context, device tensor.Device, open func(de
 			return err
 		}
 		spacing := min(t.spacing(), max(1, t.plan.Thinning)) // so that few samples have an R-hat, too
-		if t.measured.HeldOut, err = measure.NewHeldOut(device, inputs, t.predicted.network, t.spec.Chains, spacing); err != nil {
+		if t.measured.HeldOut, err = measure.NewHeldOut(device, inputs, t.parts.network, t.spec.Chains, spacing); err != nil {
 			return err
 		}
 	}

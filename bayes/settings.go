@@ -108,7 +108,8 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.WarmPatience }),
 	optional("augment", "augment training images at random: none, or any of "+augmentForm+";\n"+
 		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n"+
-		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels, and from 2500 images on, flip if a pilot finds that it helps)", true,
+		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels, and from 2500 images on, flip if a pilot finds that it helps);\n"+
+		"copies is for heads on a frozen network, the number of changed copies of each image, by default 8", true,
 		func(s *Spec) **Augment { return &s.Augment }, ParseAugment),
 	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
 		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,

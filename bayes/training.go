@@ -145,7 +145,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len()); err != nil {
 		return nil, err
 	}
-	if err := checkNetwork(t.trained, t.inputs, t.data.Classes); err != nil {
+	if err := checkNetwork(t.parts.network, t.inputs, t.data.Classes); err != nil {
 		return nil, err
 	}
 	t.warmUp, err = t.newWarmUp()
@@ -156,8 +156,7 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 }
 
 // prepareNetwork makes the network. Images for the network of an ONNX file are normalised by the
-// file's mean and standard deviation, instead of the data's. With augmentation, features cannot be
-// computed once: the whole network is then applied at each step.
+// file's mean and standard deviation, instead of the data's.
 func (t *training) prepareNetwork() (err error) {
 	if t.spec, err = t.spec.withModel(); err != nil {
 		return err
@@ -176,20 +175,14 @@ func (t *training) prepareNetwork() (err error) {
 	}
 	d := t.data
 	images := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std}
-	if t.predicted, err = t.spec.parts(images, d.Classes); err != nil {
+	if t.parts, err = t.spec.parts(images, d.Classes); err != nil {
 		return err
 	}
-	t.trained, t.inputs = t.predicted.network, t.predicted.inputs()
+	t.inputs, t.unchanged = t.parts.inputs(), t.parts.inputs()
 	if t.headNames, err = t.spec.headParameters(images, d.Classes); err != nil {
 		return err
 	}
-	if t.fanIns, err = t.spec.fanIns(); err != nil {
-		return err
-	}
-	if t.predicted.stem != nil && !t.spec.Augment.isNone() {
-		t.inputs = images
-		t.trained, err = t.spec.Build(d.Classes)
-	}
+	t.fanIns, err = t.spec.fanIns()
 	return err
 }
 
@@ -214,24 +207,33 @@ func (t *training) newWarmUp() (*warmUp, error) {
 // loadInputs sets the values of the network's inputs: the pixels of the training images, or their
 // features.
 func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err error) {
-	if t.inputs.Features == 0 {
-		t.inputs.Pixels = t.data.Images
-		return nil
+	if t.unchanged, err = t.features(ctx, device, t.data.Images); err != nil {
+		return err
 	}
-	t.inputs, err = t.features(ctx, device, t.data.Images)
+	t.inputs = t.unchanged
+	if c := t.copier(); c != nil {
+		e := t.extractor(device)
+		defer e.close()
+		t.inputs, err = c.features(ctx, e, t.observe)
+	}
 	return err
 }
 
-// features returns the inputs of the predicting network for the pixels of images: their features if
-// the network has a frozen stem, and otherwise the pixels.
+// features returns the inputs of the network for the pixels of images: their features if the
+// network has a frozen stem, and otherwise the pixels.
 func (t *training) features(ctx context.Context, device tensor.Device, pixels []byte) (samples.Images, error) {
-	e := t.predicted.extractor(device)
+	e := t.extractor(device)
 	defer e.close()
-	e.keepIn(t.environment)
 	e.observe = func(done, total, images int) {
 		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: images})
 	}
 	return e.of(ctx, pixels)
+}
+
+func (t *training) extractor(device tensor.Device) *extractor {
+	e := t.parts.extractor(device)
+	e.keepIn(t.environment)
+	return e
 }
 
 // remarkSteps reports what the run is going to do.
@@ -251,7 +253,11 @@ func (t *training) remarkSteps() {
 		parts = append(parts, fmt.Sprintf("minibatches of %d, %d %s", s.Batch, s.Epochs, epochs))
 	}
 	if !s.Augment.isNone() {
-		parts = append(parts, fmt.Sprintf("images changed at random (%v)", s.Augment))
+		what := "images"
+		if s.Augment.Copies > 0 {
+			what = "copies of each image"
+		}
+		parts = append(parts, fmt.Sprintf("%s changed at random (%v)", what, s.Augment))
 	}
 	t.remark(strings.Join(append(parts, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
 	if hmc, ok := s.Method.(mcmc.HMC); ok && t.plan.Thinning < hmc.LeapfrogSteps {
@@ -281,12 +287,22 @@ func (t *training) remarkClassWeights() {
 // augment changes a minibatch's images. Those for the network of an ONNX file are normalised for
 // it, but change in units of the training images.
 func (t *training) augment(b *graph.Builder, x *graph.Node) *graph.Node {
-	a := t.spec.Augment
-	if a.isNone() || !t.spec.isPretrained() {
+	switch a := t.spec.Augment; {
+	case !a.atEachStep():
+		return x
+	case !t.spec.isPretrained():
 		return a.apply(b, x)
 	}
-	x = a.apply(b, renormalised(b, "augment", x, t.data.Mean, t.data.Std, t.mean, t.std))
+	x = t.spec.Augment.apply(b, renormalised(b, "augment", x, t.data.Mean, t.data.Std, t.mean, t.std))
 	return renormalised(b, "augmented", x, t.mean, t.std, t.data.Mean, t.data.Std)
+}
+
+// rowBatch returns the number of rows of a step. Samplers on all data read all copies of an image.
+func (t *training) rowBatch() int {
+	if t.kind.traits().exact {
+		return t.spec.Batch * t.spec.Augment.copies()
+	}
+	return t.spec.Batch
 }
 
 // graph returns the graph of a step. The network is built within Float32 even if the graph is
@@ -295,7 +311,7 @@ func (t *training) graph() (*graph.Builder, error) {
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
 	traits := t.kind.traits()
-	batch := op.Batch{Size: t.spec.Batch, Order: op.Shuffled}
+	batch := op.Batch{Size: t.rowBatch(), Order: op.Shuffled}
 	switch {
 	case traits.exact:
 		batch.Order = op.Sequential
@@ -304,11 +320,11 @@ func (t *training) graph() (*graph.Builder, error) {
 	case t.spec.Symmetric:
 		batch.Order = op.Symmetric
 	}
-	x := t.inputs.Input(b, batch, t.data.Len())
-	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, t.data.Len()), b.Header())
-	in := inputs{network: t.trained, x: t.augment(b, x), labels: labels, posterior: t.posterior()}
+	x := t.inputs.Input(b, batch, t.rows())
+	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data(labelsInput, tensor.Int32, t.rows()), b.Header())
+	in := inputs{network: t.parts.network, x: t.augment(b, x), labels: labels, posterior: t.posterior()}
 	if t.classWeights != nil {
-		in.weights = measure.GatherWeights(b, batch, t.data.Len())
+		in.weights = measure.GatherWeights(b, batch, t.rows())
 	}
 	end()
 	logits, loss, err := t.kind.attach(&t.job, b, in)

@@ -70,7 +70,7 @@ func (t *training) newValidation(ctx context.Context, device tensor.Device) erro
 	if err != nil {
 		return err
 	}
-	t.measured.Validation, err = measure.NewValidation(device, images, t.labels, t.predicted.network, standardBatch, max(t.spacing(), exactWindow))
+	t.measured.Validation, err = measure.NewValidation(device, images, t.labels, t.parts.network, standardBatch, max(t.spacing(), exactWindow))
 	return err
 }
 

@@ -23,7 +23,7 @@ func (w *warmUp) load(ctx context.Context, device tensor.Device) error {
 	u := w.training
 	images, err := u.features(ctx, device, w.heldOut.Images)
 	if err == nil {
-		w.predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, standardBatch, u.predicted.network.Apply)
+		w.predictor, err = samples.NewSamplePredictor(device, tensor.Float32, images, standardBatch, u.parts.network.Apply)
 	}
 	if err != nil {
 		w.training.session.Close()

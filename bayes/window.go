@@ -275,8 +275,8 @@ func (t *training) remarkResonance(curvature float64) {
 // subject describes the training for package measure.
 func (t *training) subject() measure.Subject {
 	return measure.Subject{
-		Network: t.trained, Posterior: t.posterior(), Temperature: t.spec.NoiseTemperature(), Images: t.inputs, Labels: t.data.Labels,
-		Classes: t.data.Classes, Batch: t.spec.Batch, Seed: t.spec.Seed, Session: t.session, Augment: t.augment,
+		Network: t.parts.network, Posterior: t.posterior(), Temperature: t.spec.NoiseTemperature(), Images: t.inputs, Labels: t.rowLabels(),
+		Classes: t.data.Classes, Batch: t.rowBatch(), Seed: t.spec.Seed, Session: t.session, Augment: t.augment,
 		ClassWeights: t.classWeights,
 	}
 }
@@ -310,12 +310,13 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 
 // predictionTemperature returns the temperature of the directions that predictions depend on, over
 // some of the samples, see measure.PredictionTemperature. It returns nil for methods whose samples
-// are not states of a chain, at temperature 0, with Augment, where the potential is not a function
-// of the parameters, and with ClassWeights, where likelihoods are not probabilities.
+// are not states of a chain, at temperature 0, if images are changed at each step, where the
+// potential is not a function of the parameters, and with ClassWeights, where likelihoods are not
+// probabilities.
 func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
 	traits := t.kind.traits()
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.NoiseTemperature() == 0 ||
-		!t.spec.Augment.isNone() || t.classWeights != nil {
+		t.spec.Augment.atEachStep() || t.classWeights != nil {
 		return nil, nil
 	}
 	files, err := t.writer.SampleFiles()

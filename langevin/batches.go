@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -33,21 +34,25 @@ func examplesOf(b *graph.Builder, n *graph.Node) (all []examples) {
 	return all
 }
 
-// CheckDataSize returns an error if a loss depends on minibatches, see op.Batch, and DataSize is
-// not the number of rows of their data set. It may be a multiple, if each row has several examples.
-// Attach calls CheckDataSize.
+// CheckDataSize returns an error if a loss depends on minibatches, see op.Batch, and DataSize times
+// Copies is not the number of rows of their data set. It may be a multiple, if each row has several
+// examples. Attach calls CheckDataSize.
 func (p Posterior) CheckDataSize(b *graph.Builder, loss *graph.Node) error {
 	all := examplesOf(b, loss)
 	for _, e := range all {
-		if p.DataSize%e.rows == 0 {
+		if p.rows()%e.rows == 0 {
 			return nil
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	return errors.Errorf("langevin: posterior: DataSize must be the number of examples, which is %d for %s, or a multiple if each has several, got %d",
-		all[0].rows, all[0].op, p.DataSize)
+	examples, copies := all[0].rows, ""
+	if p.Copies > 1 {
+		examples, copies = examples/p.Copies, fmt.Sprintf(" with %d copies of each", p.Copies)
+	}
+	return errors.Errorf("langevin: posterior: DataSize must be the number of examples, which is %d for %s%s, or a multiple if each has several, got %d",
+		examples, all[0].op, copies, p.DataSize)
 }
 
 // checkIndependent reports minibatches that are not drawn independently although the sampler needs

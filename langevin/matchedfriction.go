@@ -159,7 +159,7 @@ func (s MatchedFriction) updates(b *graph.Builder, inputs []UpdateInputs, parame
 		along, squares = sum(along, b.Apply(op.Multiply{}, g, v), 1), sum(squares, b.Apply(op.Squared{}, g), inverse[i])
 		velocities = append(velocities, v)
 	}
-	factors := b.Apply(frictionFactor{inputs[0].DataSize, s.noisePart(inputs[0].DataSize)}, along, squares, inputs[0].Rates, inputs[0].Temperatures, b.Header())
+	factors := b.Apply(frictionFactor{inputs[0].DataSize, s.noisePart(inputs[0].rows)}, along, squares, inputs[0].Rates, inputs[0].Temperatures, b.Header())
 	b.Record(NoiseShare, b.Apply(array.Element{Index: 1}, factors))
 	outputs := make([]*graph.Node, len(parameters))
 	for i, in := range inputs {
@@ -185,8 +185,8 @@ func scaled(values []float64, factor float64) []float64 {
 }
 
 // noisePart returns the fraction of E[g g'] that is noise.
-func (s MatchedFriction) noisePart(dataSize int) float64 {
-	return max(0, 1-float64(s.BatchSize)/float64(dataSize))
+func (s MatchedFriction) noisePart(rows int) float64 {
+	return max(0, 1-float64(s.BatchSize)/float64(rows))
 }
 
 // frictionFactor computes the factor by which M and B together multiply the force, and the noise

@@ -17,6 +17,7 @@ import (
 // the mean negative log-likelihood of N training examples.
 type Posterior struct {
 	DataSize int              // N, the examples of the whole data set, not of a batch
+	Copies   int              // rows of the data set for each example, whose mean loss is the example's; 0 is 1
 	Prior    Prior            // of all parameters; flat if it is left out
 	Layers   map[string]Prior // of single layers ("conv1") or parameters ("conv1.bias"), by name; they override Prior
 
@@ -31,6 +32,9 @@ func (p Posterior) Validate() error {
 	if p.DataSize < 1 || p.DataSize > math.MaxInt32 {
 		return errors.Errorf("langevin: posterior: DataSize must be 1 to %d, got %d", math.MaxInt32, p.DataSize)
 	}
+	if p.Copies < 0 || p.rows() > math.MaxInt32 {
+		return errors.Errorf("langevin: posterior: Copies must be 0 to %d for %d examples, got %d", math.MaxInt32/p.DataSize, p.DataSize, p.Copies)
+	}
 	if err := p.common().Validate(); err != nil {
 		return err
 	}
@@ -41,6 +45,9 @@ func (p Posterior) Validate() error {
 	}
 	return nil
 }
+
+// rows returns the number of rows of the data set.
+func (p Posterior) rows() int { return p.DataSize * max(1, p.Copies) }
 
 // common returns the prior of the parameters that Layers does not name.
 func (p Posterior) common() Prior {
@@ -163,7 +170,7 @@ func AttachScaled(
 // updateInputs returns the inputs that all updates have in common.
 func (p Posterior) updateInputs(b *graph.Builder, stepSizes, temperatures []float64) UpdateInputs {
 	return UpdateInputs{
-		DataSize: p.DataSize, Rates: p.rates(b, stepSizes), Temperatures: b.Table("temperatures", temperatures), stepSizes: stepSizes,
+		DataSize: p.DataSize, rows: p.rows(), Rates: p.rates(b, stepSizes), Temperatures: b.Table("temperatures", temperatures), stepSizes: stepSizes,
 	}
 }
 

@@ -24,5 +24,6 @@ type UpdateInputs struct {
 	Rates        *graph.Node // learning rates h N by step, or a single entry for the present step
 	Temperatures *graph.Node // T, in the same form
 
+	rows      int       // of the data set, from which minibatches are drawn
 	stepSizes []float64 // step sizes h by step; nil if they depend on the chain
 }

@@ -18,10 +18,10 @@ type Subject struct {
 	Network     layers.Sequential
 	Posterior   langevin.Posterior
 	Temperature float64        // 0 for methods that do not sample
-	Images      samples.Images // the training images, as the network reads them
+	Images      samples.Images // the training images, as the network reads them, Posterior.Copies of each
 	Labels      []int32
 	Classes     int
-	Batch       int
+	Batch       int // rows of Images in a step
 	Seed        uint64
 	Session     *graph.Session
 	predicting  bool // the network is built for predictions, without dropout
@@ -50,7 +50,7 @@ func GradientNoise(device tensor.Device, s Subject, sampler langevin.Sampler, ch
 	if err != nil {
 		return nil, err
 	}
-	n := float64(len(s.Labels))
+	n := float64(s.Posterior.DataSize)
 	noise := map[string]float64{}
 	for name, variance := range variances {
 		h, err := langevin.EffectiveStepSize(sampler, s.Session, chain, name, len(variance), rate/n)

@@ -80,7 +80,7 @@ func newField(device tensor.Device, s Subject) (f *field, err error) {
 	s = s.deterministic()
 	n := len(s.Labels)
 	steps, batch := fieldSteps(n)
-	f = &field{batch: batch, classes: s.Classes, examples: float64(n), random: rand.New(rand.NewPCG(s.Seed, 0))}
+	f = &field{batch: batch, classes: s.Classes, examples: float64(s.Posterior.DataSize), random: rand.New(rand.NewPCG(s.Seed, 0))}
 	f.labels = s.Labels[:steps*f.batch] // all but fewer than a batch of them
 	if f.loss, err = lossGradients(device, s, s.Images.Slice(0, len(f.labels)), f.labels, op.Batch{Size: f.batch}); err != nil {
 		return nil, err

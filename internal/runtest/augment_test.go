@@ -32,8 +32,9 @@ func TestAugmentText(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION`,
+		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,`,
 		"none,flip":         `"none" must be as in flip,`,
+		"wobble":            "zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION,copies=N",
 		"flip,":             `"" must be as in flip,`,
 		"flip,flip":         "flip is given twice",
 		"shift=1,shift=2":   "shift is given twice",
