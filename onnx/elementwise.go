@@ -179,6 +179,9 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 // mul translates Mul. In the files of most exporters it is the last node of a SiLU, a hard swish or
 // a GELU.
 func mul(t *translator) ([]value, error) {
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
 	for _, spelled := range []struct {
 		activation graph.Op
 		of         func() (x string, ok bool)
@@ -360,7 +363,7 @@ func twoInputs(fold func(x, y float64) float64, build func(t *translator, a, b *
 
 // nary combines any number of inputs, from first to last.
 func (t *translator) nary(fold func(x, y float64) float64, build func(t *translator, a, b *graph.Node) *graph.Node) ([]value, error) {
-	if err := t.needs(1); err != nil {
+	if err := t.needs(max(1, len(t.inputs))); err != nil {
 		return nil, err
 	}
 	if inputs, ok := t.folded(); ok && fold != nil {
@@ -490,6 +493,9 @@ var errDivisionByZero = errors.New("division of an integer by zero")
 
 // div translates Div: quotients of integers are truncated towards zero.
 func div(t *translator) ([]value, error) {
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
 	fold := func(x, y float64) float64 { return x / y }
 	if inputs, ok := t.folded(); ok && !inputs[0].kind.Floating() {
 		if slices.Contains(inputs[len(inputs)-1].values, 0) {
@@ -502,6 +508,9 @@ func div(t *translator) ([]value, error) {
 
 func compare(fold func(x, y float64) bool, build func(t *translator, a, b *graph.Node) *graph.Node) translation {
 	return func(t *translator) ([]value, error) {
+		if err := t.needs(2); err != nil {
+			return nil, err
+		}
 		if inputs, ok := t.folded(); ok && len(inputs) == 2 {
 			y, err := broadcast(inputs[0], inputs[1], Bool, func(x, y float64) float64 { return boolean(fold(x, y)) })
 			return []value{{array: y}}, err

@@ -380,8 +380,11 @@ func TestErrors(t *testing.T) {
 	training := apply("BatchNormalization", map[string]any{"training_mode": 1}, "w", "w", "w", "w")
 	grouped := apply("Conv", map[string]any{"group": 3}, "w")
 	grouped.inputs = [][]byte{valueOf("x", -1, 2, 1, 1)}
-	remainder := with(apply("Add", nil, "c"), integersOf("a", 1), integersOf("b", 0))
-	remainder.nodes = append([][]byte{nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)}, remainder.nodes...)
+	before := func(n []byte) []byte {
+		g := with(apply("Add", nil, "c"), integersOf("a", 1, 2), integersOf("b", 0))
+		g.nodes = append([][]byte{n}, g.nodes...)
+		return modelOf(13, g)
+	}
 	for name, row := range map[string]struct {
 		content []byte
 		want    string
@@ -392,6 +395,14 @@ func TestErrors(t *testing.T) {
 		"old":                {modelOf(3, apply("Relu", nil)), "opset must be at least 6, got 3"},
 		"unknown operator":   {modelOf(13, apply("NonMaxSuppression", nil)), "NonMaxSuppression in node my NonMaxSuppression"},
 		"unknown value":      {modelOf(13, apply("Add", nil, "nowhere")), `no node makes the value "nowhere"`},
+		"no shape":           {modelOf(13, apply("Reshape", nil)), "node my Reshape (Reshape): input 1, the shape, is missing"},
+		"shape left out":     {modelOf(13, apply("Expand", nil, "")), "node my Expand (Expand): input 1, the shape, is missing"},
+		"no extents":         {before(nodeOf("ConstantOfShape", nil, []string{"c"}, nil)), "input 0, the shape, is missing"},
+		"no operand":         {before(nodeOf("Mul", []string{"a", ""}, []string{"c"}, nil)), "node my Mul (Mul): must have at least 2 inputs, got 1"},
+		"no first operand":   {before(nodeOf("Exp", []string{""}, []string{"c"}, nil)), "node my Exp (Exp): input 0 is missing"},
+		"no divisor":         {before(nodeOf("Div", []string{"a", ""}, []string{"c"}, nil)), "must have at least 2 inputs"},
+		"nothing to compare": {before(nodeOf("Less", []string{"a", ""}, []string{"c"}, nil)), "must have at least 2 inputs"},
+		"range of vectors":   {before(nodeOf("Range", []string{"a", "a", "b"}, []string{"c"}, nil)), "start, limit and delta must be numbers, got shape [2]"},
 		"missing input":      {modelOf(13, apply("Gemm", nil)), "node my Gemm (Gemm): must have at least 2 inputs, got 1"},
 		"training":           {modelOf(13, with(training, tensorOf("w", []int{2}, 1, 1))), "export the model in eval mode"},
 		"wrong size":         {weight([]int{3}, 1, 2), "tensor w: shape [3] needs 3 elements, the file has 2"},
@@ -404,7 +415,7 @@ func TestErrors(t *testing.T) {
 		"a value made twice": {twice("y"), `node my Relu (Relu): the value "y" is already made by node my Neg (Neg)`},
 		"an input made":      {twice("x"), `node my Neg (Neg): the value "x" is already an input or a tensor of the model`},
 		"strings":            {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
-		"rest of zero":       {modelOf(13, remainder), "division of an integer by zero"},
+		"rest of zero":       {before(nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)), "division of an integer by zero"},
 		"groups":             {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
 	} {
 		m, err := Read(row.content, nil)
