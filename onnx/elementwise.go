@@ -86,7 +86,7 @@ func prelu(t *translator) ([]value, error) {
 		return nil, err
 	}
 	x, slope := in[0], in[1]
-	if shape := graph.ShapeOf(slope); t.model.Opset < 7 && len(shape) == 1 && shape[0] > 1 {
+	if shape := graph.ShapeOf(slope); t.opset < 7 && len(shape) == 1 && shape[0] > 1 {
 		slope = t.perChannel(slope, len(graph.ShapeOf(x)))
 	}
 	return []value{{node: t.leaky(x, slope)}}, nil
@@ -449,7 +449,7 @@ func added(t *translator, a, b *graph.Node) *graph.Node {
 func (t *translator) aligned(x *graph.Node, axes int) *graph.Node {
 	axis := t.attributes["axis"]
 	shape := graph.ShapeOf(x)
-	if t.model.Opset >= 7 || axis == nil || len(shape) == 0 {
+	if t.opset >= 7 || axis == nil || len(shape) == 0 {
 		return x
 	}
 	after := axes - int(axis.integer) - len(shape)

@@ -520,6 +520,14 @@ func FuzzRead(f *testing.F) {
 	f.Add(single("Slice", nil, []int{-1, 3}, integersOf("starts", -1), integersOf("ends", -10), integersOf("axes", 1), integersOf("steps", -1)))
 	f.Add(single("MaxPool", map[string]any{"kernel_shape": []int{1, 2}, "ceil_mode": 1}, []int{-1, 1, 1, 3}))
 	f.Add(single("Reshape", nil, []int{-1, 4}, integersOf("shape", 0, 2, -1)))
+	x, y := [][]byte{valueOf("x", -1, 2)}, [][]byte{valueOf("y")}
+	one, two := callOf("Affine", []string{"x", "x"}, []string{"y"}, map[string]any{"scale": 3.0}), callOf("Twice", []string{"x"}, []string{"y"}, nil)
+	f.Add(modelOf(13, graphOf{nodes: [][]byte{one}, inputs: x, outputs: y}, affine()))
+	f.Add(modelOf(13, graphOf{nodes: [][]byte{two}, inputs: x, outputs: y}, affine(), functionOf("Twice", 13, []string{"x"}, []string{"y"},
+		callOf("Affine", []string{"x", ""}, []string{"t"}, nil), callOf("Affine", []string{"t"}, []string{"", "y"}, nil))))
+	f.Add(modelOf(15, graphOf{nodes: ifOf(1, 2, branchOf("x"), branchOf("t", nodeOf("Neg", []string{"x"}, []string{"t"}, nil))), inputs: x, outputs: y}))
+	inner := branchOf("y", ifOf(1, 2, branchOf("t", nodeOf("Neg", []string{"x"}, []string{"t"}, nil)), branchOf("x"))...)
+	f.Add(modelOf(15, graphOf{nodes: ifOf(0, 1, inner, inner), inputs: x, outputs: y}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		m, err := Read(content, nil)
 		if err != nil {
