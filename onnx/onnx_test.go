@@ -22,6 +22,13 @@ func TestOperators(t *testing.T) {
 		return modelOf(18, graphOf{nodes: [][]byte{nodeOf(op, inputs, []string{"made"}, attributes), nodeOf("Add", []string{"x", "made"}, []string{"y"}, nil)},
 			tensors: tensors, inputs: [][]byte{valueOf("x", -1, 3)}, outputs: [][]byte{valueOf("y")}})
 	}
+	same := func(kernel, stride int) map[string]any {
+		return map[string]any{"auto_pad": "SAME_UPPER", "kernel_shape": []int{1, kernel}, "strides": []int{1, stride}}
+	}
+	transposed := func(mode string, extent int) []byte {
+		return single("ConvTranspose", map[string]any{"auto_pad": mode, "strides": []int{1, 3}, "output_shape": []int{1, extent}}, []int{-1, 1, 1, 2},
+			tensorOf("w", []int{1, 1, 1, 1}, 1))
+	}
 	var many []int // indices without a pattern
 	var picked []float64
 	for i := range 2400 {
@@ -87,6 +94,12 @@ func TestOperators(t *testing.T) {
 			[]float64{1, 2, 3, 4}, []int{1, 2, 1, 2}, []float64{2, 4, 9, 12}, []int{1, 2, 1, 2}},
 		{"Conv padded on one side", single("Conv", map[string]any{"pads": []int{0, 1, 0, 0}}, []int{-1, 1, 1, 2}, tensorOf("w", []int{1, 1, 1, 2}, 1, 10)),
 			[]float64{1, 2}, []int{1, 1, 1, 2}, []float64{10, 21}, []int{1, 1, 1, 2}},
+		{"Conv with a stride larger than its filter", single("Conv", same(1, 2), []int{-1, 1, 1, 4}, tensorOf("w", []int{1, 1, 1, 1}, 1)),
+			[]float64{1, 2, 3, 4}, []int{1, 1, 1, 4}, []float64{1, 3}, []int{1, 1, 1, 2}},
+		{"LpPool with a stride larger than its window", single("LpPool", same(2, 3), []int{-1, 1, 1, 7}),
+			[]float64{3, 4, 9, 0, 1, 9, 2}, []int{1, 1, 1, 7}, []float64{5, 1, 2}, []int{1, 1, 1, 3}},
+		{"ConvTranspose to a larger output", transposed("SAME_UPPER", 6), []float64{1, 2}, []int{1, 1, 1, 2}, []float64{1, 0, 0, 2, 0, 0}, []int{1, 1, 1, 6}},
+		{"ConvTranspose to a smaller output", transposed("SAME_LOWER", 3), []float64{1, 2}, []int{1, 1, 1, 2}, []float64{0, 0, 2}, []int{1, 1, 1, 3}},
 		{"MaxPool rounding up", single("MaxPool", map[string]any{"kernel_shape": []int{1, 2}, "strides": []int{1, 2}, "ceil_mode": 1}, []int{-1, 1, 1, 3}),
 			[]float64{-5, -4, -3}, []int{1, 1, 1, 3}, []float64{-4, -3}, []int{1, 1, 1, 2}},
 		{"AveragePool with padding",
@@ -380,6 +393,15 @@ func TestErrors(t *testing.T) {
 	training := apply("BatchNormalization", map[string]any{"training_mode": 1}, "w", "w", "w", "w")
 	grouped := apply("Conv", map[string]any{"group": 3}, "w")
 	grouped.inputs = [][]byte{valueOf("x", -1, 2, 1, 1)}
+	same := map[string]any{"auto_pad": "SAME_UPPER", "strides": []int{1, 3}}
+	image := func(op string, attributes map[string]any) graphOf { // of x [B 2 1 6]
+		g := apply(op, attributes)
+		if op != "MaxPool" {
+			g = apply(op, attributes, "w")
+		}
+		g.inputs = [][]byte{valueOf("x", -1, 2, 1, 6)}
+		return g
+	}
 	before := func(n []byte) []byte {
 		g := with(apply("Add", nil, "c"), integersOf("a", 1, 2), integersOf("b", 0))
 		g.nodes = append([][]byte{n}, g.nodes...)
@@ -416,15 +438,24 @@ func TestErrors(t *testing.T) {
 		"an input made":      {twice("x"), `node my Neg (Neg): the value "x" is already an input or a tensor of the model`},
 		"strings":            {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
 		"rest of zero":       {before(nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)), "division of an integer by zero"},
-		"groups":             {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
+		"same for a Conv": {modelOf(13, with(image("Conv", same), tensorOf("w", []int{1, 2, 1, 1}, 1, 1))),
+			"auto_pad SAME_UPPER with windows of 1 and a stride of 3 leaves out 2 of 6 elements, which programs choose differently: export the model with pads"},
+		"same for a pool": {modelOf(13, image("MaxPool", map[string]any{"auto_pad": "SAME_LOWER", "kernel_shape": []int{1, 1}, "strides": []int{1, 3}})),
+			"auto_pad SAME_LOWER with windows of 1 and a stride of 3"},
+		"same for a ConvTranspose": {modelOf(13, with(image("ConvTranspose", same), tensorOf("w", []int{2, 1, 1, 1}, 1, 1))),
+			"auto_pad SAME_UPPER with filters of 1 and a stride of 3 has outputs whose size depends on the program"},
+		"large ConvTranspose": {
+			modelOf(13, with(image("ConvTranspose", map[string]any{"output_shape": []int{1, 7}}), tensorOf("w", []int{2, 1, 1, 1}, 1, 1))),
+			"output_shape must be less than the stride, 1, larger than without padding, got [1 7]"},
+		"groups": {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
 	} {
 		m, err := Read(row.content, nil)
 		if err == nil {
 			var n *Network
 			if n, err = m.Network(Options{}); err == nil {
 				shape := []int{3, 2}
-				if len(m.Inputs[0].Shape) == 4 {
-					shape = []int{3, 2, 1, 1}
+				if declared := m.Inputs[0].Shape; len(declared) == 4 {
+					shape = append([]int{3}, declared[1:]...)
 				}
 				b := graph.New(tensor.Float32)
 				n.Apply(b, b.Data("images", tensor.Float32, shape...))
