@@ -138,7 +138,7 @@ func convTranspose(t *translator) ([]value, error) {
 	if len(shape) != len(size) || len(shape) != 3 && len(shape) != 4 {
 		return nil, errors.Errorf("images must have one or two axes, and filters as many: got %v and %v", shape, size)
 	}
-	w, err := t.windowOf(shape[2:], size[2:])
+	w, err := t.unpadded(shape[2:], size[2:])
 	if err != nil {
 		return nil, err
 	}
@@ -209,13 +209,14 @@ func (t *translator) turned(filter value, groups int) (*graph.Node, error) {
 }
 
 // transposedPadding sets the padding of a transposed convolution from its output's shape, if that
-// is given, or from auto_pad.
+// is given, or from auto_pad. An output that is larger than without padding ends with zeros.
 func (t *translator) transposedPadding(w *window, image, extra []int) error {
 	target, given, err := t.integersOf("output_shape", -1)
 	if err != nil {
 		return err
 	}
 	mode := t.text("auto_pad", "NOTSET")
+	explicit := given
 	if !given && (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
 		target, given = make([]int, len(image)), true
 		for i := range image {
@@ -223,17 +224,25 @@ func (t *translator) transposedPadding(w *window, image, extra []int) error {
 		}
 	}
 	if !given {
-		return nil
+		return t.padding(w, image)
 	}
 	if len(target) != len(image) {
 		return errors.Errorf("output_shape must have %d extents, got %v", len(image), target)
 	}
 	for i := range image {
 		total := w.stride[i]*(image[i]-1) + extra[i] + w.reach(i) - target[i]
-		half := total >> 1 // rounded down, also where the output is larger and total negative
-		w.before[i], w.after[i] = total-half, half
-		if mode == "SAME_UPPER" {
+		switch half := total / 2; {
+		case total < 0 && !explicit:
+			return errors.Errorf("auto_pad %s with filters of %d and a stride of %d has outputs whose size depends on the program: export the model with pads",
+				mode, w.reach(i), w.stride[i])
+		case total <= -w.stride[i]:
+			return errors.Errorf("output_shape must be less than the stride, %d, larger than without padding, got %v", w.stride[i], target)
+		case total < 0:
+			w.after[i] = total
+		case mode == "SAME_UPPER":
 			w.before[i], w.after[i] = half, total-half
+		default:
+			w.before[i], w.after[i] = total-half, half
 		}
 	}
 	return nil

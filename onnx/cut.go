@@ -51,7 +51,7 @@ func (m *Model) Value(name string) (string, error) {
 			return name, nil
 		}
 	}
-	for _, n := range m.nodes {
+	for _, n := range slices.Concat(m.calls, m.nodes) {
 		if n.name == name && len(n.outputs) > 0 {
 			return n.outputs[0], nil
 		}
@@ -77,7 +77,7 @@ func (n *Network) Starts() map[string][]float64 {
 func (n *Network) Weights() []string {
 	used := map[string]bool{}
 	for _, node := range n.nodes {
-		for _, name := range node.inputs {
+		for _, name := range node.reads() {
 			used[name] = true
 		}
 	}
@@ -94,7 +94,7 @@ func (n *Network) Weights() []string {
 // of Einsum and of ConvTranspose, whose outputs need not be on the first axis.
 func (n *Network) FanIns() map[string]int {
 	fanIns := map[string]int{}
-	for _, node := range n.nodes {
+	for node := range everyNode(n.nodes) {
 		for i, name := range node.inputs[:min(2, len(node.inputs))] {
 			t := n.model.tensors[name]
 			if t == nil || len(t.Shape) < 2 {

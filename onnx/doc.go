@@ -8,7 +8,12 @@
 //
 // A Network accepts any batch size. Whatever a model computes from shapes and constants only, such
 // as the padding that exporters derive from the size of the input, is computed while the graph is
-// built.
+// built. The condition of an If must be such a value; the branch that it selects replaces the node.
+//
+// A model may define functions. Their nodes replace the calls while the file is read, and have the
+// call's name before their own, as in "layer1/conv". Each node is translated by the version of the
+// operators that its function imports. A function with the name of a standard operator is used only
+// if the operator has no translation. Tensors in the branches of an If are constants.
 //
 // Files are untrusted: sizes are checked against the bytes that are there before memory is
 // allocated, and an error names the node or the tensor. Operators that have no translation are

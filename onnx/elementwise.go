@@ -86,7 +86,7 @@ func prelu(t *translator) ([]value, error) {
 		return nil, err
 	}
 	x, slope := in[0], in[1]
-	if shape := graph.ShapeOf(slope); t.model.Opset < 7 && len(shape) == 1 && shape[0] > 1 {
+	if shape := graph.ShapeOf(slope); t.opset < 7 && len(shape) == 1 && shape[0] > 1 {
 		slope = t.perChannel(slope, len(graph.ShapeOf(x)))
 	}
 	return []value{{node: t.leaky(x, slope)}}, nil
@@ -179,6 +179,9 @@ func gelu(t *translator, x *graph.Node) *graph.Node {
 // mul translates Mul. In the files of most exporters it is the last node of a SiLU, a hard swish or
 // a GELU.
 func mul(t *translator) ([]value, error) {
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
 	for _, spelled := range []struct {
 		activation graph.Op
 		of         func() (x string, ok bool)
@@ -360,7 +363,7 @@ func twoInputs(fold func(x, y float64) float64, build func(t *translator, a, b *
 
 // nary combines any number of inputs, from first to last.
 func (t *translator) nary(fold func(x, y float64) float64, build func(t *translator, a, b *graph.Node) *graph.Node) ([]value, error) {
-	if err := t.needs(1); err != nil {
+	if err := t.needs(max(1, len(t.inputs))); err != nil {
 		return nil, err
 	}
 	if inputs, ok := t.folded(); ok && fold != nil {
@@ -446,7 +449,7 @@ func added(t *translator, a, b *graph.Node) *graph.Node {
 func (t *translator) aligned(x *graph.Node, axes int) *graph.Node {
 	axis := t.attributes["axis"]
 	shape := graph.ShapeOf(x)
-	if t.model.Opset >= 7 || axis == nil || len(shape) == 0 {
+	if t.opset >= 7 || axis == nil || len(shape) == 0 {
 		return x
 	}
 	after := axes - int(axis.integer) - len(shape)
@@ -490,6 +493,9 @@ var errDivisionByZero = errors.New("division of an integer by zero")
 
 // div translates Div: quotients of integers are truncated towards zero.
 func div(t *translator) ([]value, error) {
+	if err := t.needs(2); err != nil {
+		return nil, err
+	}
 	fold := func(x, y float64) float64 { return x / y }
 	if inputs, ok := t.folded(); ok && !inputs[0].kind.Floating() {
 		if slices.Contains(inputs[len(inputs)-1].values, 0) {
@@ -502,6 +508,9 @@ func div(t *translator) ([]value, error) {
 
 func compare(fold func(x, y float64) bool, build func(t *translator, a, b *graph.Node) *graph.Node) translation {
 	return func(t *translator) ([]value, error) {
+		if err := t.needs(2); err != nil {
+			return nil, err
+		}
 		if inputs, ok := t.folded(); ok && len(inputs) == 2 {
 			y, err := broadcast(inputs[0], inputs[1], Bool, func(x, y float64) float64 { return boolean(fold(x, y)) })
 			return []value{{array: y}}, err

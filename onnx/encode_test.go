@@ -53,8 +53,11 @@ func valueOf(name string, shape ...int) []byte {
 	return append(text(1, name), message(2, message(1, whole(1, int(Float32)), message(2, dims)))...)
 }
 
-// nodeOf is a NodeProto called after its operator. Attributes are an int, []int, float64, string or
-// []byte, a tensor.
+// reference is an attribute whose value is an attribute of the function's call.
+type reference string
+
+// nodeOf is a NodeProto called after its operator. Attributes are an int, []int, float64, string,
+// []byte, a tensor, a reference, or a graphOf.
 func nodeOf(op string, inputs, outputs []string, attributes map[string]any) []byte {
 	var all []byte
 	for _, name := range inputs {
@@ -80,6 +83,10 @@ func nodeOf(op string, inputs, outputs []string, attributes map[string]any) []by
 			a = append(a, text(4, v)...)
 		case []byte:
 			a = append(a, message(5, v)...)
+		case reference:
+			a = append(a, text(21, string(v))...)
+		case graphOf:
+			a = append(a, message(6, v.encode())...)
 		}
 		all = append(all, message(5, a)...)
 	}
@@ -91,15 +98,41 @@ type graphOf struct {
 	nodes, tensors, inputs, outputs [][]byte
 }
 
-// modelOf is a ModelProto of an opset.
-func modelOf(opset int, g graphOf) []byte {
-	var graph []byte
+func (g graphOf) encode() (graph []byte) {
 	for number, parts := range map[protowire.Number][][]byte{1: g.nodes, 5: g.tensors, 11: g.inputs, 12: g.outputs} {
 		for _, part := range parts {
 			graph = append(graph, message(number, part)...)
 		}
 	}
-	return append(append(append(whole(1, 8), text(2, "test")...), message(8, whole(2, opset))...), message(7, graph)...)
+	return graph
+}
+
+// modelOf is a ModelProto of an opset, with functions.
+func modelOf(opset int, g graphOf, functions ...[]byte) []byte {
+	model := append(append(append(whole(1, 8), text(2, "test")...), message(8, whole(2, opset))...), message(7, g.encode())...)
+	for _, f := range functions {
+		model = append(model, message(25, f)...)
+	}
+	return model
+}
+
+// functionOf is a FunctionProto of the domain "own".
+func functionOf(name string, opset int, inputs, outputs []string, nodes ...[]byte) []byte {
+	f := append(append(text(1, name), text(10, "own")...), message(9, whole(2, opset))...)
+	for number, parts := range map[protowire.Number][]string{4: inputs, 5: outputs} {
+		for _, part := range parts {
+			f = append(f, text(number, part)...)
+		}
+	}
+	for _, n := range nodes {
+		f = append(f, message(7, n)...)
+	}
+	return f
+}
+
+// callOf is a NodeProto that calls a function of the domain "own".
+func callOf(function string, inputs, outputs []string, attributes map[string]any) []byte {
+	return append(nodeOf(function, inputs, outputs, attributes), text(7, "own")...)
 }
 
 // single is a model that applies one operator to x and to tensors.

@@ -17,7 +17,7 @@ func (t *translator) has(i int) bool { return i >= 0 && i < len(t.inputs) && t.i
 func (t *translator) needs(n int) error {
 	for i := range n {
 		if !t.has(i) {
-			return errors.Errorf("must have at least %d inputs, got %d", n, len(t.inputs))
+			return errors.Errorf("must have at least %d inputs, got %d", n, i)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func (t *translator) known(i int) (*ndarray, bool) {
 }
 
 // folded returns all inputs if they are known and none is a weight that is sampled, so that the
-// node can be computed now.
+// node can be computed now. Inputs after the first that are left out are nil.
 func (t *translator) folded() ([]*ndarray, bool) {
 	var inputs []*ndarray
 	for i, name := range t.inputs {
@@ -156,7 +156,7 @@ func (t *translator) folded() ([]*ndarray, bool) {
 			return nil, false
 		}
 		a, ok := t.known(i)
-		if !ok && name != "" {
+		if !ok && (name != "" || i == 0) {
 			return nil, false
 		}
 		inputs = append(inputs, a)
@@ -192,6 +192,15 @@ func (t *translator) integersOf(name string, i int) (integers []int, ok bool, er
 		return nil, false, errors.Errorf("input %d, the %s, must be a constant or follow from shapes: export the model with fixed sizes", i, name)
 	}
 	return a.integers(), true, nil
+}
+
+// extents returns the integers of input i, which the node must have.
+func (t *translator) extents(name string, i int) ([]int, error) {
+	integers, ok, err := t.integersOf(name, i)
+	if err == nil && !ok {
+		err = errors.Errorf("input %d, the %s, is missing", i, name)
+	}
+	return integers, err
 }
 
 // number returns a scalar from an attribute or from input i, or its argument otherwise if the node

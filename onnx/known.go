@@ -60,9 +60,9 @@ func constantNode(t *translator) ([]value, error) {
 }
 
 func constantOfShape(t *translator) ([]value, error) {
-	shape, ok, err := t.integersOf("shape", 0)
-	if err != nil || !ok {
-		return nil, errors.WithMessage(err, "it needs a shape")
+	shape, err := t.extents("shape", 0)
+	if err != nil {
+		return nil, err
 	}
 	y, err := newArray(Float32, shape)
 	if err != nil {
@@ -93,9 +93,14 @@ func castTo(t *translator, x value) (value, error) {
 }
 
 func rangeOf(t *translator) ([]value, error) {
-	inputs, ok := t.folded()
-	if !ok || len(inputs) != 3 {
-		return nil, errors.New("start, limit and delta must be constant or follow from shapes")
+	inputs, err := t.constantsOnly(3)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range inputs[:3] {
+		if len(a.values) != 1 {
+			return nil, errors.Errorf("start, limit and delta must be numbers, got shape %v", a.shape)
+		}
 	}
 	start, limit, delta := inputs[0].values[0], inputs[1].values[0], inputs[2].values[0]
 	count := math.Ceil((limit - start) / delta)
@@ -272,7 +277,7 @@ func selected(condition, x, y *ndarray) (*ndarray, error) {
 
 // dropout translates Dropout as in inference: the identity, with a mask of ones.
 func dropout(t *translator) ([]value, error) {
-	if training, ok := t.known(2); ok && training.values[0] != 0 {
+	if training, ok := t.known(2); ok && slices.ContainsFunc(training.values, func(v float64) bool { return v != 0 }) {
 		return nil, errors.New("dropout must be inactive, but training_mode is set: export the model in eval mode")
 	}
 	x, err := t.operand(0)

@@ -105,20 +105,20 @@ func rows(o graph.Op) translation {
 		}
 		shape := []int(graph.ShapeOf(x))
 		axis := t.integer("axis", -1)
-		if t.model.Opset < 13 {
+		if t.opset < 13 {
 			axis = t.integer("axis", 1)
 		}
 		if axis, err = t.axis(axis, len(shape), false); err != nil {
 			return nil, err
 		}
 		end := axis + 1
-		if t.model.Opset < 13 {
+		if t.opset < 13 {
 			end = len(shape)
 		}
 		if err := t.keepsExamplesApart(axis, end); err != nil {
 			return nil, err
 		}
-		if t.model.Opset < 13 {
+		if t.opset < 13 {
 			y := t.b.Apply(o, t.view(x, []int{product(shape[:axis]), product(shape[axis:])}))
 			return []value{{node: t.view(y, shape)}}, t.b.Err()
 		}

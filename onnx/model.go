@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -28,6 +27,7 @@ type Model struct {
 	External []string
 
 	nodes   []*node
+	calls   []*node // of functions, whose nodes are in their place
 	tensors map[string]*storedTensor
 	names   []string // of tensors, in the order of the file
 }
@@ -39,33 +39,6 @@ type Value struct {
 	// Shape has -1 for an extent that the model leaves open, such as the batch. It is nil if the
 	// model does not declare a shape.
 	Shape []int
-}
-
-// node is an application of an operator. An input that is left out has an empty name.
-type node struct {
-	name, op, domain string
-	inputs, outputs  []string
-	attributes       map[string]*attribute
-}
-
-// String returns how errors name the node.
-func (n *node) String() string {
-	name := n.name
-	if name == "" && len(n.outputs) > 0 {
-		name = "-> " + n.outputs[0]
-	}
-	return fmt.Sprintf("%s (%s)", name, n.op)
-}
-
-// attribute is a named constant of a node.
-type attribute struct {
-	integer  int64
-	float    float64
-	text     string
-	integers []int64
-	floats   []float64
-	texts    []string
-	tensor   *storedTensor
 }
 
 // maxFile is the maximum size of a model and of its external data. Protocol buffers are limited to
@@ -94,6 +67,7 @@ func Read(content []byte, external func(name string) ([]byte, error)) (*Model, e
 	m := &Model{Metadata: map[string]string{}, tensors: map[string]*storedTensor{}}
 	var graph []byte
 	var version string
+	functions := map[functionName]*function{}
 	err := fields(content, func(f field) (err error) {
 		switch f.number {
 		case 2:
@@ -103,14 +77,18 @@ func Read(content []byte, external func(name string) ([]byte, error)) (*Model, e
 		case 7:
 			graph = f.bytes
 		case 8:
-			err = m.opset(f.bytes)
+			var domain string
+			var opset int
+			if domain, opset, err = readOpset(f.bytes); standardDomain(domain) {
+				m.Opset = opset
+			}
 		case 14:
 			var key, value string
 			if key, value, err = pair(f.bytes); err == nil {
 				m.Metadata[key] = value
 			}
 		case 25:
-			err = errors.New("the model has functions of its own, which are not supported: export it without, or inline them by onnx.inliner.inline_local_functions")
+			err = addFunction(functions, f.bytes)
 		}
 		return err
 	})
@@ -118,11 +96,12 @@ func Read(content []byte, external func(name string) ([]byte, error)) (*Model, e
 	case err != nil:
 	case graph == nil:
 		err = errors.New("it has no graph: is it an ONNX model?")
-	case m.Opset < minOpset:
-		err = errors.Errorf("opset must be at least %d, got %d: convert the model by onnx.version_converter", minOpset, m.Opset)
 	default:
 		m.Producer = strings.TrimSpace(m.Producer + " " + version)
 		err = m.graph(graph)
+	}
+	if err == nil {
+		err = m.inline(functions)
 	}
 	if err == nil {
 		err = m.checkNames()
@@ -141,31 +120,26 @@ func Read(content []byte, external func(name string) ([]byte, error)) (*Model, e
 // NumPy does.
 const minOpset = 6
 
-func (m *Model) opset(message []byte) error {
-	domain, version := "", int64(0)
-	err := fields(message, func(f field) error {
+// readOpset reads which version of a domain's operators is used.
+func readOpset(message []byte) (domain string, version int, err error) {
+	err = fields(message, func(f field) error {
 		switch f.number {
 		case 1:
 			domain = string(f.bytes)
 		case 2:
-			version = int64(f.value)
+			version = int(f.value)
 		}
 		return nil
 	})
-	if standardDomain(domain) {
-		m.Opset = int(version)
-	}
-	return err
+	return domain, version, err
 }
-
-func standardDomain(domain string) bool { return domain == "" || domain == "ai.onnx" }
 
 func (m *Model) graph(message []byte) error {
 	var inputs []Value
 	err := fields(message, func(f field) error {
 		switch f.number {
 		case 1:
-			n, err := readNode(f.bytes)
+			n, err := readNode(f.bytes, 0)
 			if err != nil {
 				return err
 			}
@@ -190,7 +164,7 @@ func (m *Model) graph(message []byte) error {
 				m.Outputs = append(m.Outputs, v)
 			}
 		case 15:
-			return errors.New("sparse tensors are not supported: store them as dense ones")
+			return errSparse
 		}
 		return nil
 	})
@@ -200,59 +174,6 @@ func (m *Model) graph(message []byte) error {
 		}
 	}
 	return err
-}
-
-func readNode(message []byte) (*node, error) {
-	n := &node{attributes: map[string]*attribute{}}
-	err := fields(message, func(f field) error {
-		switch f.number {
-		case 1:
-			n.inputs = append(n.inputs, string(f.bytes))
-		case 2:
-			n.outputs = append(n.outputs, string(f.bytes))
-		case 3:
-			n.name = string(f.bytes)
-		case 4:
-			n.op = string(f.bytes)
-		case 5:
-			name, a, err := readAttribute(f.bytes)
-			n.attributes[name] = a
-			return err
-		case 7:
-			n.domain = string(f.bytes)
-		}
-		return nil
-	})
-	return n, errors.WithMessagef(err, "node %s", n)
-}
-
-func readAttribute(message []byte) (string, *attribute, error) {
-	a, name := &attribute{}, ""
-	err := fields(message, func(f field) (err error) {
-		switch f.number {
-		case 1:
-			name = string(f.bytes)
-		case 2:
-			v, _ := f.floats(nil)
-			if len(v) > 0 {
-				a.float = v[0]
-			}
-		case 3:
-			a.integer = int64(f.value)
-		case 4:
-			a.text = string(f.bytes)
-		case 5:
-			a.tensor, err = readTensor(f.bytes)
-		case 7:
-			a.floats, err = f.floats(a.floats)
-		case 8:
-			a.integers, err = f.integers(a.integers)
-		case 9:
-			a.texts = append(a.texts, string(f.bytes))
-		}
-		return err
-	})
-	return name, a, errors.WithMessagef(err, "attribute %s", name)
 }
 
 func readValue(message []byte) (Value, error) {
@@ -309,7 +230,7 @@ func (m *Model) load(external func(name string) ([]byte, error)) error {
 			return errors.WithMessagef(err, "tensor %s", name)
 		}
 	}
-	for _, n := range m.nodes {
+	for n := range everyNode(m.nodes) {
 		for _, name := range slices.Sorted(maps.Keys(n.attributes)) {
 			t := n.attributes[name].tensor
 			if t == nil {

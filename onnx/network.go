@@ -24,14 +24,17 @@ func (m *Model) Network(o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{p}
-	return n, n.checkOperators()
+	return &Network{p}, errors.WithMessage(checkOperators(p.nodes), "onnx")
 }
 
-// checkOperators returns an error that names each operator without a translation.
-func (n *Network) checkOperators() error {
+// checkOperators returns an error that names each operator without a translation. Branches are left
+// out: which of them are taken depends on the input's shape.
+func checkOperators(nodes []*node) error {
 	missing := map[string][]string{}
-	for _, node := range n.nodes {
+	for _, node := range nodes {
+		if node.branches != nil {
+			continue
+		}
 		if !standardDomain(node.domain) {
 			name := node.domain + "." + node.op
 			missing[name] = append(missing[name], node.String())
@@ -48,10 +51,13 @@ func (n *Network) checkOperators() error {
 		if len(nodes) > 1 {
 			text += fmt.Sprintf(" and %d more", len(nodes)-1)
 		}
+		if name == "Loop" || name == "Scan" {
+			text += " (a loop: export the model with its steps written out, as tracing does and, in Keras, unroll=True)"
+		}
 		parts = append(parts, text)
 	}
 	slices.Sort(parts)
-	return errors.Errorf("onnx: operators that are not supported: %s; cut the network before them by Options.Output, or export it with other operators",
+	return errors.Errorf("operators that are not supported: %s; cut the network before them by Options.Output, or export it with other operators",
 		strings.Join(parts, "; "))
 }
 
@@ -77,19 +83,23 @@ func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 
 // translate translates all nodes for a builder and an input.
 func (n *Network) translate(b *graph.Builder, x *graph.Node) (*translator, error) {
-	t := &translator{part: n.part, b: b, values: map[string]value{n.input: {node: x}}}
+	if err := n.checkInput(graph.ShapeOf(x)); err != nil {
+		return nil, err
+	}
+	p, err := n.resolved(b.DType(), graph.ShapeOf(x))
+	if err != nil {
+		return nil, err
+	}
+	t := &translator{part: p, b: b, values: map[string]value{n.input: {node: x}}}
 	if declared, shape := n.model.Inputs[0].Shape, graph.ShapeOf(x); len(declared) > 0 && len(shape) > 0 {
 		t.batch, t.fixedBatch = shape[0], max(0, declared[0])
-	}
-	if err := t.checkInput(graph.ShapeOf(x)); err != nil {
-		return nil, err
 	}
 	if t.fixedBatch > 0 && t.fixedBatch != t.batch {
 		if err := t.declare(graph.ShapeOf(x)); err != nil {
 			return nil, err
 		}
 	}
-	err := t.translateAll()
+	err = t.translateAll()
 	if err != nil && t.declared != nil && !strings.Contains(err.Error(), exportDynamic) {
 		err = errors.Errorf("%v: for its declared batch of %d the model has no such error: %s", err, t.fixedBatch, exportDynamic)
 	}
@@ -135,8 +145,8 @@ func (t *translator) checkOutput(y *graph.Node) error {
 	return t.rebatchedError(t.output, declared, shape)
 }
 
-func (t *translator) checkInput(shape tensor.Shape) error {
-	want := t.model.Inputs[0].Shape
+func (p *part) checkInput(shape tensor.Shape) error {
+	want := p.model.Inputs[0].Shape
 	if want == nil {
 		return nil
 	}
@@ -145,7 +155,7 @@ func (t *translator) checkInput(shape tensor.Shape) error {
 		fits = want[axis] < 0 || want[axis] == shape[axis]
 	}
 	if !fits {
-		return errors.Errorf("input %s must have shape %s, got %v", t.input, shapeText(want), shape)
+		return errors.Errorf("input %s must have shape %s, got %v", p.input, shapeText(want), shape)
 	}
 	return nil
 }
@@ -170,10 +180,8 @@ func shapeText(shape []int) string {
 func (t *translator) translateNode(n *node) error {
 	defer t.b.Scope(n.name)()
 	t.node = n
-	for _, name := range n.inputs {
-		if _, known := t.values[name]; !known && name != "" && t.model.tensors[name] == nil {
-			return errors.Errorf("input %q is not made by an earlier node", name)
-		}
+	if err := t.inputsAreMade(); err != nil {
+		return err
 	}
 	made, err := translations[n.op](t)
 	if err == nil {
@@ -189,4 +197,14 @@ func (t *translator) translateNode(n *node) error {
 		}
 	}
 	return t.checkBatch()
+}
+
+// inputsAreMade returns an error unless the node's inputs have been made.
+func (t *translator) inputsAreMade() error {
+	for _, name := range t.inputs {
+		if _, known := t.values[name]; !known && name != "" && t.model.tensors[name] == nil {
+			return errors.Errorf("input %q is not made by an earlier node", name)
+		}
+	}
+	return nil
 }

@@ -22,6 +22,13 @@ func TestOperators(t *testing.T) {
 		return modelOf(18, graphOf{nodes: [][]byte{nodeOf(op, inputs, []string{"made"}, attributes), nodeOf("Add", []string{"x", "made"}, []string{"y"}, nil)},
 			tensors: tensors, inputs: [][]byte{valueOf("x", -1, 3)}, outputs: [][]byte{valueOf("y")}})
 	}
+	same := func(kernel, stride int) map[string]any {
+		return map[string]any{"auto_pad": "SAME_UPPER", "kernel_shape": []int{1, kernel}, "strides": []int{1, stride}}
+	}
+	transposed := func(mode string, extent int) []byte {
+		return single("ConvTranspose", map[string]any{"auto_pad": mode, "strides": []int{1, 3}, "output_shape": []int{1, extent}}, []int{-1, 1, 1, 2},
+			tensorOf("w", []int{1, 1, 1, 1}, 1))
+	}
 	var many []int // indices without a pattern
 	var picked []float64
 	for i := range 2400 {
@@ -87,6 +94,12 @@ func TestOperators(t *testing.T) {
 			[]float64{1, 2, 3, 4}, []int{1, 2, 1, 2}, []float64{2, 4, 9, 12}, []int{1, 2, 1, 2}},
 		{"Conv padded on one side", single("Conv", map[string]any{"pads": []int{0, 1, 0, 0}}, []int{-1, 1, 1, 2}, tensorOf("w", []int{1, 1, 1, 2}, 1, 10)),
 			[]float64{1, 2}, []int{1, 1, 1, 2}, []float64{10, 21}, []int{1, 1, 1, 2}},
+		{"Conv with a stride larger than its filter", single("Conv", same(1, 2), []int{-1, 1, 1, 4}, tensorOf("w", []int{1, 1, 1, 1}, 1)),
+			[]float64{1, 2, 3, 4}, []int{1, 1, 1, 4}, []float64{1, 3}, []int{1, 1, 1, 2}},
+		{"LpPool with a stride larger than its window", single("LpPool", same(2, 3), []int{-1, 1, 1, 7}),
+			[]float64{3, 4, 9, 0, 1, 9, 2}, []int{1, 1, 1, 7}, []float64{5, 1, 2}, []int{1, 1, 1, 3}},
+		{"ConvTranspose to a larger output", transposed("SAME_UPPER", 6), []float64{1, 2}, []int{1, 1, 1, 2}, []float64{1, 0, 0, 2, 0, 0}, []int{1, 1, 1, 6}},
+		{"ConvTranspose to a smaller output", transposed("SAME_LOWER", 3), []float64{1, 2}, []int{1, 1, 1, 2}, []float64{0, 0, 2}, []int{1, 1, 1, 3}},
 		{"MaxPool rounding up", single("MaxPool", map[string]any{"kernel_shape": []int{1, 2}, "strides": []int{1, 2}, "ceil_mode": 1}, []int{-1, 1, 1, 3}),
 			[]float64{-5, -4, -3}, []int{1, 1, 1, 3}, []float64{-4, -3}, []int{1, 1, 1, 2}},
 		{"AveragePool with padding",
@@ -380,8 +393,20 @@ func TestErrors(t *testing.T) {
 	training := apply("BatchNormalization", map[string]any{"training_mode": 1}, "w", "w", "w", "w")
 	grouped := apply("Conv", map[string]any{"group": 3}, "w")
 	grouped.inputs = [][]byte{valueOf("x", -1, 2, 1, 1)}
-	remainder := with(apply("Add", nil, "c"), integersOf("a", 1), integersOf("b", 0))
-	remainder.nodes = append([][]byte{nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)}, remainder.nodes...)
+	same := map[string]any{"auto_pad": "SAME_UPPER", "strides": []int{1, 3}}
+	image := func(op string, attributes map[string]any) graphOf { // of x [B 2 1 6]
+		g := apply(op, attributes)
+		if op != "MaxPool" {
+			g = apply(op, attributes, "w")
+		}
+		g.inputs = [][]byte{valueOf("x", -1, 2, 1, 6)}
+		return g
+	}
+	before := func(n []byte) []byte {
+		g := with(apply("Add", nil, "c"), integersOf("a", 1, 2), integersOf("b", 0))
+		g.nodes = append([][]byte{n}, g.nodes...)
+		return modelOf(13, g)
+	}
 	for name, row := range map[string]struct {
 		content []byte
 		want    string
@@ -392,6 +417,14 @@ func TestErrors(t *testing.T) {
 		"old":                {modelOf(3, apply("Relu", nil)), "opset must be at least 6, got 3"},
 		"unknown operator":   {modelOf(13, apply("NonMaxSuppression", nil)), "NonMaxSuppression in node my NonMaxSuppression"},
 		"unknown value":      {modelOf(13, apply("Add", nil, "nowhere")), `no node makes the value "nowhere"`},
+		"no shape":           {modelOf(13, apply("Reshape", nil)), "node my Reshape (Reshape): input 1, the shape, is missing"},
+		"shape left out":     {modelOf(13, apply("Expand", nil, "")), "node my Expand (Expand): input 1, the shape, is missing"},
+		"no extents":         {before(nodeOf("ConstantOfShape", nil, []string{"c"}, nil)), "input 0, the shape, is missing"},
+		"no operand":         {before(nodeOf("Mul", []string{"a", ""}, []string{"c"}, nil)), "node my Mul (Mul): must have at least 2 inputs, got 1"},
+		"no first operand":   {before(nodeOf("Exp", []string{""}, []string{"c"}, nil)), "node my Exp (Exp): input 0 is missing"},
+		"no divisor":         {before(nodeOf("Div", []string{"a", ""}, []string{"c"}, nil)), "must have at least 2 inputs"},
+		"nothing to compare": {before(nodeOf("Less", []string{"a", ""}, []string{"c"}, nil)), "must have at least 2 inputs"},
+		"range of vectors":   {before(nodeOf("Range", []string{"a", "a", "b"}, []string{"c"}, nil)), "start, limit and delta must be numbers, got shape [2]"},
 		"missing input":      {modelOf(13, apply("Gemm", nil)), "node my Gemm (Gemm): must have at least 2 inputs, got 1"},
 		"training":           {modelOf(13, with(training, tensorOf("w", []int{2}, 1, 1))), "export the model in eval mode"},
 		"wrong size":         {weight([]int{3}, 1, 2), "tensor w: shape [3] needs 3 elements, the file has 2"},
@@ -404,16 +437,25 @@ func TestErrors(t *testing.T) {
 		"a value made twice": {twice("y"), `node my Relu (Relu): the value "y" is already made by node my Neg (Neg)`},
 		"an input made":      {twice("x"), `node my Neg (Neg): the value "x" is already an input or a tensor of the model`},
 		"strings":            {other(tensorWith("w", 8, []int{1})), "elements of type 8 are not supported"},
-		"rest of zero":       {modelOf(13, remainder), "division of an integer by zero"},
-		"groups":             {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
+		"rest of zero":       {before(nodeOf("Mod", []string{"a", "b"}, []string{"c"}, nil)), "division of an integer by zero"},
+		"same for a Conv": {modelOf(13, with(image("Conv", same), tensorOf("w", []int{1, 2, 1, 1}, 1, 1))),
+			"auto_pad SAME_UPPER with windows of 1 and a stride of 3 leaves out 2 of 6 elements, which programs choose differently: export the model with pads"},
+		"same for a pool": {modelOf(13, image("MaxPool", map[string]any{"auto_pad": "SAME_LOWER", "kernel_shape": []int{1, 1}, "strides": []int{1, 3}})),
+			"auto_pad SAME_LOWER with windows of 1 and a stride of 3"},
+		"same for a ConvTranspose": {modelOf(13, with(image("ConvTranspose", same), tensorOf("w", []int{2, 1, 1, 1}, 1, 1))),
+			"auto_pad SAME_UPPER with filters of 1 and a stride of 3 has outputs whose size depends on the program"},
+		"large ConvTranspose": {
+			modelOf(13, with(image("ConvTranspose", map[string]any{"output_shape": []int{1, 7}}), tensorOf("w", []int{2, 1, 1, 1}, 1, 1))),
+			"output_shape must be less than the stride, 1, larger than without padding, got [1 7]"},
+		"groups": {modelOf(13, with(grouped, tensorOf("w", []int{2, 1, 1, 1}, 1, 1))), "groups must divide 2 channels and 2 filters, got 3"},
 	} {
 		m, err := Read(row.content, nil)
 		if err == nil {
 			var n *Network
 			if n, err = m.Network(Options{}); err == nil {
 				shape := []int{3, 2}
-				if len(m.Inputs[0].Shape) == 4 {
-					shape = []int{3, 2, 1, 1}
+				if declared := m.Inputs[0].Shape; len(declared) == 4 {
+					shape = append([]int{3}, declared[1:]...)
 				}
 				b := graph.New(tensor.Float32)
 				n.Apply(b, b.Data("images", tensor.Float32, shape...))
@@ -509,6 +551,14 @@ func FuzzRead(f *testing.F) {
 	f.Add(single("Slice", nil, []int{-1, 3}, integersOf("starts", -1), integersOf("ends", -10), integersOf("axes", 1), integersOf("steps", -1)))
 	f.Add(single("MaxPool", map[string]any{"kernel_shape": []int{1, 2}, "ceil_mode": 1}, []int{-1, 1, 1, 3}))
 	f.Add(single("Reshape", nil, []int{-1, 4}, integersOf("shape", 0, 2, -1)))
+	x, y := [][]byte{valueOf("x", -1, 2)}, [][]byte{valueOf("y")}
+	one, two := callOf("Affine", []string{"x", "x"}, []string{"y"}, map[string]any{"scale": 3.0}), callOf("Twice", []string{"x"}, []string{"y"}, nil)
+	f.Add(modelOf(13, graphOf{nodes: [][]byte{one}, inputs: x, outputs: y}, affine()))
+	f.Add(modelOf(13, graphOf{nodes: [][]byte{two}, inputs: x, outputs: y}, affine(), functionOf("Twice", 13, []string{"x"}, []string{"y"},
+		callOf("Affine", []string{"x", ""}, []string{"t"}, nil), callOf("Affine", []string{"t"}, []string{"", "y"}, nil))))
+	f.Add(modelOf(15, graphOf{nodes: ifOf(1, 2, branchOf("x"), branchOf("t", nodeOf("Neg", []string{"x"}, []string{"t"}, nil))), inputs: x, outputs: y}))
+	inner := branchOf("y", ifOf(1, 2, branchOf("t", nodeOf("Neg", []string{"x"}, []string{"t"}, nil)), branchOf("x"))...)
+	f.Add(modelOf(15, graphOf{nodes: ifOf(0, 1, inner, inner), inputs: x, outputs: y}))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		m, err := Read(content, nil)
 		if err != nil {

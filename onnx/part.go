@@ -38,7 +38,7 @@ type part struct {
 func (p *part) follows(name string) bool {
 	following := map[string]bool{p.input: true}
 	for _, node := range p.nodes {
-		if slices.ContainsFunc(node.inputs, func(name string) bool { return following[name] }) {
+		if slices.ContainsFunc(node.reads(), func(name string) bool { return following[name] }) {
 			for _, y := range node.outputs {
 				following[y] = true
 			}
@@ -52,45 +52,57 @@ func (m *Model) part(o Options) (*part, error) {
 	if len(m.Inputs) != 1 {
 		return nil, errors.Errorf("onnx: the model must have one input, got %d", len(m.Inputs))
 	}
-	p := &part{model: m, input: m.Inputs[0].Name, output: o.Output, frozen: o.Frozen, offset: o.Offset,
-		makers: map[string]*node{}, readers: map[string][]*node{}}
+	p := &part{model: m, input: m.Inputs[0].Name, output: o.Output, frozen: o.Frozen, offset: o.Offset}
 	if p.output == "" {
 		if len(m.Outputs) == 0 {
 			return nil, errors.New("onnx: the model has no output")
 		}
 		p.output = m.Outputs[0].Name
 	}
-	makers := map[string]*node{}
-	for _, node := range m.nodes {
-		for _, name := range node.outputs {
-			makers[name] = node
-		}
-	}
-	needed := map[*node]bool{}
-	for names := []string{p.output}; len(names) > 0; {
-		name := names[len(names)-1]
-		names = names[:len(names)-1]
-		maker := makers[name]
-		switch {
-		case name == "" || name == p.input || m.tensors[name] != nil:
-		case maker == nil:
-			return nil, errors.Errorf("onnx: no node makes the value %q", name)
-		case !needed[maker]:
-			needed[maker] = true
-			names = append(names, maker.inputs...)
-		}
-	}
-	for _, node := range m.nodes {
-		if !needed[node] {
-			continue
-		}
-		p.nodes = append(p.nodes, node)
-		for _, name := range node.inputs {
+	return p, errors.WithMessage(p.choose(m.nodes), "onnx")
+}
+
+// choose selects those of some nodes that the output depends on.
+func (p *part) choose(nodes []*node) error {
+	p.nodes = needed(nodes, []string{p.output})
+	p.makers, p.readers = map[string]*node{}, map[string][]*node{}
+	for _, node := range p.nodes {
+		for _, name := range node.reads() {
 			p.readers[name] = append(p.readers[name], node)
 		}
 		for _, name := range node.outputs {
 			p.makers[name] = node
 		}
 	}
-	return p, nil
+	names := []string{p.output}
+	for _, node := range p.nodes {
+		names = append(names, node.reads()...)
+	}
+	for _, name := range names {
+		if name != "" && name != p.input && p.makers[name] == nil && p.model.tensors[name] == nil {
+			return errors.Errorf("no node makes the value %q", name)
+		}
+	}
+	return nil
+}
+
+// needed returns the nodes that values depend on, in order.
+func needed(nodes []*node, values []string) []*node {
+	makers := map[string]*node{}
+	for _, node := range nodes {
+		for _, name := range node.outputs {
+			makers[name] = node
+		}
+	}
+	delete(makers, "")
+	found := map[*node]bool{}
+	for names := slices.Clone(values); len(names) > 0; {
+		maker := makers[names[len(names)-1]]
+		names = names[:len(names)-1]
+		if maker != nil && !found[maker] {
+			found[maker] = true
+			names = append(names, maker.reads()...)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return !found[n] })
 }

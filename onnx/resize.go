@@ -48,7 +48,7 @@ func resize(t *translator) ([]value, error) {
 // resizing returns the axes that are resized, with their factors and new extents.
 func (t *translator) resizing(shape []int) (axes []int, scales []float64, sizes []int, err error) {
 	at := 2 // of the scales: since opset 11, Resize has a region before them
-	if t.op == "Upsample" || t.model.Opset < 11 {
+	if t.op == "Upsample" || t.opset < 11 {
 		at = 1
 	}
 	axes, given, err := t.integersOf("axes", -1)
@@ -170,7 +170,7 @@ func (t *translator) interpolation(from, to int, scale float64) (*ndarray, error
 // is.
 func (t *translator) placement(from, to int, scale float64) (func(x float64) float64, error) {
 	otherwise := "half_pixel"
-	if t.op == "Upsample" || t.model.Opset < 11 {
+	if t.op == "Upsample" || t.opset < 11 {
 		otherwise = "asymmetric"
 	}
 	centred := func(x float64) float64 { return (x+0.5)/scale - 0.5 }
@@ -203,7 +203,7 @@ func (t *translator) placement(from, to int, scale float64) (func(x float64) flo
 func (t *translator) nearest(x float64) (int, error) {
 	x = float64(float32(x))
 	otherwise := "round_prefer_floor"
-	if t.op == "Upsample" || t.model.Opset < 11 {
+	if t.op == "Upsample" || t.opset < 11 {
 		otherwise = "floor"
 	}
 	switch mode := t.text("nearest_mode", otherwise); mode {

@@ -34,9 +34,9 @@ func rebatching(arrange func(t *translator, x value) (value, error)) func(t *tra
 }
 
 func reshape(t *translator, x value) (value, error) {
-	target, ok, err := t.integersOf("shape", 1)
-	if err != nil || !ok {
-		return value{}, errors.WithMessage(err, "reshape needs a shape")
+	target, err := t.extents("shape", 1)
+	if err != nil {
+		return value{}, err
 	}
 	from := x.shape()
 	shape, open := slices.Clone(target), -1
@@ -146,9 +146,9 @@ func transpose(t *translator, x value) (value, error) {
 }
 
 func expand(t *translator, x value) (value, error) {
-	target, ok, err := t.integersOf("shape", 1)
-	if err != nil || !ok {
-		return value{}, errors.WithMessage(err, "expand needs a shape")
+	target, err := t.extents("shape", 1)
+	if err != nil {
+		return value{}, err
 	}
 	declared, axis, batched, err := t.batchAxis(0)
 	if err != nil {

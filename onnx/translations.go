@@ -27,6 +27,9 @@ func init() {
 	for name, f := range functions {
 		translations[name] = unary(f.fold, func(t *translator, x *graph.Node) (*graph.Node, error) { return t.b.Apply(f.op, x), nil })
 	}
+	for name := range translations {
+		operators[name] = true
+	}
 }
 
 // translations has the translation of each operator of the standard domain. An init function adds

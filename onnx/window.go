@@ -9,6 +9,15 @@ import (
 // windowOf reads the attributes of a window, which moves over the last axes of input 0. kernel is
 // its size if the attribute kernel_shape is absent.
 func (t *translator) windowOf(image, kernel []int) (*window, error) {
+	w, err := t.unpadded(image, kernel)
+	if err != nil {
+		return nil, err
+	}
+	return w, t.padding(w, image)
+}
+
+// unpadded is windowOf without padding.
+func (t *translator) unpadded(image, kernel []int) (*window, error) {
 	axes := len(image)
 	if err := t.keepsExamplesApart(1, 2+axes); err != nil {
 		return nil, err
@@ -34,13 +43,15 @@ func (t *translator) windowOf(image, kernel []int) (*window, error) {
 			return nil, errors.Errorf("%s must be at least 1 for each of %d axes, got %v", a.name, axes, *a.to)
 		}
 	}
-	return w, t.padding(w, image)
+	w.before, w.after = make([]int, axes), make([]int, axes)
+	return w, nil
 }
 
-// padding reads pads and auto_pad.
+// padding reads pads and auto_pad. Windows that are smaller than the stride may end before the last
+// element. If they leave out one element, all programs begin at the first one; if they leave out
+// several, TensorFlow still does, ONNX Runtime begins a convolution later, and refuses pooling.
 func (t *translator) padding(w *window, image []int) error {
 	axes := len(image)
-	w.before, w.after = make([]int, axes), make([]int, axes)
 	pads, given, err := t.integersOf("pads", -1)
 	if err != nil {
 		return err
@@ -59,7 +70,12 @@ func (t *translator) padding(w *window, image []int) error {
 	case "SAME_UPPER", "SAME_LOWER":
 		for i, extent := range image {
 			out := (extent + w.stride[i] - 1) / w.stride[i]
-			total := max(0, (out-1)*w.stride[i]+w.reach(i)-extent)
+			total := (out-1)*w.stride[i] + w.reach(i) - extent
+			if total < -1 {
+				return errors.Errorf("auto_pad %s with windows of %d and a stride of %d leaves out %d of %d elements, which programs choose differently: "+
+					"export the model with pads", mode, w.reach(i), w.stride[i], -total, extent)
+			}
+			total = max(0, total)
 			w.before[i], w.after[i] = total/2, total-total/2
 			if mode == "SAME_LOWER" {
 				w.before[i], w.after[i] = w.after[i], w.before[i]

@@ -6,7 +6,8 @@
 
 Each directory has model.onnx, input_0.pb ..., output_0.pb ... The cases of single operators are made
 by the package onnx; those exported from PyTorch, and nine image networks with constant weights, are
-among its files.
+among its files. If the standard defines an operator by others, a second case calls a function of the
+model that has this definition.
 """
 
 import os
@@ -26,24 +27,63 @@ def write(path, message):
         to.write(message.SerializeToString())
 
 
+def definition(model):
+    """Returns a copy of a model of one node, with a call of a function in the node's place that has the operator's definition by others. None without one."""
+    if len(model.graph.node) != 1 or model.graph.node[0].domain not in ("", "ai.onnx"):
+        return None
+    node = model.graph.node[0]
+    opset = [v.version for v in model.opset_import if v.domain in ("", "ai.onnx")][0]
+    schema = onnx.defs.get_schema(node.op_type, opset)
+    if schema.has_function:
+        body = schema.function_body
+    elif schema.has_context_dependent_function:
+        types = {v.name: v.type for v in model.graph.input}
+        given = [types[name].SerializeToString() if name else b"" for name in node.input]
+        body = onnx.FunctionProto()
+        body.ParseFromString(schema.get_context_dependent_function(node.SerializeToString(), given))
+    else:
+        return None
+    if not body.opset_import:
+        body.opset_import.add(domain="", version=schema.since_version)
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.type:
+            body.attribute_proto.add().CopyFrom(attribute.default_value)
+            body.attribute_proto[-1].name = name
+    body.domain = "definitions"
+    called = onnx.ModelProto()
+    called.CopyFrom(model)
+    called.graph.node[0].domain = body.domain
+    called.graph.node[0].op_type = body.name
+    called.functions.append(body)
+    called.opset_import.add(domain=body.domain, version=1)
+    return called
+
+
 def operators(out):
     count = 0
     for case in collect_testcases(None):
         if case.model is None or not case.data_sets:
             continue
-        at = os.path.join(out, case.name)
-        os.makedirs(at, exist_ok=True)
-        write(os.path.join(at, "model.onnx"), case.model)
-        inputs, outputs = case.data_sets[0]
-        for kind, values in (("input", inputs), ("output", outputs)):
-            for i, value in enumerate(values):
-                try:
-                    tensor = numpy_helper.from_array(np.asarray(value))
-                except (TypeError, ValueError, NotImplementedError, KeyError, AttributeError):
-                    continue  # a sequence or an optional value: TestBackend leaves the case out
-                write(os.path.join(at, f"{kind}_{i}.pb"), tensor)
-        count += 1
+        count += store(out, case.name, case.model, case.data_sets[0])
+        called = definition(case.model)
+        if called is not None:
+            count += store(out, case.name + "_function", called, case.data_sets[0])
     return count
+
+
+def store(out, name, model, data):
+    at = os.path.join(out, name)
+    os.makedirs(at, exist_ok=True)
+    write(os.path.join(at, "model.onnx"), model)
+    inputs, outputs = data
+    for kind, values in (("input", inputs), ("output", outputs)):
+        for i, value in enumerate(values):
+            try:
+                tensor = numpy_helper.from_array(np.asarray(value))
+            except (TypeError, ValueError, NotImplementedError, KeyError, AttributeError):
+                continue  # a sequence or an optional value: TestBackend leaves the case out
+            write(os.path.join(at, f"{kind}_{i}.pb"), tensor)
+    return 1
 
 
 def exported(out):
