@@ -78,7 +78,8 @@ type WarmStart struct {
 	// Epochs is the number of epochs that the optimizer made.
 	Epochs int `json:"epochs"`
 	// Epoch has, for each chain, the epoch with the best weights, where it began to sample; 0 means
-	// initial values. Loss and Accuracy are the scores of these weights on the images held out.
+	// initial values. Loss and Accuracy are the scores of these weights on the images held out. All
+	// losses have the run's class weights.
 	Epoch    []int                `json:"epoch"`
 	Loss     []diagnostics.Number `json:"loss"`
 	Accuracy []diagnostics.Number `json:"accuracy"`

@@ -143,7 +143,7 @@ func labelLosses(sums []float64, labels []int32) []float64 {
 	for i, label := range labels {
 		row := sums[i*classes:][:classes]
 		floats.Scale(1/floats.Sum(row), row)
-		losses[i], _ = measure.Scores(row, []int32{label})
+		losses[i], _ = measure.Scores(row, []int32{label}, nil)
 	}
 	return losses
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -71,7 +72,7 @@ func TestRoomOfWarmStart(t *testing.T) {
 // chain that memorizes, or that never learned, did not forget.
 func TestForgot(t *testing.T) {
 	data := squares(t, 60, 3, 1)
-	w := warmUp{heldOut: data}
+	w := warmUp{training: new(training), heldOut: data}
 	guessing := w.guessing()
 	for _, c := range []struct {
 		name           string
@@ -89,6 +90,23 @@ func TestForgot(t *testing.T) {
 		if got := w.forgot(&warmChain{loss: c.best, accuracy: c.before}, c.loss, c.accuracy); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// With balanced class weights a network guesses if it gives all classes the same probability, even
+// if one of them has nearly all images.
+func TestGuessingWithClassWeights(t *testing.T) {
+	data := squares(t, 60, 3, 1)
+	for i := range data.Labels {
+		data.Labels[i] = max(0, int32(i)-57)
+	}
+	weights, err := ClassWeights{Balanced: true}.of(data)
+	must(t, err)
+	w := warmUp{training: &training{job: job{classWeights: weights}}, heldOut: data}
+	uniform := slices.Repeat([]float64{1. / 3}, 3*data.Len())
+	loss, _ := measure.Scores(uniform, data.Labels, w.training.classWeights)
+	if got := w.guessing(); math.Abs(got-math.Log(3)) > 1e-12 || math.Abs(got-loss) > 1e-12 {
+		t.Errorf("guessing has a loss of %v, and equal probabilities of %v, want ln 3", got, loss)
 	}
 }
 

@@ -103,14 +103,17 @@ func (w *warmUp) farAbove() (remarks []string) {
 	return remarks
 }
 
-// guessing returns the entropy of the classes of the images held out: the loss of a network that
-// predicts their frequencies for every image.
+// guessing returns the entropy of the classes of the images held out, weighted as in the loss: the
+// loss of a network that predicts their frequencies for every image.
 func (w *warmUp) guessing() float64 {
 	counts := make([]float64, w.heldOut.Classes)
 	for _, label := range w.heldOut.Labels {
 		counts[label]++
 	}
-	floats.Scale(1/float64(w.heldOut.Len()), counts)
+	if weights := w.training.classWeights; weights != nil {
+		floats.Mul(counts, weights)
+	}
+	floats.Scale(1/floats.Sum(counts), counts)
 	return stat.Entropy(counts)
 }
 
@@ -303,7 +306,8 @@ func weightsOf(s samples.Sample) (weights [][]float32) {
 	return weights
 }
 
-// scores returns the mean negative log-likelihood and the accuracy on the images held out.
+// scores returns the mean negative log-likelihood on the images held out, with the class weights of
+// the loss that the optimizer minimizes, and the accuracy.
 func (w *warmUp) scores(chain int, state samples.Sample) (loss, accuracy float64, err error) {
 	p := make([]float32, w.heldOut.Len()*w.predictor.Classes())
 	if err := w.predictor.Predict(state, p); err != nil {
@@ -312,7 +316,7 @@ func (w *warmUp) scores(chain int, state samples.Sample) (loss, accuracy float64
 	if w.predicted != nil {
 		w.predicted(chain, p)
 	}
-	loss, accuracy = measure.Scores(p, w.heldOut.Labels)
+	loss, accuracy = measure.Scores(p, w.heldOut.Labels, w.training.classWeights)
 	return loss, accuracy, nil
 }
 

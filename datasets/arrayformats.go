@@ -30,9 +30,9 @@ var arrayFormats = []arrayFormat{
 //
 // An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
 // and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
-// or one array called images, x, data or arr_0, and one called labels, y, targets or arr_1, also in
-// capitals. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W], labels integers
-// or text [N] or [N 1]; text is the name of a class.
+// or one array called images, x, data or arr_0, and one called labels, y, targets, target or arr_1,
+// also in capitals. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W], labels
+// integers or text [N] or [N 1]; text is the name of a class.
 //
 // CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
 // CIFAR-100 with its 100 fine labels. No code in a pickle is executed.

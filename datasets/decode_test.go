@@ -127,7 +127,7 @@ func TestDecodingRemarks(t *testing.T) {
 		}
 	}
 	want := []string{
-		dir + ": images with 16 bits per channel (2) have values of 0 to 2900 only, of 0 to 65535, which become bytes of 0 to 11: " +
+		dir + ": images with 16 bits per channel (2) have values of 0 to 2900 only, of 0 to 65535, which become 12 of the 256 values of a byte: " +
 			"state the number of significant bits, such as bits=12, to stretch them",
 		dir + ": files with several pages, of which the first is read: 2, such as a/2.tif",
 	}

@@ -16,7 +16,7 @@ import (
 
 // decodedMagic begins a file of decoded images. Its number changes whenever decoding the same files
 // may give other bytes.
-const decodedMagic = "pollen decoded pictures 3\n"
+const decodedMagic = "pollen decoded pictures 4\n"
 
 // decodedCache keeps the decoded images of an image directory, in one file per directory and
 // requested shape: the magic, a key (32 bytes), the size of the header (8 bytes, little-endian),

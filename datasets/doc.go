@@ -37,7 +37,8 @@
 // directory that contains only one directory is replaced by that one.
 //
 // Instead of class directories there may be a CSV file next to the images, or next to the
-// directories with the images, separated by commas, semicolons or tabs. Its header must have a
+// directories with the images, separated by commas, semicolons or tabs, in UTF-8, or in UTF-16 with
+// a byte order mark. Its header must have a
 // column of file names (filename, file, path, image, image_path, image_id and the like) and one of
 // classes (classid, class, label, category, target and the like). Where there are no class
 // directories, other headings are understood, too, if the contents are clear: a column of images'

@@ -33,6 +33,8 @@ func TestFloatMax(t *testing.T) {
 	write(t, npyBytes("<f4", "(1, 4, 4)", floatBytes(unit...)), root, "unit.npy")
 	write(t, npyBytes(">f8", "(1, 4, 4)", wide), root, "wide.npy")
 	writeNPZ(t, filepath.Join(root, "unit.npz"), map[string][]byte{"images": npyBytes("<f4", "(1, 4, 4)", floatBytes(unit...))})
+	write(t, npyBytes("<f2", "(1, 4, 4)", []byte("\x00\x00\x00\x3c\x00\x38\x00\x34\x00\x3c"+strings.Repeat("\x00", 20)+"\x25\x1a")), root, "half.npy")
+	write(t, npyBytes("<f4", "(1, 4, 4)", floatBytes(append(slices.Clone(unit[:15]), -0.5)...)), root, "below.npy")
 	write(t, []byte(fields), root, "plain.csv")
 	write(t, []byte(heading+"\n17,"+fields), root, "unit.csv")
 	write(t, npyBytes("|u1", "(1, 4, 4)", make([]byte, 16)), root, "bytes.npy")
@@ -46,7 +48,8 @@ func TestFloatMax(t *testing.T) {
 		pixels []byte
 		words  string
 	}{
-		{"unit.npy", 1, want, ""}, {"wide.npy", 1, want, ""}, {"unit.npz", 1, want, ""}, {"unit.csv", 1, want, ""}, {"plain.csv", 1, want, ""},
+		{"unit.npy", 1, want, ""}, {"wide.npy", 1, want, ""}, {"unit.npz", 1, want, ""}, {"half.npy", 1, want, ""},
+		{"unit.csv", 1, want, ""}, {"plain.csv", 1, want, ""},
 		{"unit.npy", 255, small, ""}, {"unit.csv", 255, small, ""},
 		{"bytes.npy", 1, make([]byte, 16), ""}, // bytes are bytes
 		{"unit.npy", 0, nil, "images must be unsigned bytes (uint8) or bool, got float32"},
@@ -54,6 +57,7 @@ func TestFloatMax(t *testing.T) {
 		{"unit.csv", 0, nil, `line 2: column 4: must be an integer from 0 to 255, got "0.5": multiply pixels from 0 to 1 by 255`},
 		{"unit.npy", 2, nil, "FloatMax: must be 1 or 255, got 2"},
 		{"nan.npy", 1, nil, "value 15: must be from 0 to 1, got NaN"},
+		{"below.npy", 1, nil, "value 15: must be from 0 to 1, got -0.5: save (images + 1) / 2 if values are from -1 to 1"},
 	} {
 		options := isolated(t)
 		options.FloatMax = c.most
@@ -76,6 +80,20 @@ func TestFloatMax(t *testing.T) {
 	options.FloatMax = 1
 	_, err := ReadImages([]string{filepath.Join(root, "large.csv")}, options)
 	wantError(t, err, "line 1: column 2: must be from 0 to 1, got 1.5")
+}
+
+// Every float16 has its value.
+func TestHalfValue(t *testing.T) {
+	for bits, want := range map[uint16]float64{
+		0: 0, 1: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14, 0x3555: 0.333251953125, 0x3c00: 1, 0x7bff: 65504, 0x7c00: math.Inf(1), 0xc000: -2,
+	} {
+		if got := halfValue(bits); got != want {
+			t.Errorf("%#x: %v, want %v", bits, got, want)
+		}
+	}
+	if got := halfValue(0x7e00); !math.IsNaN(got) {
+		t.Errorf("NaN: %v", got)
+	}
 }
 
 // A table may have images that are not square if their shape is requested; a wrong number of

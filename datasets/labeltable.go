@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // table is a CSV file with the classes of images.
@@ -22,6 +24,9 @@ type table struct {
 	// classes are the columns of a table with one column for each class, which has a 1 for each
 	// image of the class.
 	classes []int
+	// encoding is what to do about bytes that are not UTF-8, as the end of an error; "" if there
+	// are none.
+	encoding string
 }
 
 func isTable(entry dirEntry) bool {
@@ -105,7 +110,7 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}
-	content = bytes.TrimPrefix(content, []byte("\ufeff"))
+	content = decodedText(content)
 	heading, _, _ := bytes.Cut(content, []byte("\n"))
 	reader := csv.NewReader(bytes.NewReader(content))
 	for _, comma := range ";\t" {
@@ -115,6 +120,9 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 		}
 	}
 	t := &table{entry: entry, file: -1, class: -1, split: -1, group: -1}
+	if !utf8.Valid(content) {
+		t.encoding = "; the table is not in UTF-8: save it again, or convert it, such as from Western European Windows by iconv -f WINDOWS-1252 -t UTF-8"
+	}
 	if t.headings, err = reader.Read(); err != nil {
 		return t, nil // not a table with a header
 	}
@@ -133,6 +141,18 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 		return nil, errors.Wrapf(err, "datasets: %s", path)
 	}
 	return t, nil
+}
+
+// decodedText returns a text without a byte order mark, in UTF-8 if it is in UTF-16, as
+// spreadsheets save "Unicode text".
+func decodedText(content []byte) []byte {
+	if bytes.HasPrefix(content, []byte("\xff\xfe")) || bytes.HasPrefix(content, []byte("\xfe\xff")) {
+		decoder := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()
+		if text, err := decoder.Bytes(content); err == nil {
+			return text
+		}
+	}
+	return bytes.TrimPrefix(content, []byte("\ufeff"))
 }
 
 // guess determines the columns that the headings do not name, and reports whether they are clear.

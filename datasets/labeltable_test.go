@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"encoding/binary"
 	"fmt"
 	"image/color"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // tabled writes six images 0.png ... 5.png into a directory of a new root, and a table at the root
@@ -214,6 +217,34 @@ func TestTableMistakes(t *testing.T) {
 		root := tabled(t, "", test.heading, test.row)
 		_, err := scan(t.Context(), root)
 		wantError(t, err, append(test.want, "datasets: "+root)...)
+	}
+}
+
+// A table may be in UTF-16 with a byte order mark. Errors of a table in another encoding tell how
+// to convert it.
+func TestTableEncodings(t *testing.T) {
+	text := "file\tclass\n0.png\tÄpfel\n1.png\tkiwi\n"
+	for _, order := range []interface {
+		AppendUint16([]byte, uint16) []byte
+	}{binary.LittleEndian, binary.BigEndian} {
+		var content []byte
+		for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
+			content = order.AppendUint16(content, unit)
+		}
+		root := dots(t, "0.png", "1.png")
+		write(t, content, root, "labels.csv")
+		if images, _ := scanned(t, root); !slices.Equal(images, []string{"train Äpfel 0.png", "train kiwi 1.png"}) {
+			t.Errorf("%v: images %q", order, images)
+		}
+	}
+	for _, content := range []string{"file,class\n0.png,\xc4pfel\n1.png,kiwi\n", "file,class\n\xe4.png,a\n\xf6.png,b\n"} {
+		root := dots(t, "0.png", "1.png")
+		write(t, []byte(content), root, "labels.csv")
+		_, err := scan(t.Context(), root)
+		wantError(t, err, "not in UTF-8: save it again, or convert it, such as")
+		if !utf8.ValidString(err.Error()) {
+			t.Errorf("%q", err)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 		row.record, row.name = i+2, strings.TrimSpace(fields[t.file])
 		var err error
 		if row.class, err = t.classOf(fields); err != nil {
-			return nil, errors.Errorf("datasets: %s: record %d: %s %v", s.path(t.entry.name), row.record, row.name, err)
+			return nil, errors.Errorf("datasets: %s: record %d: %s %v%s", s.path(t.entry.name), row.record, strings.ToValidUTF8(row.name, "?"), err, t.encoding)
 		}
 		if row.group, err = t.groupOf(fields, s.group); err != nil {
 			return nil, invalid("Group", "%s: record %d: %v", s.path(t.entry.name), row.record, err)
@@ -179,7 +179,7 @@ func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []table
 				first = "; the first is " + list.skipped[0]
 			}
 		}
-		return errors.Errorf("datasets: %s: must list existing images, got %d missing ones%s", table, len(rows), first)
+		return errors.Errorf("datasets: %s: must list existing images, got %d missing ones%s%s", table, len(rows), strings.ToValidUTF8(first, "?"), t.encoding)
 	}
 	return nil
 }

@@ -246,10 +246,34 @@ func (t npyType) textValue(raw []byte) (string, error) {
 
 // floatValue returns the float that the bytes represent.
 func (t npyType) floatValue(bytes []byte) float64 {
-	if t.size == 4 {
+	switch t.size {
+	case 2:
+		return halfValue(t.order.Uint16(bytes))
+	case 4:
 		return float64(math.Float32frombits(t.order.Uint32(bytes)))
 	}
 	return math.Float64frombits(t.order.Uint64(bytes))
+}
+
+// halfValue returns the value of a float16: a sign, 5 bits of exponent and 10 of fraction.
+func halfValue(bits uint16) float64 {
+	exponent, fraction := int(bits>>10&31), float64(bits&1023)
+	value := 0.0
+	switch exponent {
+	case 0:
+		value = math.Ldexp(fraction, -24)
+	case 31:
+		value = math.Inf(1)
+		if fraction != 0 {
+			value = math.NaN()
+		}
+	default:
+		value = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if bits>>15 == 1 {
+		value = -value
+	}
+	return value
 }
 
 // value returns the integer that the bytes represent.

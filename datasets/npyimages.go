@@ -103,7 +103,8 @@ func labelsOf(name string, labels npyArray, count int) ([]int32, error) {
 			value = labels.wide[i]
 		}
 		if value < 0 || value >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d", name, i, value, maxClasses)
+			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d: save labels.astype(str) if such numbers are classes",
+				name, i, value, maxClasses)
 		}
 		read[i] = int32(value)
 	}

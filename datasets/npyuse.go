@@ -43,11 +43,15 @@ func (u npyUse) floatMax() float64 {
 var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
 
 // npyFloats maps the types of floats that images can have to their sizes.
-var npyFloats = map[string]int{"f4": 4, "f8": 8}
+var npyFloats = map[string]int{"f2": 2, "f4": 4, "f8": 8}
 
 // floatByte returns the byte for a pixel that is a float from 0 to most.
 func floatByte(value, most float64) (byte, error) {
-	if !(value >= 0 && value <= most) {
+	if value < 0 {
+		return 0, errors.Errorf("must be from 0 to %g, got %g: save (images + 1) / 2 if values are from -1 to 1, "+
+			"and images * std + mean if they were standardized", most, value)
+	}
+	if !(value <= most) {
 		return 0, errors.Errorf("must be from 0 to %g, got %g", most, value)
 	}
 	return byte(math.Round(math.MaxUint8 * value / most)), nil

@@ -23,7 +23,7 @@ var npzLayouts = [][3][2]string{
 
 // plainNames are names of the arrays of images and of labels in archives without splits, in upper
 // or lower case. numpy.savez names arrays without names arr_0 and arr_1.
-var plainNames = [2][]string{{"images", "x", "data", "arr_0"}, {"labels", "y", "targets", "arr_1"}}
+var plainNames = [2][]string{{"images", "x", "data", "arr_0"}, {"labels", "y", "targets", "target", "arr_1"}}
 
 // plainPair returns the names of the arrays of images and labels of an archive without splits; both
 // are "" if there is neither. Several arrays that could be either are an error, except that images

@@ -18,21 +18,59 @@ func sequenceOf(file string) string {
 
 const digits = "0123456789"
 
-// sequencePattern is the Options.Group of the sequences that sequenceOf finds.
-const sequencePattern = `^(.*\D)\d+\.`
+// sequencePattern is the Options.Group of the sequences that sequenceOf finds, and
+// acrossClassesPattern of those that it finds without the directory of the class.
+const (
+	sequencePattern      = `^(.*\D)\d+\.`
+	acrossClassesPattern = `^[^/]*/(.*\D)\d+\.`
+)
+
+// sequencesCrossClasses reports whether images of one sequence, such as a patient's, have several
+// classes: whether classes share sequences, once their directories are removed from the names, but
+// no name. If numbers start again in each class, they share names, too.
+func sequencesCrossClasses(splits [3]*Dataset) (crosses bool) {
+	names, classes := map[string]bool{}, map[string]int32{}
+	for _, d := range splits {
+		if d == nil || d.Labels == nil {
+			continue
+		}
+		for i, file := range d.Files {
+			_, name, ok := strings.Cut(file, "/")
+			sequence := sequenceOf(name)
+			if !ok || names[name] {
+				return false
+			}
+			if sequence == "" {
+				continue
+			}
+			names[name] = true
+			class, known := classes[sequence]
+			crosses = crosses || known && class != d.Labels[i]
+			classes[sequence] = d.Labels[i]
+		}
+	}
+	return crosses
+}
 
 // remarkSequences remarks on file names that look like the frames of several videos of each
 // class, or the like, if some of them were drawn into several splits.
 func remarkSequences(splits *Splits, options Options) {
 	const shortest, share = 3, 0.9 // images of a sequence; the least fraction of images in sequences
 	counts, spread := map[string][3]int{}, 0
-	all := 0
-	for split, d := range [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test} {
+	all, datasets := 0, [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test}
+	crosses, pattern := sequencesCrossClasses(datasets), sequencePattern
+	if crosses {
+		pattern = acrossClassesPattern
+	}
+	for split, d := range datasets {
 		if d == nil {
 			continue
 		}
 		all += d.Len()
 		for _, file := range d.Files {
+			if crosses {
+				_, file, _ = strings.Cut(file, "/")
+			}
 			if sequence := sequenceOf(file); sequence != "" {
 				count := counts[sequence]
 				count[split]++
@@ -62,6 +100,6 @@ func remarkSequences(splits *Splits, options Options) {
 	if spread > 0 && float64(images) >= share*float64(all) && trained >= 2*splits.Train.Classes {
 		options.remark("%s: file names look like %d sequences of images, and %d of them are in several splits, such as %s...: "+
 			"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group %s",
-			splits.name(), sequences, spread, first, sequencePattern)
+			splits.name(), sequences, spread, first, pattern)
 	}
 }

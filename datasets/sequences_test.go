@@ -27,6 +27,10 @@ func TestRemarkSequences(t *testing.T) {
 			"dots: file names look like 4 sequences of images, and 4 of them are in several splits, such as 1/clip0-frame...: " +
 				"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group " + sequencePattern,
 		}},
+		{"patients with images of both classes", func(class string, i int) string { return fmt.Sprintf("%s/patient%d-%s%d.png", class, i/3, class, i%3) }, []string{
+			"dots: file names look like 4 sequences of images, and 4 of them are in several splits, such as patient0-...: " +
+				"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group " + acrossClassesPattern,
+		}},
 		{"numbers", func(class string, i int) string { return fmt.Sprintf("%s/%d.png", class, i) }, nil},
 		{"a sequence for each class", func(class string, i int) string { return fmt.Sprintf("%s/n%s_%d.png", class, class, i) }, nil},
 		{"pairs", func(class string, i int) string { return fmt.Sprintf("%s/p%d-%d.png", class, i/2, i%2) }, nil},

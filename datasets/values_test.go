@@ -188,6 +188,7 @@ func TestNPZNames(t *testing.T) {
 		{[]string{"X"}, []string{"y"}, ""},
 		{[]string{"x"}, []string{"Y"}, ""},
 		{[]string{"data"}, []string{"targets"}, ""},
+		{[]string{"data"}, []string{"target"}, ""},
 		{[]string{"arr_0"}, []string{"arr_1"}, ""},
 		{[]string{"images", "x"}, []string{"labels", "y"}, ""},
 		{[]string{"X", "data"}, []string{"y"}, "must have one array of images, got X and data: call it images"},

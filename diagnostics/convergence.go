@@ -44,9 +44,12 @@ func SplitRHat(chains [][]float64) (float64, error) {
 func split(statistic string, chains [][]float64, minLength int) ([][]float64, error) {
 	var halves [][]float64
 	for i, chain := range chains {
-		if len(chain) < minLength || len(chain) != len(chains[0]) {
-			return nil, errors.Errorf("diagnostics: %s: chains must have one length of at least %d, got %d values in chain %d and %d in chain 0",
-				statistic, minLength, len(chain), i, len(chains[0]))
+		if len(chain) < minLength {
+			return nil, errors.Errorf("diagnostics: %s: chains must have at least %d values, got %d in chain %d", statistic, minLength, len(chain), i)
+		}
+		if len(chain) != len(chains[0]) {
+			return nil, errors.Errorf("diagnostics: %s: chains must have the same length, got %d values in chain %d and %d in chain 0",
+				statistic, len(chain), i, len(chains[0]))
 		}
 		for _, v := range chain {
 			if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -262,8 +262,8 @@ func TestEffectiveSampleSizeRefuses(t *testing.T) {
 		mean   bool // the mean's standard error is refused as well
 	}{
 		{nil, "there must be at least one chain", true},
-		{lehmer(11, 2, 16), "chains must have one length of at least 12, got 11 values", true},
-		{append(lehmer(20, 2, 16), make([]float64, 19)), "got 19 values in chain 2 and 20 in chain 0", true},
+		{lehmer(11, 2, 16), "chains must have at least 12 values, got 11 in chain 0", true},
+		{append(lehmer(20, 2, 16), make([]float64, 19)), "chains must have the same length, got 19 values in chain 2 and 20 in chain 0", true},
 		{infinite, "got -Inf in chain 1", true},
 		{unknown, "got NaN in chain 0", true},
 		{same, "values must differ, got only 0.1", false},

@@ -41,6 +41,9 @@ func Summarize(chains [][]float64) (Summary, error) {
 
 // String returns the summary in one line.
 func (s Summary) String() string {
+	if math.IsNaN(s.BulkESS) {
+		return fmt.Sprintf("%.3g at every draw", s.Mean)
+	}
 	return fmt.Sprintf("mean %.3g +- %.1g, std %.3g, 90 %% in %.3g ... %.3g, R-hat %.3f, %.0f effective draws, %.0f in the tails",
 		s.Mean, s.StandardError, s.Std, s.Low, s.High, s.RHat, s.BulkESS, s.TailESS)
 }

@@ -58,6 +58,9 @@ func TestSummaryOfEqualValues(t *testing.T) {
 	if !math.IsNaN(s.RHat) {
 		t.Errorf("R-hat %v, want NaN", s.RHat)
 	}
+	if got := s.String(); got != "7 at every draw" {
+		t.Errorf("text %q", got)
+	}
 	s.BulkESS, s.TailESS, s.RHat = 0, 0, 0
 	if want := (Summary{Mean: 7, Low: 7, Median: 7, High: 7}); s != want {
 		t.Errorf("%+v, want %+v", s, want)

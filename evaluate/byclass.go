@@ -82,6 +82,36 @@ func ByClass(c Case) ([]ClassScores, error) {
 	return slices.DeleteFunc(all, func(s ClassScores) bool { return s.Examples == 0 }), nil
 }
 
+// Ranking has scores of how well the probability of a class ranks the examples of the class before
+// all others. They do not depend on a threshold, nor on how far the probabilities are off.
+type Ranking struct {
+	// AUROC is the probability that an example of the class has a higher probability of the class
+	// than one of another class; ties count half.
+	AUROC float64 `json:"auroc"`
+	// AveragePrecision is the area under the curve of precision and recall. Of a class that is a
+	// fraction f of the examples it is about f by chance.
+	AveragePrecision float64 `json:"averagePrecision"`
+}
+
+// RankingOf returns the ranking of a class. ok is false unless there are examples of the class and
+// of others.
+func RankingOf(p *Predictions, class int) (r Ranking, ok bool) {
+	var own, others []float64
+	for i, label := range p.Labels {
+		probability := float64(p.row(i)[class])
+		if int(label) == class {
+			own = append(own, probability)
+		} else {
+			others = append(others, probability)
+		}
+	}
+	if len(own) == 0 || len(others) == 0 {
+		return r, false
+	}
+	groups := tieGroups(others, own)
+	return Ranking{auroc(groups, len(others), len(own)), averagePrecision(groups, len(own))}, true
+}
+
 // WorstCovered returns the class with the lowest coverage, and of equals the one with the most
 // examples. ok is false if no class has a coverage.
 func WorstCovered(classes []ClassScores) (worst ClassScores, ok bool) {

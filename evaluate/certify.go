@@ -41,6 +41,17 @@ type Certificate struct {
 	// Needed is the minimum number of answered examples, all without an error, for which a
 	// threshold can be certified.
 	Needed int `json:"needed"`
+	// Grouped reports that the examples have groups, so that Images, Answered, Wrong and Needed
+	// are numbers of groups.
+	Grouped bool `json:"-"`
+}
+
+// unit returns what a certificate counts, for texts.
+func (c Certificate) unit() string {
+	if c.Grouped {
+		return "groups"
+	}
+	return "images"
 }
 
 // Answers reports whether an image with the given confidence is answered rather than referred to a
@@ -58,19 +69,30 @@ func (c Certificate) From() string {
 	case c.Certified:
 		return fmt.Sprintf("%.4f", c.Threshold)
 	case c.Images < c.Needed:
-		return fmt.Sprintf("none: needs %d images", c.Needed)
+		return fmt.Sprintf("none: needs %d %s", c.Needed, c.unit())
 	}
 	return "none"
+}
+
+// Why returns the reason why no image is answered, or "" if the certificate is given.
+func (c Certificate) Why() string {
+	switch {
+	case c.Certified:
+		return ""
+	case c.Images < c.Needed && c.Grouped:
+		return fmt.Sprintf("that needs held-out images of at least %d groups, and there are %d groups", c.Needed, c.Images)
+	case c.Images < c.Needed:
+		return fmt.Sprintf("that needs at least %d held-out images, and there are %d", c.Needed, c.Images)
+	case c.Grouped:
+		return fmt.Sprintf("too many images, one of each of the %d held-out groups, are classified wrongly", c.Images)
+	}
+	return fmt.Sprintf("too many of the %d held-out images are classified wrongly", c.Images)
 }
 
 // String returns the certificate in words, as in "answers 84 % of images with at most 2 % errors".
 func (c Certificate) String() string {
 	if !c.Certified {
-		text := fmt.Sprintf("no answers with at most %.4g %% errors can be certified", 100*c.Risk)
-		if c.Images < c.Needed {
-			text += fmt.Sprintf(": that needs at least %d held-out images, and there are %d", c.Needed, c.Images)
-		}
-		return text
+		return fmt.Sprintf("no answers with at most %.4g %% errors can be certified: %s", 100*c.Risk, c.Why())
 	}
 	return fmt.Sprintf("answers %.0f %% of images with at most %.4g %% errors", 100*float64(c.Answered)/float64(c.Images), 100*c.Risk)
 }
@@ -110,7 +132,9 @@ func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
 			confidences, wrong = append(confidences, c.Confidence[i]), append(wrong, rank != 1)
 		}
 	}
-	return certify(confidences, wrong, risk, confidence, riskPValue), nil
+	result := certify(confidences, wrong, risk, confidence, riskPValue)
+	result.Grouped = c.Single != nil
+	return result, nil
 }
 
 // certify is Certify with the p-values of any function.

@@ -177,4 +177,13 @@ func TestCertifyRefuses(t *testing.T) {
 		none.String() != "no answers with at most 10 % errors can be certified: that needs at least 36 held-out images, and there are 2" {
 		t.Errorf("%v, %v", none, err)
 	}
+	p := predictionsOf(t, []float64{0.9, 0.1, 0.2, 0.8, 0.3, 0.7}, []int32{0, 1, 1}, 2)
+	p.Groups = []string{"a", "b", "b"}
+	if c, err = Calibrate(p); err != nil {
+		t.Fatal(err)
+	}
+	none, err = c.Certify(0.1, 0.9)
+	if err != nil || none.From() != "none: needs 36 groups" || none.Why() != "that needs held-out images of at least 36 groups, and there are 2 groups" {
+		t.Errorf("groups: %v, %v", none, err)
+	}
 }

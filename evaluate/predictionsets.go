@@ -158,6 +158,8 @@ type Sets struct {
 	Marginal float64
 	// Thresholds are the thresholds of the classes for a class-conditional rule, and nil otherwise.
 	Thresholds []ClassThreshold
+	// Grouped reports that the held-out examples have groups, so that thresholds count these.
+	Grouped bool
 }
 
 // NeededExamples returns the minimum number of held-out examples for a level: the smallest n with
@@ -193,7 +195,7 @@ func (c *Calibration) Sets(level float64, rule SetRule) (*Sets, error) {
 		slices.Sort(scores)
 		return scores[rank(len(scores), level)-1]
 	}
-	s := &Sets{Level: level, Rule: rule, Marginal: quantile(scores)}
+	s := &Sets{Level: level, Rule: rule, Marginal: quantile(scores), Grouped: c.Single != nil}
 	if !rule.PerClass {
 		return s, nil
 	}

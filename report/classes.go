@@ -43,8 +43,12 @@ func FallbackText(sets *evaluate.Sets, name func(class int) string) string {
 	if classes == nil {
 		return ""
 	}
-	return fmt.Sprintf("too few images of these classes are held out for a threshold of their own at level %g, so they have that of all classes, "+
-		"which promises nothing for each of them: %s", sets.Level, strings.Join(classes, ", "))
+	unit := "images"
+	if sets.Grouped {
+		unit = "groups of images"
+	}
+	return fmt.Sprintf("too few %s of these classes are held out for a threshold of their own at level %g, so they have the threshold of all classes, "+
+		"which promises nothing for each of them: %s", unit, sets.Level, strings.Join(classes, ", "))
 }
 
 // subjectsInFull is the number of subjects that have all columns in the table of classes. With more
@@ -56,13 +60,24 @@ const classesShown = 30
 
 // ByClass returns the scores of the subject's classes, with their names; nil without labels.
 func (s Subject) ByClass() ([]ClassRow, error) {
+	rows, err := s.byClass()
+	for i := range rows {
+		if r, ok := evaluate.RankingOf(s.In, rows[i].Class); ok {
+			rows[i].Ranking = &r
+		}
+	}
+	return rows, err
+}
+
+// byClass is ByClass without rankings, which take longer.
+func (s Subject) byClass() ([]ClassRow, error) {
 	if s.Assessment == nil || s.In == nil {
 		return nil, nil
 	}
 	scores, err := evaluate.ByClass(s.Case)
 	rows := make([]ClassRow, len(scores))
 	for i, of := range scores {
-		rows[i] = ClassRow{s.InImages.className(of.Class), of}
+		rows[i] = ClassRow{Name: s.InImages.className(of.Class), ClassScores: of}
 	}
 	return rows, err
 }
@@ -71,6 +86,7 @@ func (s Subject) ByClass() ([]ClassRow, error) {
 type ClassRow struct {
 	Name string `json:"class"`
 	evaluate.ClassScores
+	*evaluate.Ranking // nil if there is no other class
 }
 
 // muchBelow is a difference from the promised coverage that is too large to come from the choice of
@@ -81,7 +97,7 @@ const muchBelow = 0.05
 // on average either, of all. It is "" if no class is covered less often than promised, or if there
 // is no coverage of several classes.
 func (s Subject) worstCoverage() (string, error) {
-	rows, err := s.ByClass()
+	rows, err := s.byClass()
 	if err != nil || len(rows) < 2 {
 		return "", err
 	}
@@ -131,6 +147,9 @@ var classColumns = []classColumn{
 	{Column{"precision", "%.3f"}, true, false, func(r ClassRow) any { return r.Precision }},
 	{Column{"recall", "%.3f"}, false, false, func(r ClassRow) any { return r.Recall }},
 	{Column{"F1", "%.3f"}, true, false, func(r ClassRow) any { return r.F1 }},
+	// The title differs from AUROC, which is about out-of-distribution data elsewhere. A table has
+	// several classes, so that there is a ranking.
+	{Column{"AUC", "%.3f"}, true, false, func(r ClassRow) any { return r.AUROC }},
 	{Column{"coverage", "%.3f"}, false, true, func(r ClassRow) any { return *r.Coverage }},
 	{Column{"set size", "%.2f"}, true, true, func(r ClassRow) any { return *r.SetSize }},
 }
@@ -231,9 +250,9 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))
 		entries = entries[:classesShown]
 	}
-	if more := "Precision and F1"; !full {
+	if more := "Precision, F1 and AUC"; !full {
 		if covered {
-			more = "Precision, F1 and sizes of sets"
+			more = "Precision, F1, AUC and sizes of sets"
 		}
 		texts = append(texts, more+" are in the output of pollen eval --json.")
 	}

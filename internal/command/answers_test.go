@@ -49,7 +49,7 @@ func TestReadOnlyRun(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"eval", run}, {"eval", run, "--json"}, {"ood", run, "--out", images}, {"ood", run, "--out", images, "--json"},
 		{"ood", run, "--out", filepath.Join(images, "a", "00.png")},
-		{"predict", run, images}, {"predict", run, images, "--json"}, {"predict", run, images, "--csv"}, {"verify", run}, {"status", run},
+		{"predict", run, images}, {"predict", run, images, "--json"}, {"predict", run, images, "--csv"}, {"verify", run}, {"status", run}, {"status", run, "--json"},
 	} {
 		code, stdout, stderr := runInProcess(arguments...)
 		if code != 0 || stdout == "" {

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/internal/cluster"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin/llc"
 )
@@ -72,6 +74,28 @@ func TestWatch(t *testing.T) {
 		if code, _, stderr := runInProcess("status", "--watch", watch, t.TempDir()); code != exitUsage || !strings.Contains(stderr, "--watch must be 0 to 86400 s") {
 			t.Errorf("--watch %s: exit code %d, %s", watch, code, stderr)
 		}
+	}
+}
+
+// Status prints runs as JSON, also runs that cannot be read.
+func TestStatusJSON(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run")
+	if err := cmp.Or(os.Mkdir(run, 0o755), os.WriteFile(filepath.Join(run, rundir.ManifestFile), []byte("{}"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := runInProcess("status", dir, "--json")
+	var runs []cluster.RunStatus
+	err := json.Unmarshal([]byte(stdout), &runs)
+	if err != nil || code == 0 || len(runs) != 1 || runs[0].Run != run || runs[0].State != "unreadable" || runs[0].Error == "" {
+		t.Errorf("exit code %d, %s, %s (%v)", code, stdout, stderr, err)
+	}
+	code, _, stderr = runInProcess("status", dir, "--json", "--watch", "1")
+	if code != exitUsage || !strings.Contains(stderr, "cannot be combined with --watch") {
+		t.Errorf("--json --watch: exit code %d, %s", code, stderr)
+	}
+	if code, stdout, _ := runInProcess("status", t.TempDir(), "--json"); code != exitFailure || stdout != "" {
+		t.Errorf("without runs: exit code %d, %q", code, stdout)
 	}
 }
 

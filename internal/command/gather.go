@@ -2,9 +2,7 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"time"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -122,45 +120,4 @@ func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, sp
 		return run.With(bayes.WithNotes(notes)).Calibrate(ctx, splits.Validation)
 	}
 	return nil
-}
-
-func statusCommand(c *console) *cobra.Command {
-	var every float64
-	command := &cobra.Command{
-		Use: "status DIR...", Short: "Show the progress of runs",
-		Long: "Shows the runs in or below the directories: state, host, progress, speed, remaining time, and why any failed. It only reads\n" +
-			"the directories, and does not query a scheduler.",
-		Example: "  pollen status /scratch/flowers\n  pollen status runs --watch 10",
-		Args:    requireRuns,
-	}
-	command.Flags().Float64Var(&every, "watch", 0, "refresh every given number of seconds, until Ctrl-C (default: show once)")
-	command.RunE = func(command *cobra.Command, dirs []string) error {
-		const day = 86400 // s
-		if !(every >= 0 && every <= day) {
-			return usage("pollen: --watch must be 0 to %d s, got %v", day, every)
-		}
-		for {
-			if every > 0 && c.live {
-				fmt.Fprint(c.out.To, "\x1b[H\x1b[2J") // home, and clear
-			}
-			table, summary, err := cluster.Status(dirs, c.now())
-			if table == nil && every == 0 {
-				return err
-			}
-			if table == nil { // there may be runs later
-				summary = errorText(err)
-			} else if err := table.WriteText(c.out); err != nil {
-				return err
-			}
-			if fmt.Fprintf(c.out, "\n%s\n", summary); every == 0 {
-				return err
-			}
-			select {
-			case <-command.Context().Done():
-				return command.Context().Err()
-			case <-time.After(time.Duration(every * float64(time.Second))):
-			}
-		}
-	}
-	return command
 }

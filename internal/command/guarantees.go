@@ -209,12 +209,8 @@ func fallbackText(sets *evaluate.Sets, names []string) string {
 // certificateText describes which images are answered.
 func certificateText(c evaluate.Certificate) string {
 	if !c.Certified {
-		why := fmt.Sprintf("too many of the %d held-out images are classified wrongly", c.Images)
-		if c.Images < c.Needed {
-			why = fmt.Sprintf("that needs at least %d held-out images, and there are %d", c.Needed, c.Images)
-		}
 		return fmt.Sprintf("no answers with at most %.4g %% errors can be certified with %.4g %% confidence: %s; all images are to be referred to a person",
-			100*c.Risk, 100*c.Confidence, why)
+			100*c.Risk, 100*c.Confidence, c.Why())
 	}
 	return fmt.Sprintf("%v, certified with %.4g %% confidence: those with a confidence of at least %.4g before scaling; the others are to be referred to a person",
 		c, 100*c.Confidence, c.Threshold)

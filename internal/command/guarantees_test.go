@@ -133,6 +133,8 @@ func TestCertificateText(t *testing.T) {
 	few := evaluate.Certificate{Risk: 0.02, Confidence: 0.9, Images: 64, Needed: 183}
 	wrong := few
 	wrong.Images = 200
+	groups, wrongGroups := few, wrong
+	groups.Grouped, wrongGroups.Grouped = true, true
 	for _, c := range []struct {
 		certificate evaluate.Certificate
 		want        string
@@ -141,6 +143,10 @@ func TestCertificateText(t *testing.T) {
 			"all images are to be referred to a person"},
 		{wrong, "no answers with at most 2 % errors can be certified with 90 % confidence: too many of the 200 held-out images are classified wrongly; " +
 			"all images are to be referred to a person"},
+		{groups, "no answers with at most 2 % errors can be certified with 90 % confidence: that needs held-out images of at least 183 groups, " +
+			"and there are 64 groups; all images are to be referred to a person"},
+		{wrongGroups, "no answers with at most 2 % errors can be certified with 90 % confidence: too many images, one of each of the 200 held-out groups, " +
+			"are classified wrongly; all images are to be referred to a person"},
 	} {
 		if got := certificateText(c.certificate); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)

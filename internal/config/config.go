@@ -15,8 +15,8 @@ import (
 const maxBytes = 1 << 20
 
 // setFlags sets flags from YAML text whose keys are their names. Keys in others are not flags;
-// their values are passed to the functions.
-func setFlags(content []byte, flags *pflag.FlagSet, others map[string]func(value any) error) error {
+// their values are passed to the functions. Errors name keys that are flags of the command only.
+func setFlags(content []byte, flags, command *pflag.FlagSet, others map[string]func(value any) error) error {
 	if len(content) > maxBytes {
 		return errors.Errorf("must have at most %[2]d bytes, got %[1]d", len(content), maxBytes)
 	}
@@ -32,7 +32,7 @@ func setFlags(content []byte, flags *pflag.FlagSet, others map[string]func(value
 		name := fmt.Sprint(field.Key)
 		set := others[name]
 		if set == nil {
-			set = func(value any) error { return setField(flags, name, value) }
+			set = func(value any) error { return setField(flags, command, name, value) }
 		}
 		if err := set(field.Value); err != nil {
 			return err
@@ -42,12 +42,15 @@ func setFlags(content []byte, flags *pflag.FlagSet, others map[string]func(value
 }
 
 // setField sets a flag to a value from a file.
-func setField(flags *pflag.FlagSet, name string, value any) error {
+func setField(flags, command *pflag.FlagSet, name string, value any) error {
 	f := flags.Lookup(name)
 	if f == nil {
+		if command.Lookup(name) != nil {
+			return errors.Errorf("unknown key %q: it is a flag of the command line only, --%s", name, name)
+		}
 		var names []string
 		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		return errors.Errorf("unknown key %q; the keys are %s", name, strings.Join(names, ", "))
+		return errors.Errorf("unknown key %q%s; the keys are %s", name, hint(flags, name), strings.Join(names, ", "))
 	}
 	text := fmt.Sprint(value)
 	switch value.(type) {

@@ -17,14 +17,18 @@ func flags() (f *pflag.FlagSet, batch *int, model *string) {
 
 func TestSet(t *testing.T) {
 	f, batch, model := flags()
-	if err := setFlags([]byte("batch: 20 # images\nmodel: lenet\n"), f, nil); err != nil || *batch != 20 || *model != "lenet" {
+	command := pflag.NewFlagSet("command", pflag.ContinueOnError)
+	command.String("folder", "", "")
+	if err := setFlags([]byte("batch: 20 # images\nmodel: lenet\n"), f, command, nil); err != nil || *batch != 20 || *model != "lenet" {
 		t.Errorf("batch %d, model %q (%v)", *batch, *model, err)
 	}
 	for text, want := range map[string]string{
 		"batch: many": "batch must be an integer, got many", "dance: 1": `unknown key "dance"; the keys are batch, model`, "batch: [1]": "got [1]",
+		"batchs: 1": `unknown key "batchs"; did you mean --batch?`, "batch_size: 1": `unknown key "batch_size"; the size of a minibatch is set by --batch`,
+		"folder: runs/a":          `unknown key "folder": it is a flag of the command line only, --folder`,
 		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", maxBytes+1): "must have at most",
 	} {
-		if err := setFlags([]byte(text), f, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := setFlags([]byte(text), f, command, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q", text, err, want)
 		}
 	}
@@ -68,7 +72,7 @@ func FuzzSet(f *testing.F) {
 	f.Add([]byte("a: &a [1]\nb: [*a, *a]\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		set, batch, _ := flags()
-		if err := setFlags(content, set, nil); err != nil && err.Error() == "" {
+		if err := setFlags(content, set, set, nil); err != nil && err.Error() == "" {
 			t.Fatalf("an error without a text, batch %d", *batch)
 		}
 	})

@@ -82,14 +82,15 @@ func BindDevice(f *pflag.FlagSet, d *bayes.DeviceOptions) {
 	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(bayes.Precisions(), ", ")+" (default fp32)")
 }
 
-// Layered returns the defaults, overridden by the file, overridden by the flags that were given.
+// Layered returns the defaults, overridden by the file, overridden by the flags of the command that
+// were given.
 func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 	s := &Settings{}
 	flags := pflag.NewFlagSet("configuration", pflag.ContinueOnError)
 	flags.SortFlags = false // errors list the names in the order of the help
 	s.Bind(flags)
 	if file != "" {
-		if err := s.read(file); err != nil {
+		if err := s.read(file, given); err != nil {
 			return nil, UsageError{err}
 		}
 	}
@@ -132,13 +133,13 @@ func (s *Settings) Spec() (spec bayes.Spec, err error) {
 const maxFile = file.MaxJSON
 
 // read sets the flags from a YAML file, which may have a grid, or from a manifest.
-func (s *Settings) read(path string) error {
+func (s *Settings) read(path string, command *pflag.FlagSet) error {
 	if filepath.Base(path) == ManifestFile {
 		return s.readManifest(filepath.Dir(path))
 	}
 	content, err := file.Read(path, maxFile)
 	if err == nil {
-		err = setFlags(content, s.flags, map[string]func(any) error{"grid": s.readGrid})
+		err = setFlags(content, s.flags, command, map[string]func(any) error{"grid": s.readGrid})
 	}
 	return errors.Wrapf(err, "pollen: config %s", path)
 }

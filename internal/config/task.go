@@ -52,7 +52,7 @@ func (s *Settings) ForTask(number, dir string) (string, error) {
 		return "", AsUsageError(err)
 	}
 	for _, setting := range task.Settings {
-		if err := setField(s.flags, setting.Name, setting.Value); err != nil {
+		if err := setField(s.flags, s.flags, setting.Name, setting.Value); err != nil {
 			return "", AsUsageError(errors.WithMessage(err, "pollen: grid"))
 		}
 	}

@@ -68,7 +68,7 @@ func (v *Validation) Score(states []samples.Sample, step int, sampled bool) (Val
 			v.sum, v.weight = sum, weight // as before
 			return s, err
 		}
-		loss, accuracy := Scores(v.probabilities, v.labels)
+		loss, accuracy := Scores(v.probabilities, v.labels, nil)
 		s.Loss, s.Accuracy = s.Loss+loss/float64(len(states)), s.Accuracy+accuracy/float64(len(states))
 		for i, p := range v.probabilities {
 			now[i] += float64(p) / float64(len(states))
@@ -85,7 +85,7 @@ func (v *Validation) Score(states []samples.Sample, step int, sampled bool) (Val
 			now[i] = sum / v.weight
 		}
 	}
-	s.NLL, s.AverageAccuracy = Scores(now, v.labels)
+	s.NLL, s.AverageAccuracy = Scores(now, v.labels, nil)
 	return s, nil
 }
 

@@ -13,6 +13,26 @@ type valueRange struct {
 	Beyond          bool // some have values of more bits than are significant
 }
 
+// whiteIsZero is a grey image that was stored as 65535 minus its values, as image.Gray16 has them,
+// or as the largest value of its significant bits minus its values.
+type whiteIsZero struct{ *image.Gray16 }
+
+// ofBits reports whether the values were subtracted from the largest value of the significant bits.
+// If all stored values are close to 65535, they were subtracted from 65535, and the values of
+// image.Gray16 have few bits already. For 0 bits, few bits are those that Remarks reports.
+func (w *whiteIsZero) ofBits(bits int) bool {
+	most := uint16(fewValues - 1)
+	if bits > 0 {
+		most = uint16(1<<bits - 1)
+	}
+	for at := 0; at < len(w.Pix); at += 2 {
+		if binary.BigEndian.Uint16(w.Pix[at:]) > most {
+			return true
+		}
+	}
+	return false
+}
+
 // add adds the range of other images.
 func (r *valueRange) add(other valueRange) {
 	switch {
@@ -41,14 +61,16 @@ func (r *valueRange) stretch(values []uint16, bits int, limit uint16) {
 // deepRows returns the rows of an image with 16 bits per channel: one plane of grey values [W], or
 // channels planes of pixels [W 4], drawn over white, or with premultiplied opacity if four channels
 // are requested. Values, except the opacity, have the given number of significant bits; 0 is 16. It
-// returns nil for other images, and adds the range of the values to deep.
+// returns nil for other images, and adds the range of the values to deep, as they are stored.
 func deepRows(img image.Image, channels, bits int, deep *valueRange) (int, func(y int) []uint16) {
 	var pixels []byte // big-endian
 	var stride, perPixel int
-	premultiplied := false
+	premultiplied, inverted := false, false
 	switch img := img.(type) {
 	case *image.Gray16:
 		pixels, stride, perPixel = img.Pix, img.Stride, 1
+	case *whiteIsZero:
+		pixels, stride, perPixel, inverted = img.Pix, img.Stride, 1, img.ofBits(bits)
 	case *image.RGBA64:
 		pixels, stride, perPixel, premultiplied = img.Pix, img.Stride, 4, true
 	case *image.NRGBA64:
@@ -62,6 +84,9 @@ func deepRows(img image.Image, channels, bits int, deep *valueRange) (int, func(
 		row := pixels[y*stride:]
 		for i := range values {
 			values[i] = binary.BigEndian.Uint16(row[2*i:])
+			if inverted {
+				values[i] = ^values[i]
+			}
 		}
 		for at := 0; bits > 0 && bits < 16 && at < len(values); at += perPixel {
 			if perPixel == 1 {
@@ -78,8 +103,11 @@ func deepRows(img image.Image, channels, bits int, deep *valueRange) (int, func(
 			compose(values, premultiplied, channels == 4, deep)
 			return values
 		}
-		for _, value := range values {
+		for i, value := range values {
 			deep.include(value)
+			if inverted {
+				values[i] = ^value
+			}
 		}
 		return values
 	}

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bytes"
+	"encoding/binary"
 	"image"
 	"image/color"
 	"strings"
@@ -52,7 +53,7 @@ func TestDeepImagesAreScaledFromTheirDepth(t *testing.T) {
 }
 
 // With fewer significant bits, values are stretched: an image of 12 bits has the bytes of the same
-// image in 16. The opacity is not stretched, and larger values become white.
+// image in 16. The opacity is not stretched, and larger values are read as the largest.
 func TestBits(t *testing.T) {
 	few, all := image.NewGray16(image.Rect(0, 0, 8, 8)), image.NewGray16(image.Rect(0, 0, 8, 8))
 	fewColours, allColours := image.NewNRGBA64(few.Rect), image.NewNRGBA64(few.Rect)
@@ -76,7 +77,7 @@ func TestBits(t *testing.T) {
 		}
 	}
 	d, pixel := NewDecoder(), make([]byte, 64)
-	const white = "photos: images with 16 bits per channel (1) have values above 2047, the largest of 11 bits, which become white"
+	const white = "photos: images with 16 bits per channel (1) have values above 2047, the largest of 11 bits, which are read as 2047"
 	for bits, want := range map[int]string{12: "", 11: white} {
 		d.SetBits(bits)
 		if err := d.Decode(t.Context(), pixel, encoded(t, few), 1, 8, 8); err != nil {
@@ -91,6 +92,43 @@ func TestBits(t *testing.T) {
 	}
 	if got := Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, 12); len(got) != 1 || !strings.Contains(got[0], "bits has no effect") {
 		t.Errorf("8 bits: %q", got)
+	}
+}
+
+// In a TIFF file whose value 0 is white, the largest value of the significant bits is black, or
+// 65535 if all values are close to it. The range has values of few bits in both cases.
+func TestBitsOfWhiteIsZero(t *testing.T) {
+	content := func(photometric, black uint16) []byte {
+		var data []byte
+		for i := range uint16(64) {
+			value := 65 * i
+			if photometric == tiffWhiteIsZero {
+				value = black - value
+			}
+			data = binary.LittleEndian.AppendUint16(data, value)
+		}
+		return tiffTags(data, map[uint16][]uint32{tiffWidth: {8}, tiffHeight: {8}, tiffBits: {16}, tiffCompression: {1}, tiffPhotometric: {uint32(photometric)},
+			tiffStrips: {8}, tiffSamples: {1}, tiffRowsPerStrip: {8}, tiffStripBytes: {128}})
+	}
+	for _, c := range []struct {
+		bits  int
+		black uint16
+	}{{0, 65535}, {12, 4095}, {12, 65535}} {
+		want, err := DecodeBits(t.Context(), content(tiffBlackIsZero, 0), 1, 8, 8, false, c.bits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeBits(t.Context(), content(tiffWhiteIsZero, c.black), 1, 8, 8, false, c.bits)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bits, black is %d: % d, want % d (%v)", c.bits, c.black, got, want, err)
+		}
+	}
+	d := NewDecoder()
+	for _, black := range []uint16{4095, 65535} {
+		err := d.Decode(t.Context(), make([]byte, 64), content(tiffWhiteIsZero, black), 1, 8, 8)
+		if err != nil || d.last.deep != (valueRange{1, 0, 4095, false}) {
+			t.Errorf("black is %d: range %+v, want 0 to 4095 (%v)", black, d.last.deep, err)
+		}
 	}
 }
 

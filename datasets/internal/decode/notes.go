@@ -35,12 +35,12 @@ func Remarks(subject string, names []string, kept []int, notes []Notes, bits int
 	case bits > 0 && deep.Images == 0 && len(kept) > 0:
 		remarks = append(remarks, fmt.Sprintf("%s: no image has 16 bits per channel, so that bits has no effect", subject))
 	case bits > 0 && deep.Beyond:
-		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values above %d, the largest of %d bits, which become white",
+		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values above %d, the largest of %d bits, which are read as %[3]d",
 			subject, deep.Images, 1<<bits-1, bits))
 	case bits == 0 && deep.Images > 0 && deep.Highest < fewValues:
 		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values of %d to %d only, of 0 to 65535, "+
-			"which become bytes of %d to %d: state the number of significant bits, such as bits=%d, to stretch them", subject, deep.Images, deep.Lowest, deep.Highest,
-			(int(deep.Lowest)+128)/257, (int(deep.Highest)+128)/257, max(8, mathbits.Len16(deep.Highest))))
+			"which become %d of the 256 values of a byte: state the number of significant bits, such as bits=%d, to stretch them",
+			subject, deep.Images, deep.Lowest, deep.Highest, (int(deep.Highest)+128)/257-(int(deep.Lowest)+128)/257+1, max(8, mathbits.Len16(deep.Highest))))
 	}
 	if n := len(pages); n > 0 {
 		remarks = append(remarks, fmt.Sprintf("%s: files with several pages, of which the first is read: %d, such as %s", subject, n, pages[0]))

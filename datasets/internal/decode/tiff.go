@@ -50,8 +50,15 @@ func decodeTIFF(source *stoppable) (image.Image, error) {
 	} else {
 		img, err = tiff.Decode(source)
 	}
-	if rgba, ok := img.(*image.RGBA); ok && layout.opacity == 1 {
-		limitToOpacity(rgba.Pix)
+	switch img := img.(type) {
+	case *image.RGBA:
+		if layout.opacity == 1 {
+			limitToOpacity(img.Pix)
+		}
+	case *image.Gray16:
+		if layout.photometric == tiffWhiteIsZero {
+			return &whiteIsZero{img}, err
+		}
 	}
 	return img, err
 }
