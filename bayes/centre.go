@@ -57,7 +57,7 @@ func (r *Run) atCentres(ctx context.Context, data *datasets.Dataset, spec Spec, 
 	}
 	var average *evaluate.Predictive
 	err = r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, data.Name, images)
+		inputs, err := r.read(ctx, device, p, data.Name, images.Pixels)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/detector"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/strange"
 	"github.com/pollen-ml/pollen/layers"
@@ -113,7 +114,7 @@ func (r *Run) features(ctx context.Context, images samples.Images, positions []i
 		return err
 	}
 	return r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, r.manifest.Data.Name, images)
+		inputs, err := r.read(ctx, device, p, r.manifest.Data.Name, images.Pixels)
 		if err != nil {
 			return err
 		}
@@ -407,8 +408,9 @@ func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, erro
 // one ensemble, the others of another, which is faster. positions has the positions of their
 // members among the samples of the run.
 type ensembles struct {
-	extractor *extractor
-	detector  *detector.Detector // nil without one
+	images    samples.Images        // shape and moments
+	extractor *pretrained.Extractor // nil if the network reads images
+	detector  *detector.Detector    // nil without one
 	shape     detector.Shape
 	all       []*samples.EnsemblePredictor
 	positions [][]int
@@ -422,7 +424,10 @@ type ensembles struct {
 func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File, d *detector.Detector, shape detector.Shape, passes int, dirichlet bool,
 ) (e *ensembles, err error) {
 	images, network := p.inputs(), p.network
-	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files), dirichlet: dirichlet}
+	e = &ensembles{images: p.images, detector: d, shape: shape, passes: passes, samples: len(files), dirichlet: dirichlet}
+	if p.frozen != nil {
+		e.extractor = p.frozen.Extractor(device, nil)
+	}
 	var featured, plain []int // positions among the files
 	for i := range files {
 		if d != nil && (dirichlet || passes > 1 || d.At(i) >= 0) {
@@ -470,10 +475,9 @@ func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File
 // warmUp predicts a black image, so that no later call waits for what is loaded or prepared when it
 // is first needed.
 func (e *ensembles) warmUp() error {
-	black := make([]byte, e.extractor.images.Bytes(1))
-	if e.extractor.stem != nil { // predict may know the features of black images
-		features := make([]float32, e.extractor.width)
-		if err := e.extractor.compute(batchOf(e.extractor.device, 1), []int{0}, black, func(int) []float32 { return features }); err != nil {
+	black := make([]byte, e.images.Bytes(1))
+	if e.extractor != nil { // predict may know the features of black images
+		if err := e.extractor.WarmUp(); err != nil {
 			return err
 		}
 	}
@@ -486,9 +490,12 @@ func (e *ensembles) warmUp() error {
 // predict predicts n images. It adds the samples in the order of the run, since rounding depends on
 // the order.
 func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n int) (*evaluate.Predictions, error) {
-	inputs, err := e.extractor.of(ctx, pixels)
-	if err != nil {
-		return nil, err
+	inputs, err := e.images, error(nil)
+	inputs.Pixels = pixels
+	if e.extractor != nil {
+		if inputs, err = e.extractor.Extract(ctx, pixels); err != nil {
+			return nil, err
+		}
 	}
 	average, err := evaluate.NewPredictive(n, e.all[0].Classes())
 	if err != nil {
@@ -549,7 +556,9 @@ func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n i
 }
 
 func (e *ensembles) close() (err error) {
-	err = e.extractor.close()
+	if e.extractor != nil {
+		err = e.extractor.Close()
+	}
 	for _, ensemble := range e.all {
 		err = cmp.Or(err, ensemble.Close())
 	}

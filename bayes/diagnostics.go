@@ -209,7 +209,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*diagnostics.M
 	}
 	traces := classTraces{images: images.Len(), chains: map[string][][]float64{}}
 	err = r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, r.manifest.Data.Name, images)
+		inputs, err := r.read(ctx, device, p, r.manifest.Data.Name, images.Pixels)
 		if err != nil {
 			return err
 		}

@@ -171,7 +171,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.Close()
 		return nil, err
 	}
-	p.ensembles.extractor.keepIn(r.environment)
+	if x := p.ensembles.extractor; x != nil {
+		x.KeepIn(r.featureDir, r.now, r.remark)
+	}
 	return p, nil
 }
 

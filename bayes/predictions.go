@@ -54,7 +54,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 		if err := r.checkPredictions(device, data.Len(), p, len(files), found != nil); err != nil {
 			return err
 		}
-		inputs, err := r.inputs(ctx, device, p, data.Name, images)
+		inputs, err := r.read(ctx, device, p, data.Name, images.Pixels)
 		if err != nil {
 			return err
 		}

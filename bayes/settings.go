@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -51,7 +52,7 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},
 	{"freeze", "string", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
 		func(s *Spec) any { return orNil(s.Freeze) }, func(s *Spec, text string) error { s.Freeze = text; return nil }},
-	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + inputForm + "\n" +
+	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + pretrained.InputForm + "\n" +
 		"(default: by the file's metadata, or imagenet)", true,
 		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,

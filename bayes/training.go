@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -164,13 +165,13 @@ func (t *training) prepareNetwork() (err error) {
 	}
 	t.mean, t.std = t.data.Mean, t.data.Std
 	if t.spec.isPretrained() {
-		format, err := parseInput(t.spec.Input)
+		input, err := pretrained.ParseInput(t.spec.Input)
 		if err != nil {
-			return err
+			return &InvalidError{err}
 		}
 		data := *t.data
-		if data.Mean, data.Std, err = format.moments(data.Channels); err != nil {
-			return err
+		if data.Mean, data.Std, err = input.Moments(data.Channels); err != nil {
+			return &InvalidError{err}
 		}
 		t.data = &data
 	}
@@ -186,7 +187,7 @@ func (t *training) prepareNetwork() (err error) {
 	if t.fanIns, err = t.spec.fanIns(); err != nil {
 		return err
 	}
-	if t.predicted.stem != nil && !t.spec.Augment.isNone() {
+	if t.predicted.frozen != nil && !t.spec.Augment.isNone() {
 		t.inputs = images
 		t.trained, err = t.spec.Build(d.Classes)
 	}
@@ -222,16 +223,9 @@ func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err er
 	return err
 }
 
-// features returns the inputs of the predicting network for the pixels of images: their features if
-// the network has a frozen stem, and otherwise the pixels.
+// features returns the inputs of the predicting network for the pixels of images.
 func (t *training) features(ctx context.Context, device tensor.Device, pixels []byte) (samples.Images, error) {
-	e := t.predicted.extractor(device)
-	defer e.close()
-	e.keepIn(t.environment)
-	e.observe = func(done, total, images int) {
-		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: images})
-	}
-	return e.of(ctx, pixels)
+	return t.read(ctx, device, t.predicted, t.data.Name, pixels)
 }
 
 // remarkSteps reports what the run is going to do.

@@ -46,8 +46,7 @@ func describeRun(dir string) (*rundir.Description, error) {
 	}
 	d := &rundir.Description{Steps: m.Steps, Parts: r.places(), Prober: r.prober}
 	if m.Model != nil {
-		_, err := m.Spec.file.load()
-		d.Others = append(d.Others, err)
+		d.Others = append(d.Others, m.Spec.file.Check())
 	}
 	if d.Parts == nil {
 		d.Expected, err = r.Expected()
