@@ -14,7 +14,7 @@ import (
 )
 
 // centred is implemented by the methods that train a network in each chain, and then sample around
-// it. For others, chainMeans are the centres of their samples.
+// it. For others, the means of the chains are the centres of their samples.
 type centred interface {
 	// centre returns these networks' states and, for Build, their specification.
 	centre(t *job) (Spec, []samples.Sample, error)

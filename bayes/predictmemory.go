@@ -30,7 +30,7 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n i
 		if err != nil {
 			return err
 		}
-		// If all samples are the detector's, only its predictor is loaded, see newPredictors.
+		// If all samples are the detector's, only its predictor is loaded, see predictive.Average.
 		if files > detectorSamples {
 			m.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
 		} else {

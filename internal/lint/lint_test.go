@@ -45,9 +45,10 @@ var mayImport = map[string][]string{
 	"internal":       {"internal", "tensor"},
 	// Images, which are untrusted, become bytes.
 	"datasets/internal/decode": {},
-	// A run's directory, the frozen part of its network, and what is measured of its chains.
+	// A run: its directory, its network, its predictions, and measurements of its chains.
 	"internal/rundir":     {"internal", "langevin", "samples", "tensor"},
 	"internal/pretrained": {"graph", "internal", "onnx", "samples", "tensor"},
+	"internal/predictive": {"evaluate", "graph", "internal", "samples", "tensor"},
 	"internal/measure":    {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
 	"internal/config":     {"bayes", "internal/cluster", "internal/file", "datasets"},
