@@ -1,7 +1,6 @@
 package bayes
 
 import (
-	"reflect"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -9,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/attributes"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -69,7 +69,7 @@ func ParseAugment(text string) (Augment, error) {
 	if text == noAugment {
 		return a, nil
 	}
-	fields := fieldsOf(reflect.ValueOf(&a).Elem())
+	fields := attributes.In(&a)
 	for _, item := range strings.Split(text, ",") {
 		if err := setItem(fields, strings.TrimSpace(item)); err != nil {
 			return Augment{}, invalid("augment %q: %v", text, err)
@@ -79,23 +79,23 @@ func ParseAugment(text string) (Augment, error) {
 }
 
 // setItem sets the field that an item of the text names.
-func setItem(fields []attribute, item string) error {
+func setItem(fields []attributes.Attribute, item string) error {
 	name, value, given := strings.Cut(item, "=")
 	for _, field := range fields {
 		switch {
-		case field.name != strings.TrimSpace(name):
+		case field.Name != strings.TrimSpace(name):
 			continue
-		case !field.value.IsZero():
-			return errors.Errorf("%s is given twice", field.name)
-		case strings.TrimSpace(value) == "" && (given || field.value.Kind() != reflect.Bool):
-			return errors.Errorf("%s has no value, must be as in %s", field.name, augmentForm)
+		case !field.IsZero():
+			return errors.Errorf("%s is given twice", field.Name)
+		case strings.TrimSpace(value) == "" && (given || !field.IsBool()):
+			return errors.Errorf("%s has no value, must be as in %s", field.Name, augmentForm)
 		case !given:
 			value = "true"
 		}
-		if err := setValue(field.value, strings.TrimSpace(value)); err != nil {
-			return errors.Wrap(err, field.name)
+		if err := field.Set(value); err != nil {
+			return err
 		}
-		if field.value.IsZero() {
+		if field.IsZero() {
 			return errors.Errorf("%s changes nothing, leave it out", item)
 		}
 		return nil
@@ -109,13 +109,13 @@ func (a Augment) String() string {
 		return noAugment
 	}
 	var items []string
-	for _, field := range fieldsOf(reflect.ValueOf(a)) {
+	for _, field := range attributes.Of(a) {
 		switch {
-		case field.value.IsZero():
-		case field.value.Kind() == reflect.Bool:
-			items = append(items, field.name)
+		case field.IsZero():
+		case field.IsBool():
+			items = append(items, field.Name)
 		default:
-			items = append(items, field.name+"="+field.text())
+			items = append(items, field.String())
 		}
 	}
 	return strings.Join(items, ",")
