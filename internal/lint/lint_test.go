@@ -47,6 +47,7 @@ var mayImport = map[string][]string{
 	"datasets/internal/decode": {},
 	// A run: its directory, its network, its predictions, and measurements of its chains.
 	"internal/rundir":     {"internal", "langevin", "samples", "tensor"},
+	"internal/llckept":    {"internal", "langevin", "samples"},
 	"internal/pretrained": {"graph", "internal", "onnx", "samples", "tensor"},
 	"internal/predictive": {"evaluate", "graph", "internal", "samples", "tensor"},
 	"internal/measure":    {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
