@@ -62,9 +62,9 @@ const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=F
 // noAugment is the text of an Augment that changes nothing.
 const noAugment = "none"
 
-// ParseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
+// parseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
 // any order, or "none". An unknown field or value is an InvalidError.
-func ParseAugment(text string) (Augment, error) {
+func parseAugment(text string) (Augment, error) {
 	var a Augment
 	if text == noAugment {
 		return a, nil
@@ -103,7 +103,7 @@ func setItem(fields []attributes.Attribute, item string) error {
 	return errors.Errorf("%q must be as in %s, or the whole text %s", item, augmentForm, noAugment)
 }
 
-// String returns the text that ParseAugment reads.
+// String returns the text of the setting augment, such as "flip,shift=2", or "none".
 func (a Augment) String() string {
 	if a == (Augment{}) {
 		return noAugment

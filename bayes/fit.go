@@ -102,7 +102,7 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	if err := checkHeldOut(dir, data, spec.examplesOf(data.Train)); err != nil {
 		return err
 	}
-	return CheckEmpty(dir)
+	return rundir.CheckEmpty(dir)
 }
 
 // Resume continues the run in dir, which was stopped or whose process was killed, on the data that

@@ -110,11 +110,11 @@ var settings = []Setting{
 	optional("augment", "augment training images at random: none, or any of "+augmentForm+";\n"+
 		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n"+
 		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels, and from 2500 images on, flip if a pilot finds that it helps)", true,
-		func(s *Spec) **Augment { return &s.Augment }, ParseAugment),
+		func(s *Spec) **Augment { return &s.Augment }, parseAugment),
 	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
 		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,
 		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
-		func(s *Spec, text string) (err error) { s.ClassWeights, err = ParseClassWeights(text); return err }},
+		func(s *Spec, text string) (err error) { s.ClassWeights, err = parseClassWeights(text); return err }},
 	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of\n" +
 		"a cycle; 9/10 of a cycle without --method)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
