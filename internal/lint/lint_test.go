@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"internal/predictive": {"evaluate", "graph", "internal", "samples", "tensor"},
 	"internal/measure":    {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
-	"internal/config":     {"bayes", "internal/cluster", "internal/file", "datasets"},
+	"internal/config":     {"bayes", "devices", "internal/cluster", "internal/file", "datasets"},
 	"internal/comparison": {"bayes", "datasets", "evaluate", "report", "diagnostics", "internal"},
 	"internal/cluster":    {"bayes", "report"},
 	"internal/command":    {"*"},
@@ -61,8 +61,9 @@ var mayImport = map[string][]string{
 	"internal/lint":       {"cuda/kernels/bundle"},
 	"serve":               {"bayes", "datasets", "evaluate", "internal/memory"},
 	"export":              {"bayes", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
+	"devices":             {"bayes", "cuda", "tensor"},
 	"bayes": {
-		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers",
+		"approximate", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers",
 		"samples", "tensor",
 	},
 	"cmd":         {"*"},
