@@ -71,7 +71,7 @@ type environment struct {
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default, or nil, is the
-// host with all its threads.
+// host with all its threads. Package devices opens GPUs, and the host with fewer threads.
 func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
 
 // WithObserver makes a call report its progress to an observer; nil is none.
