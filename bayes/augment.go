@@ -1,7 +1,6 @@
 package bayes
 
 import (
-	"reflect"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -9,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/attributes"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -74,14 +74,14 @@ const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=F
 // noAugment is the text of an Augment that changes nothing.
 const noAugment = "none"
 
-// ParseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
+// parseAugment reads a text as String returns it, such as "flip,shift=2,rotation=10,erase=0.25", in
 // any order, or "none". An unknown field or value is an InvalidError.
-func ParseAugment(text string) (Augment, error) {
+func parseAugment(text string) (Augment, error) {
 	var a Augment
 	if text == noAugment {
 		return a, nil
 	}
-	fields := fieldsOf(reflect.ValueOf(&a).Elem())
+	fields := attributes.In(&a)
 	for _, item := range strings.Split(text, ",") {
 		if err := setItem(fields, strings.TrimSpace(item)); err != nil {
 			return Augment{}, invalid("augment %q: %v", text, err)
@@ -91,23 +91,23 @@ func ParseAugment(text string) (Augment, error) {
 }
 
 // setItem sets the field that an item of the text names.
-func setItem(fields []attribute, item string) error {
+func setItem(fields []attributes.Attribute, item string) error {
 	name, value, given := strings.Cut(item, "=")
 	for _, field := range fields {
 		switch {
-		case field.name != strings.TrimSpace(name):
+		case field.Name != strings.TrimSpace(name):
 			continue
-		case !field.value.IsZero():
-			return errors.Errorf("%s is given twice", field.name)
-		case strings.TrimSpace(value) == "" && (given || field.value.Kind() != reflect.Bool):
-			return errors.Errorf("%s has no value, must be as in %s", field.name, augmentForm)
+		case !field.IsZero():
+			return errors.Errorf("%s is given twice", field.Name)
+		case strings.TrimSpace(value) == "" && (given || !field.IsBool()):
+			return errors.Errorf("%s has no value, must be as in %s", field.Name, augmentForm)
 		case !given:
 			value = "true"
 		}
-		if err := setValue(field.value, strings.TrimSpace(value)); err != nil {
-			return errors.Wrap(err, field.name)
+		if err := field.Set(value); err != nil {
+			return err
 		}
-		if field.value.IsZero() {
+		if field.IsZero() {
 			return errors.Errorf("%s changes nothing, leave it out", item)
 		}
 		return nil
@@ -115,19 +115,19 @@ func setItem(fields []attribute, item string) error {
 	return errors.Errorf("%q must be as in %s, or the whole text %s", item, augmentForm, noAugment)
 }
 
-// String returns the text that ParseAugment reads.
+// String returns the text of the setting augment, such as "flip,shift=2", or "none".
 func (a Augment) String() string {
 	if a == (Augment{}) {
 		return noAugment
 	}
 	var items []string
-	for _, field := range fieldsOf(reflect.ValueOf(a)) {
+	for _, field := range attributes.Of(a) {
 		switch {
-		case field.value.IsZero():
-		case field.value.Kind() == reflect.Bool:
-			items = append(items, field.name)
+		case field.IsZero():
+		case field.IsBool():
+			items = append(items, field.Name)
 		default:
-			items = append(items, field.name+"="+field.text())
+			items = append(items, field.String())
 		}
 	}
 	return strings.Join(items, ",")

@@ -39,3 +39,57 @@ func TestAugmentForONNX(t *testing.T) {
 		}
 	}
 }
+
+func TestAugmentText(t *testing.T) {
+	for text, want := range map[string]Augment{
+		"none":                                   {},
+		"flip":                                   {Flip: true},
+		"flip=true":                              {Flip: true},
+		" shift = 2 , flip ":                     {Flip: true, Shift: 2},
+		"erase=0.25,rotation=7.5":                {Rotation: 7.5, Erase: 0.25},
+		"flip,shift=2,rotation=10,erase=0.25":    {Flip: true, Shift: 2, Rotation: 10, Erase: 0.25},
+		"brightness=0.5,contrast=1,zoom=0.2":     {Zoom: 0.2, Contrast: 1, Brightness: 0.5},
+		"flip=1,shift=2.0,rotation=1e1,erase=.5": {Flip: true, Shift: 2, Rotation: 10, Erase: 0.5},
+	} {
+		got, err := parseAugment(text)
+		if err != nil || got != want {
+			t.Errorf("%q is %+v (%v), want %+v", text, got, err, want)
+		}
+		if again, err := parseAugment(got.String()); err != nil || again != want {
+			t.Errorf("%q, which is %+v, is read as %+v (%v)", got.String(), want, again, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                  `augment "": "" must be as in flip,shift=PIXELS,rotation=DEGREES,`,
+		"none,flip":         `"none" must be as in flip,`,
+		"wobble":            "zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION,copies=N",
+		"flip,":             `"" must be as in flip,`,
+		"flip,flip":         "flip is given twice",
+		"shift=1,shift=2":   "shift is given twice",
+		"shift":             "shift has no value, must be as in flip,shift=PIXELS",
+		"shift=":            "shift has no value",
+		"flip=":             "flip has no value",
+		"shift=1.5":         "shift: 1.5 is not an integer",
+		"rotation=ten":      `rotation: "ten" is not a number`,
+		"flip=maybe":        `flip: must be true or false, got "maybe"`,
+		"flip=false":        "flip=false changes nothing, leave it out",
+		"shift=0":           "shift=0 changes nothing",
+		"erase=0,shift=0.5": "erase=0 changes nothing",
+	} {
+		_, err := parseAugment(text)
+		wantInvalid(t, text, err, want)
+	}
+	var s Spec
+	wantInvalid(t, "setting", s.Set("augment", "wobble=3"), `augment "wobble=3": "wobble=3" must be as in flip`)
+	must(t, s.Set("augment", "flip"))
+	if got := s.Texts()["augment"]; got != "flip" {
+		t.Errorf("as text it is %q, want flip", got)
+	}
+	must(t, s.Set("augment", "none"))
+	if got := s.Texts()["augment"]; got != "none" {
+		t.Errorf("as text it is %q, want none", got)
+	}
+	if _, given := (Spec{}).Texts()["augment"]; given {
+		t.Error("a specification without it has it as text")
+	}
+}

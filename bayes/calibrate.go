@@ -78,7 +78,7 @@ func (r *Run) CheckWritable() error { return rundir.CheckWritable(r.dir) }
 
 // calibrationOn returns the calibration by held-out data, and remarks on problems with the
 // predictions. atCentre, if not nil, predicts the data at the centre of the samples. If it is nil,
-// methods with chains use the centre that chainMeans returns.
+// methods with chains use the means of the chains.
 func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCentre func(heldOut *datasets.Dataset) (*evaluate.Predictions, error),
 ) (*evaluate.Calibration, error) {
 	heldOut, err := r.relabelled(heldOut)
@@ -93,11 +93,8 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if err != nil {
 		return nil, err
 	}
-	var means *chainMeans
-	if t := kind.traits(); atCentre == nil && (t.tempered || t.collected) {
-		means = &chainMeans{}
-	}
-	p, err := r.predictions(ctx, heldOut, nil, means)
+	traits := kind.traits()
+	p, centre, err := r.predictions(ctx, heldOut, nil, atCentre == nil && (traits.tempered || traits.collected))
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +106,8 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	}
 	c.Content = content
 	r.remarkAllClasses(c)
-	var centre *evaluate.Predictions
-	switch {
-	case atCentre != nil:
+	if atCentre != nil {
 		centre, err = atCentre(heldOut)
-	case means != nil:
-		centre = means.predictions
 	}
 	if err == nil {
 		err = r.remarkCentre(p, centre)

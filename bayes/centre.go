@@ -14,7 +14,7 @@ import (
 )
 
 // centred is implemented by the methods that train a network in each chain, and then sample around
-// it. For others, chainMeans are the centres of their samples.
+// it. For others, the means of the chains are the centres of their samples.
 type centred interface {
 	// centre returns these networks' states and, for Build, their specification.
 	centre(t *job) (Spec, []samples.Sample, error)
@@ -57,7 +57,7 @@ func (r *Run) atCentres(ctx context.Context, data *datasets.Dataset, spec Spec, 
 	}
 	var average *evaluate.Predictive
 	err = r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, data.Name, images)
+		inputs, err := r.read(ctx, device, p, data.Name, images.Pixels)
 		if err != nil {
 			return err
 		}

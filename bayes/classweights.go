@@ -33,9 +33,8 @@ type ClassWeights struct {
 // balancedText is the text of ClassWeights.Balanced.
 const balancedText = "balanced"
 
-// ParseClassWeights reads a text as String returns it: "balanced", or weights as in
-// "cat=2,dog=0.5".
-func ParseClassWeights(text string) (ClassWeights, error) {
+// parseClassWeights reads a text as String returns it.
+func parseClassWeights(text string) (ClassWeights, error) {
 	if text == balancedText {
 		return ClassWeights{Balanced: true}, nil
 	}
@@ -58,7 +57,8 @@ func ParseClassWeights(text string) (ClassWeights, error) {
 	return w, w.validate()
 }
 
-// String returns the text that ParseClassWeights reads, sorted by name; empty for the zero value.
+// String returns the text of the setting class-weights: "balanced", or weights as in
+// "cat=2,dog=0.5", sorted by name; empty for the zero value.
 func (w ClassWeights) String() string {
 	if w.Balanced {
 		return balancedText

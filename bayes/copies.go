@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -43,18 +44,23 @@ func (c *copier) images() int {
 // features returns the features of the copies, in rows: all copies of the first image, then those
 // of the second, and so on. Copies are rounded to bytes, like any image, so that their features can
 // be kept and found again by their content.
-func (c *copier) features(ctx context.Context, e *extractor, observe func(Event)) (samples.Images, error) {
-	total := c.data.Len() * c.Copies
-	rows := samples.Images{Features: e.width, Rows: make([]float32, 0, total*e.width)}
+func (c *copier) features(ctx context.Context, e environment, device tensor.Device, frozen *pretrained.Frozen) (samples.Images, error) {
+	total, rows := c.data.Len()*c.Copies, frozen.Features()
+	rows.Rows = make([]float32, 0, total*rows.Features)
 	program, err := c.program()
 	if err != nil {
 		return rows, err
 	}
-	session, err := program.Load(e.device, graph.LoadOptions{Seed: c.seed})
+	session, err := program.Load(device, graph.LoadOptions{Seed: c.seed})
 	if err != nil {
 		return rows, err
 	}
 	defer session.Close()
+	made := 0
+	x := e.extractor(device, frozen, func(done, missing, images int) {
+		e.observe(Event{Task: "features", On: c.data.Name, Done: made - missing + done, Total: total, Images: images})
+	})
+	defer x.Close()
 	changed := make([]byte, 0, c.images()*c.Copies*c.data.ImageSize())
 	for image := range c.data.Len() {
 		if changed, err = c.appendCopies(changed, session, image); err != nil {
@@ -63,10 +69,8 @@ func (c *copier) features(ctx context.Context, e *extractor, observe func(Event)
 		if last := image+1 == c.data.Len(); len(changed) < cap(changed) && !last {
 			continue
 		}
-		e.observe = func(done, missing, images int) {
-			observe(Event{Task: "features", On: c.data.Name, Done: (image+1)*c.Copies - missing + done, Total: total, Images: images})
-		}
-		features, err := e.of(ctx, changed)
+		made = (image + 1) * c.Copies
+		features, err := x.Extract(ctx, changed)
 		if err != nil {
 			return rows, err
 		}

@@ -1,13 +1,10 @@
 package bayes
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/pkg/errors"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/strange"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -113,7 +109,7 @@ func (r *Run) features(ctx context.Context, images samples.Images, positions []i
 		return err
 	}
 	return r.on(func(device tensor.Device) error {
-		inputs, err := r.inputs(ctx, device, p, r.manifest.Data.Name, images)
+		inputs, err := r.read(ctx, device, p, r.manifest.Data.Name, images.Pixels)
 		if err != nil {
 			return err
 		}
@@ -175,139 +171,6 @@ func (r *Run) detectorIfAny(present int) (*detector.Detector, error) {
 		return nil, nil
 	}
 	return nil, err
-}
-
-// predictors has a predictor of the samples whose features a detector needs, featured, and one of
-// the others, plain, which is faster.
-type predictors struct {
-	plain, featured *samples.SamplePredictor // nil if not used
-	detector        *detector.Detector
-	classes         int
-}
-
-// newPredictors loads the predictors for a run with the given number of sample files; d may be nil.
-// Passes of one sample differ only if one predictor makes all of them. If logits is true, all
-// predictors store the logits.
-func newPredictors(device tensor.Device, images samples.Images, network layers.Sequential, d *detector.Detector, files, passes int, logits bool,
-) (p *predictors, err error) {
-	p = &predictors{detector: d}
-	if logits && d == nil {
-		if p.plain, err = samples.NewLogitPredictor(device, images, predictBatch, network.Apply); err != nil {
-			return nil, err
-		}
-		p.classes = p.plain.Classes()
-		return p, nil
-	}
-	if d != nil {
-		if p.featured, err = samples.NewFeaturePredictor(device, images, predictBatch, network.Apply); err != nil {
-			return nil, err
-		}
-		p.classes = p.featured.Classes()
-	}
-	if d == nil || !logits && passes == 1 && len(d.Members) < files {
-		if p.plain, err = samples.NewSamplePredictor(device, tensor.Float32, images, predictBatch, network.Apply); err != nil {
-			p.close()
-			return nil, err
-		}
-		p.classes = p.plain.Classes()
-	}
-	return p, nil
-}
-
-// of returns the predictor of the sample at a position, and whether it has features that the
-// detector needs.
-func (p *predictors) of(position int) (predictor *samples.SamplePredictor, featured bool) {
-	featured = p.detector != nil && p.detector.At(position) >= 0
-	if featured || p.plain == nil {
-		return p.featured, featured
-	}
-	return p.plain, false
-}
-
-func (p *predictors) close() {
-	for _, predictor := range []*samples.SamplePredictor{p.plain, p.featured} {
-		if predictor != nil {
-			predictor.Close()
-		}
-	}
-}
-
-// strangeness accumulates the scores of predictions by which images are judged in or out of
-// distribution.
-type strangeness struct {
-	scorer   *detector.Scorer
-	detector *detector.Detector
-
-	weight           float64 // of the samples so far
-	maxLogit, energy []float64
-	logits, features []float32
-}
-
-func newStrangeness(d *detector.Detector, pixels []byte, shape detector.Shape) *strangeness {
-	return &strangeness{scorer: d.Scorer(pixels, shape), detector: d}
-}
-
-// featureRows is the number of images whose features are read together.
-const featureRows = 1024
-
-// add adds a prediction of n images by the sample at a position, whose features the detector has:
-// its logits and, in the first pass, its features.
-func (s *strangeness) add(p *samples.SamplePredictor, n, position, pass int, weight float64) error {
-	if pass == 0 {
-		if err := s.addFeatures(n, p.FeatureCount(), position, p.Features); err != nil {
-			return err
-		}
-	}
-	if s.maxLogit == nil {
-		s.maxLogit, s.energy, s.logits = make([]float64, n), make([]float64, n), make([]float32, n*p.Classes())
-	}
-	if err := p.Logits(s.logits); err != nil {
-		return err
-	}
-	// Each image has the weighted mean of its scores over the samples, updated as in
-	// mean += w/W (x - mean), where W is the weight so far. The energy is -log sum exp of the
-	// logits; the largest one is taken out so that no exponential overflows.
-	s.weight += weight
-	for i := range n {
-		row := s.logits[i*p.Classes() : (i+1)*p.Classes()]
-		largest := slices.Max(row)
-		sum := 0.0
-		for _, v := range row {
-			sum += math.Exp(float64(v - largest))
-		}
-		s.maxLogit[i] += weight / s.weight * (-float64(largest) - s.maxLogit[i])
-		s.energy[i] += weight / s.weight * (-float64(largest) - math.Log(sum) - s.energy[i])
-	}
-	return nil
-}
-
-// addFeatures reads the features of n images in parts, if the detector has the sample at a
-// position.
-func (s *strangeness) addFeatures(n, width, position int, read func(first int, to []float32) error) error {
-	member := s.detector.At(position)
-	if member < 0 {
-		return nil
-	}
-	for first := 0; first < n; first += featureRows {
-		rows := min(featureRows, n-first)
-		s.features = slices.Grow(s.features[:0], rows*width)[:rows*width]
-		if err := read(first, s.features); err != nil {
-			return err
-		}
-		if err := s.scorer.Add(member, first, s.features); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// scores returns the scores of predictions.
-func (s *strangeness) scores() (evaluate.Strangeness, error) {
-	d, err := s.scorer.Scores()
-	return evaluate.Strangeness{
-		MaxLogit: s.maxLogit, Energy: s.energy,
-		ImageStatistics: d.Statistics, Mahalanobis: d.Mahalanobis, RelativeMahalanobis: d.RelativeMahalanobis, Nonconformity: d.Combined,
-	}, err
 }
 
 // selfTest shows the run images that cannot belong to its classes, made in part from own ones, and
@@ -401,157 +264,4 @@ func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, erro
 	}
 	scores, err := scorer.Scores()
 	return scores.Combined, err
-}
-
-// ensembles are the loaded samples of a run. Those whose features a detector needs are members of
-// one ensemble, the others of another, which is faster. positions has the positions of their
-// members among the samples of the run.
-type ensembles struct {
-	extractor *extractor
-	detector  *detector.Detector // nil without one
-	shape     detector.Shape
-	all       []*samples.EnsemblePredictor
-	positions [][]int
-	passes    int
-	samples   int // without passes
-	dirichlet bool
-}
-
-// loadEnsembles loads samples. Passes of one sample differ only within an ensemble, so that all
-// samples are in one if there are several passes. If dirichlet is true, the ensembles store logits.
-func loadEnsembles(device tensor.Device, p parts, batch int, files []rundir.File, d *detector.Detector, shape detector.Shape, passes int, dirichlet bool,
-) (e *ensembles, err error) {
-	images, network := p.inputs(), p.network
-	e = &ensembles{extractor: p.extractor(device), detector: d, shape: shape, passes: passes, samples: len(files), dirichlet: dirichlet}
-	var featured, plain []int // positions among the files
-	for i := range files {
-		if d != nil && (dirichlet || passes > 1 || d.At(i) >= 0) {
-			featured = append(featured, i)
-		} else {
-			plain = append(plain, i)
-		}
-	}
-	load := func(positions []int, open func() (*samples.EnsemblePredictor, error)) {
-		if err != nil || len(positions) == 0 {
-			return
-		}
-		var loaded *samples.EnsemblePredictor
-		if loaded, err = open(); err != nil {
-			return
-		}
-		e.all, e.positions = append(e.all, loaded), append(e.positions, positions)
-		for member, position := range positions {
-			// Intact has read the files only if damaged ones may be left out.
-			var sample samples.Sample
-			if sample, err = files[position].ReadIntact(); err == nil {
-				err = errors.Wrap(loaded.Load(member, sample), files[position].Path)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}
-	load(featured, func() (*samples.EnsemblePredictor, error) {
-		return samples.NewFeatureEnsemble(device, images, batch, predictorBatches*batch, len(featured), network.Apply)
-	})
-	load(plain, func() (*samples.EnsemblePredictor, error) {
-		if dirichlet {
-			return samples.NewLogitEnsemble(device, images, batch, predictorBatches*batch, len(plain), network.Apply)
-		}
-		return samples.NewEnsemblePredictor(device, images, batch, predictorBatches*batch, len(plain), network.Apply)
-	})
-	if err != nil {
-		e.close()
-		return nil, err
-	}
-	return e, nil
-}
-
-// warmUp predicts a black image, so that no later call waits for what is loaded or prepared when it
-// is first needed.
-func (e *ensembles) warmUp() error {
-	black := make([]byte, e.extractor.images.Bytes(1))
-	if e.extractor.stem != nil { // predict may know the features of black images
-		features := make([]float32, e.extractor.width)
-		if err := e.extractor.compute(batchOf(e.extractor.device, 1), []int{0}, black, func(int) []float32 { return features }); err != nil {
-			return err
-		}
-	}
-	if _, err := e.predict(context.Background(), "a black image", black, 1); !isNotFinite(err) {
-		return err
-	}
-	return nil // finite has checked the samples on other images
-}
-
-// predict predicts n images. It adds the samples in the order of the run, since rounding depends on
-// the order.
-func (e *ensembles) predict(ctx context.Context, name string, pixels []byte, n int) (*evaluate.Predictions, error) {
-	inputs, err := e.extractor.of(ctx, pixels)
-	if err != nil {
-		return nil, err
-	}
-	average, err := evaluate.NewPredictive(n, e.all[0].Classes())
-	if err != nil {
-		return nil, err
-	}
-	var strange *strangeness
-	if e.detector != nil {
-		strange = newStrangeness(e.detector, pixels, e.shape)
-	}
-	type prediction struct {
-		probabilities []float32
-		weight        float64
-	}
-	// With two ensembles, predictions arrive in another order than the run's. They wait here,
-	// by position, until all of them can be added in that order.
-	var waiting []prediction
-	if len(e.all) > 1 {
-		waiting = make([]prediction, e.samples)
-	}
-	for i, ensemble := range e.all {
-		call := 0
-		err := ensemble.Predict(inputs, e.passes, func(probabilities []float32, weight float64) error {
-			member := call
-			call++
-			if featured := ensemble.FeatureCount(); strange != nil && featured > 0 && member < len(e.positions[i]) { // of the first pass
-				read := func(first int, to []float32) error { return ensemble.Features(member, first, to) }
-				if err := strange.addFeatures(n, featured, e.positions[i][member], read); err != nil {
-					return err
-				}
-			}
-			if e.dirichlet { // all samples are in one ensemble
-				logits := make([]float32, len(probabilities))
-				if err := ensemble.Logits(member, logits); err != nil {
-					return err
-				}
-				return average.AddDirichlet(probabilities, logits, weight)
-			}
-			if waiting == nil {
-				return average.Add(probabilities, weight)
-			}
-			waiting[e.positions[i][member]] = prediction{slices.Clone(probabilities), weight}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	for _, w := range waiting {
-		if err := average.Add(w.probabilities, w.weight); err != nil {
-			return nil, err
-		}
-	}
-	predictions := average.Predictions(name, nil)
-	if strange != nil {
-		predictions.Strangeness, err = strange.scores()
-	}
-	return predictions, err
-}
-
-func (e *ensembles) close() (err error) {
-	err = e.extractor.close()
-	for _, ensemble := range e.all {
-		err = cmp.Or(err, ensemble.Close())
-	}
-	return err
 }

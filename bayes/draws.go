@@ -114,10 +114,10 @@ func (d *Draws) Detector() (*detector.Detector, error) { return d.run.detectorIf
 // frozen part. For others frozen is nil, and sampled reads images.
 func (d *Draws) Stages() (frozen layers.Layer, sampled layers.Sequential, err error) {
 	p, err := d.run.parts()
-	if err != nil || p.stem == nil {
+	if err != nil || p.frozen == nil {
 		return nil, p.network, err
 	}
-	return p.stem, p.network, nil
+	return p.frozen.Stem, p.network, nil
 }
 
 // Labels returns the labels of a data set as numbers of the run's classes, which are matched by

@@ -102,7 +102,7 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	if err := checkHeldOut(dir, data, spec.examplesOf(data.Train)); err != nil {
 		return err
 	}
-	return CheckEmpty(dir)
+	return rundir.CheckEmpty(dir)
 }
 
 // Resume continues the run in dir, which was stopped or whose process was killed, on the data that
@@ -249,7 +249,7 @@ func (t *training) beginRun(device tensor.Device) error {
 			return first, nil, err
 		}
 		t.manifest = &Manifest{
-			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: tensor.Describe(device), Steps: t.plan.Steps,
 			Build: thisBuild(), Teacher: t.teaching.described(),
 		}
 		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {
@@ -288,7 +288,7 @@ func (t *training) recoverRun(device tensor.Device) error {
 	if err := t.teaching.open(t.manifest.Teacher); err != nil {
 		return err
 	}
-	parts := t.manifest.continuedBy(made, Describe(device), thisBuild())
+	parts := t.manifest.continuedBy(made, tensor.Describe(device), thisBuild())
 	if reflect.DeepEqual(parts, t.manifest.Continued) || len(parts)+len(t.manifest.Continued) == 0 {
 		return nil
 	}
@@ -306,7 +306,7 @@ func (t *training) remarkResumed(made int, device tensor.Device) {
 	if now := thisBuild(); now.Revision != t.manifest.Revision {
 		t.remark(fmt.Sprintf("the run was begun by another build (%s) than this one (%s): its bits may differ from here on", t.manifest.Revision, now.Revision))
 	}
-	if now := Describe(device); now != t.manifest.Device {
+	if now := tensor.Describe(device); now != t.manifest.Device {
 		t.remark(fmt.Sprintf("the run was begun on another device (%s) than this one (%s)", t.manifest.Device, now))
 	}
 }

@@ -22,7 +22,7 @@ func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, e
 	if err := e.checkLevels(); err != nil {
 		return nil, err
 	}
-	if err := CheckEmpty(dir); err != nil {
+	if err := rundir.CheckEmpty(dir); err != nil {
 		return nil, err
 	}
 	m, err := gathered(parts)

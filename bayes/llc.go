@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/llckept"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin/llc"
@@ -63,8 +64,14 @@ func (r *Run) LearningCoefficient(ctx context.Context, data *datasets.Dataset, s
 			return err
 		}
 		r.remark(llc.Describe(t.data.Len(), o))
-		if err := r.keepLLC(&o, source, t.data.Len()); err != nil {
-			return err
+		if source.Sum == "" {
+			r.remark("step sizes are not kept for another call: the run's index is damaged")
+		} else {
+			settings := o.Settings(t.data.Len())
+			settings["sample"] = filepath.Base(source.Path) + " " + source.Sum
+			if err := llckept.Keep(&o, filepath.Join(r.dir, rundir.LLCDir), settings, r.remark); err != nil {
+				return err
+			}
 		}
 		e, err = llc.Estimate(ctx, device, m, o)
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -168,19 +169,23 @@ func (m *Manifest) Network(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := newNetworkFile(m.Spec.Network, copied.digest).load(); err == nil {
+	if pretrained.OpenCopy(m.Spec.Network, m.Spec.Network, m.Model.Digest).Check() == nil {
 		return m.Spec.Network, nil
 	}
-	_, err = copied.load()
-	return copied.path, err
+	return m.modelPath(dir), copied.Check()
 }
 
 // copiedModel returns the copy of the model in the directory of a run.
-func (m *Manifest) copiedModel(dir string) (*networkFile, error) {
+func (m *Manifest) copiedModel(dir string) (*pretrained.File, error) {
 	if m.Model == nil || len(m.Model.Files) == 0 || !filepath.IsLocal(filepath.FromSlash(m.Model.Files[0])) {
 		return nil, errors.New("pollen: manifest: model must have at least one file below the run's directory")
 	}
-	return newNetworkFile(filepath.Join(dir, rundir.ModelDir, filepath.FromSlash(m.Model.Files[0])), m.Model.Digest), nil
+	return pretrained.OpenCopy(m.Spec.Network, m.modelPath(dir), m.Model.Digest), nil
+}
+
+// modelPath returns the path of that copy.
+func (m *Manifest) modelPath(dir string) string {
+	return filepath.Join(dir, rundir.ModelDir, filepath.FromSlash(m.Model.Files[0]))
 }
 
 func parseManifest(content []byte) (*Manifest, error) {

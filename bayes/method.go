@@ -2,11 +2,11 @@ package bayes
 
 import (
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/attributes"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -35,8 +35,8 @@ type known struct {
 }
 
 // checkText refuses a method that cannot be restored from its text, as it must be when a run is
-// opened. It parses the text and compares, which also catches fields of a custom type that
-// attributesOf does not read.
+// opened. It parses the text and compares, which also catches fields of a custom type that are not
+// attributes.
 func checkText(m Method) error {
 	text := MethodText(m)
 	if knownAs(m) == nil {
@@ -62,8 +62,8 @@ func MethodNames() []string {
 func MethodForms() []string {
 	var forms []string
 	for _, k := range registry {
-		if attributes := attributesOf(k.method); len(attributes) > 0 {
-			forms = append(forms, k.name+":"+joinAttributes(attributes))
+		if list := attributes.Of(k.method); len(list) > 0 {
+			forms = append(forms, k.name+":"+attributes.Join(list))
 		}
 	}
 	return forms
@@ -81,11 +81,11 @@ func ParseMethod(text string) (Method, error) {
 		if !given {
 			return k.method, nil
 		}
-		method, err := withAttributes(k.method, rest)
+		method, err := attributes.With(k.method, rest)
 		if err != nil {
 			return nil, &InvalidError{errors.Wrapf(err, "pollen: method %q", text)}
 		}
-		return method, nil
+		return method.(Method), nil
 	}
 	return nil, invalid("no method %q; there are %s", name, strings.Join(MethodNames(), ", "))
 }
@@ -97,12 +97,12 @@ func MethodText(m Method) string {
 	if k == nil {
 		return m.Name()
 	}
-	standard := attributesOf(k.method)
+	standard := attributes.Of(k.method)
 	// An attribute is left out only if it is zero in both: a zero where the customary value is not
 	// zero must be written, or ParseMethod would restore the customary one.
-	var told []attribute
-	for i, a := range attributesOf(m) {
-		if a.value.IsZero() && standard[i].value.IsZero() {
+	var told []attributes.Attribute
+	for i, a := range attributes.Of(m) {
+		if a.IsZero() && standard[i].IsZero() {
 			continue
 		}
 		told = append(told, a)
@@ -110,7 +110,7 @@ func MethodText(m Method) string {
 	if len(told) == 0 {
 		return k.name
 	}
-	return k.name + ":" + joinAttributes(told)
+	return k.name + ":" + attributes.Join(told)
 }
 
 // IsOptimizer reports whether a method finds one network rather than samples of a posterior.
@@ -145,142 +145,5 @@ func scheduleOf(m Method) optimizers.Schedule {
 	return nil
 }
 
-// attribute is a field of a method that text can set: a number, a word, true or false. value is the
-// field itself, which setValue changes if the struct is addressable.
-type attribute struct {
-	name  string // of the field, such as "weight-decay"
-	value reflect.Value
-}
-
 // sameType reports whether two methods have the same type.
 func sameType(a, b Method) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
-
-// attributesOf returns a method's fields in order. Fields of other kinds, such as maps and
-// interfaces, can only be set in Go.
-func attributesOf(m Method) []attribute {
-	v := reflect.ValueOf(m)
-	if v.Kind() != reflect.Struct {
-		return nil
-	}
-	return fieldsOf(v)
-}
-
-// fieldsOf returns the exported fields of a struct that are numbers, words or booleans. Augment
-// also uses it.
-func fieldsOf(v reflect.Value) []attribute {
-	var list []attribute
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		switch field.Type.Kind() {
-		case reflect.Float64, reflect.Int, reflect.String, reflect.Bool:
-			if field.IsExported() {
-				list = append(list, attribute{kebab(field.Name), v.Field(i)})
-			}
-		}
-	}
-	return list
-}
-
-// kebab turns "WeightDecay" into "weight-decay", "Beta1" into "beta1".
-func kebab(name string) string {
-	var text strings.Builder
-	for i, r := range name {
-		if i > 0 && r >= 'A' && r <= 'Z' {
-			text.WriteByte('-')
-		}
-		text.WriteRune(r)
-	}
-	return strings.ToLower(text.String())
-}
-
-func (a attribute) text() string {
-	switch v := a.value; v.Kind() {
-	case reflect.Float64:
-		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
-	case reflect.Int:
-		return strconv.FormatInt(v.Int(), 10)
-	case reflect.Bool:
-		return strconv.FormatBool(v.Bool())
-	default:
-		return strings.TrimSpace(v.String())
-	}
-}
-
-func joinAttributes(list []attribute) string {
-	var texts []string
-	for _, a := range list {
-		texts = append(texts, a.name+"="+a.text())
-	}
-	return strings.Join(texts, ",")
-}
-
-// withAttributes returns a copy of a method with the attributes that a text gives, by name or in
-// order. As with arguments of a Python function, an attribute without a name must not follow a
-// named one.
-func withAttributes(m Method, text string) (Method, error) {
-	// A method is a struct in an interface, which reflection cannot change in place: copy it into
-	// an addressable one.
-	changed := reflect.New(reflect.TypeOf(m)).Elem()
-	changed.Set(reflect.ValueOf(m))
-	fields := fieldsOf(changed)
-	unknown := func() error {
-		if len(fields) == 0 {
-			return errors.New("it has no attributes after a colon")
-		}
-		return errors.Errorf("must be one of the attributes %s", joinAttributes(attributesOf(m)))
-	}
-	named, given := false, map[int]bool{}
-	for i, item := range strings.Split(text, ",") {
-		name, value, byName := strings.Cut(item, "=")
-		at := i
-		if byName {
-			named = true
-			at = len(fields)
-			for j, field := range fields {
-				if field.name == strings.TrimSpace(name) {
-					at = j
-				}
-			}
-		} else {
-			value = item
-		}
-		if at >= len(fields) || named && !byName {
-			return nil, errors.Wrapf(unknown(), "%q", item)
-		}
-		if given[at] {
-			return nil, errors.Errorf("%s is given twice", fields[at].name)
-		}
-		given[at] = true
-		if err := setValue(fields[at].value, strings.TrimSpace(value)); err != nil {
-			return nil, errors.Wrapf(err, "%s", fields[at].name)
-		}
-	}
-	return changed.Interface().(Method), nil
-}
-
-func setValue(v reflect.Value, text string) error {
-	switch v.Kind() {
-	case reflect.Float64:
-		number, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return errors.Errorf("%q is not a number", text)
-		}
-		v.SetFloat(number)
-	case reflect.Int:
-		number, err := strconv.ParseFloat(text, 64)
-		// "1e3" is an integer here, as it is to people who write configuration files.
-		if err != nil || number != float64(int32(number)) {
-			return errors.Errorf("%s is not an integer", text)
-		}
-		v.SetInt(int64(number))
-	case reflect.Bool:
-		truth, err := strconv.ParseBool(text)
-		if err != nil {
-			return errors.Errorf("must be true or false, got %q", text)
-		}
-		v.SetBool(truth)
-	default:
-		v.SetString(text)
-	}
-	return nil
-}

@@ -313,18 +313,22 @@ func anyMethod(t *rapid.T) Method {
 	k := rapid.SampledFrom(registry).Draw(t, "method")
 	changed := reflect.New(reflect.TypeOf(k.method)).Elem()
 	changed.Set(reflect.ValueOf(k.method))
-	for _, a := range fieldsOf(changed) {
-		switch a.value.Kind() {
+	for i := range changed.NumField() {
+		name, field := changed.Type().Field(i).Name, changed.Field(i)
+		if !field.CanSet() {
+			continue
+		}
+		switch field.Kind() {
 		case reflect.Float64:
-			if rapid.Bool().Draw(t, a.name+" changes") {
-				a.value.SetFloat(rapid.Float64Range(-1e6, 1e6).Draw(t, a.name))
+			if rapid.Bool().Draw(t, name+" changes") {
+				field.SetFloat(rapid.Float64Range(-1e6, 1e6).Draw(t, name))
 			}
 		case reflect.Int:
-			a.value.SetInt(int64(rapid.IntRange(0, 1e6).Draw(t, a.name)))
+			field.SetInt(int64(rapid.IntRange(0, 1e6).Draw(t, name)))
 		case reflect.Bool:
-			a.value.SetBool(rapid.Bool().Draw(t, a.name))
+			field.SetBool(rapid.Bool().Draw(t, name))
 		case reflect.String:
-			a.value.SetString(rapid.SampledFrom([]string{"", "none", "frozen", "exact"}).Draw(t, a.name))
+			field.SetString(rapid.SampledFrom([]string{"", "none", "frozen", "exact"}).Draw(t, name))
 		}
 	}
 	return changed.Interface().(Method)

@@ -4,6 +4,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -18,7 +19,7 @@ func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	case s.Layers != nil:
 		network = s.Layers
 	case s.isPretrained():
-		var stem *stem
+		var stem *pretrained.Stem
 		if stem, err = s.stem(); err != nil {
 			return nil, err
 		}
@@ -49,19 +50,22 @@ func (s Spec) completed(network layers.Sequential, err error) (layers.Sequential
 // parts returns the network in two stages, for the shape of images and a number of classes.
 func (s Spec) parts(images samples.Images, classes int) (p parts, err error) {
 	s = s.named()
-	p = parts{file: s.file, images: images.Empty()}
+	p.images = images.Empty()
 	if !s.Frozen() {
 		p.network, err = s.Build(classes)
 		return p, err
 	}
-	if p.stem, err = s.stem(); err != nil {
+	stem, err := s.stem()
+	if err != nil {
 		return p, err
 	}
 	if p.network, err = s.completed(s.headNetwork(classes)); err != nil {
 		return p, err
 	}
-	p.width, err = p.file.width(p.stem, images.Shape())
-	return p, err
+	if p.frozen, err = stem.Frozen(images); err != nil {
+		return p, &InvalidError{err}
+	}
+	return p, nil
 }
 
 // headParameters returns the names of the parameters after the cut, which start at random. A prior
@@ -77,9 +81,9 @@ func (s Spec) headParameters(images samples.Images, classes int) (names []string
 	if err != nil {
 		return nil, err
 	}
-	width, err := s.file.width(stem, images.Shape())
+	width, err := stem.Width(images.Shape())
 	if err != nil {
-		return nil, err
+		return nil, &InvalidError{err}
 	}
 	head, err := s.completed(s.headNetwork(classes))
 	if err != nil {
@@ -109,10 +113,8 @@ func (s Spec) ImageShape() (channels, height, width int, err error) {
 	if s = s.named(); !s.isPretrained() {
 		return 0, 0, 0, nil
 	}
-	model, err := s.file.load()
-	if err != nil {
-		return 0, 0, 0, &InvalidError{err}
+	if channels, height, width, err = s.file.ImageShape(); err != nil {
+		err = &InvalidError{err}
 	}
-	channels, height, width, _ = inputShape(model)
-	return channels, height, width, nil
+	return channels, height, width, err
 }

@@ -3,18 +3,12 @@ package bayes
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/tensor"
-	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Observer receives the events of a run, from one goroutine at a time. It does not change results.
@@ -77,7 +71,7 @@ type environment struct {
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default, or nil, is the
-// host with all its threads.
+// host with all its threads. Package devices opens GPUs, and the host with fewer threads.
 func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
 
 // WithObserver makes a call report its progress to an observer; nil is none.
@@ -194,106 +188,6 @@ func (e environment) on(do func(tensor.Device) error) error {
 }
 
 func (e environment) remark(text string) { e.observe(Event{Remark: text}) }
-
-// DeviceNames returns the forms of names that OpenDevice accepts.
-func DeviceNames() []string { return []string{"auto", "cpu", "cuda", "cuda:1", "cuda:0,1"} }
-
-// Precisions returns the precisions that matrix products on GPUs can have.
-func Precisions() []string {
-	return []string{string(cuda.FP32), string(cuda.TF32), string(cuda.BF16)}
-}
-
-// DeviceOptions name a device and set how it computes.
-type DeviceOptions struct {
-	// Name is one of the forms of DeviceNames, such as "cuda:1". "" is auto: the first GPU, or the
-	// CPU if there is none or Threads is set.
-	Name string
-	// Threads is the number of the CPU's threads; 0 is all. Results do not depend on it.
-	Threads int
-	// Precision is one of Precisions, for the operands of matrix products on GPUs; "" is fp32.
-	// Others are faster and less exact.
-	Precision string
-}
-
-// Validate returns an InvalidError for options that are not valid on any machine.
-func (o DeviceOptions) Validate() error {
-	_, isCUDA, err := parseCUDA(o.Name)
-	switch {
-	case err != nil:
-		return err
-	case !isCUDA && o.Name != "" && !slices.Contains(DeviceNames(), o.Name):
-		return invalid("no device %q; there are %s", o.Name, strings.Join(DeviceNames(), ", "))
-	case o.Threads < 0:
-		return invalid("threads must be at least 1, or 0 for all, got %d", o.Threads)
-	case o.Threads > 0 && isCUDA:
-		return invalid("threads applies to cpu, not to %s", o.Name)
-	case o.Precision == "":
-		return nil
-	case !slices.Contains(Precisions(), o.Precision):
-		return invalid("no precision %q; there are %s", o.Precision, strings.Join(Precisions(), ", "))
-	case o.Name == "cpu" || o.Threads > 0:
-		return invalid("precision applies to cuda, not to cpu")
-	}
-	return nil
-}
-
-// parseCUDA reads the numbers of GPUs from "cuda", "cuda:1" or "cuda:0,1". gpus is nil for "cuda",
-// the first GPU.
-func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
-	list, isCUDA := strings.CutPrefix(name, "cuda:")
-	if !isCUDA {
-		return nil, name == "cuda", nil
-	}
-	for _, item := range strings.Split(list, ",") {
-		index, err := strconv.Atoi(item)
-		if err != nil || index < 0 || slices.Contains(gpus, index) {
-			return nil, true, invalid("device must be cuda, cuda:1 or cuda:0,1, with each GPU once, got %q", name)
-		}
-		gpus = append(gpus, index)
-	}
-	return gpus, true, nil
-}
-
-// compiling ends the note about a GPU: the first program that uses a kernel waits for the driver's
-// compiler, which takes seconds.
-const compiling = "; its driver compiles each kernel once, at its first use"
-
-// OpenDevice opens a device for WithDevice. The note reports what was opened and, for "auto", why.
-func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) {
-	if err := o.Validate(); err != nil {
-		return nil, "", err
-	}
-	gpus, isCUDA, _ := parseCUDA(o.Name)
-	if isCUDA {
-		device, err := cuda.Open(cuda.Options{GPUs: gpus, Precision: cuda.Precision(o.Precision)})
-		if err != nil {
-			return nil, "", err
-		}
-		return device, Describe(device) + compiling, nil
-	}
-	if o.Name == "cpu" || o.Threads > 0 {
-		host := tensor.NewHost(o.Threads)
-		return host, Describe(host), nil
-	}
-	// auto: a machine without a GPU is no error, unless a precision asks for one.
-	gpu, err := cuda.Open(cuda.Options{Precision: cuda.Precision(o.Precision)})
-	switch {
-	case err == nil:
-		return gpu, Describe(gpu) + ", the first GPU" + compiling, nil
-	case o.Precision != "":
-		return nil, "", invalid("precision applies to cuda, and there is no GPU: %v", err)
-	}
-	host := tensor.NewHost(o.Threads)
-	return host, Describe(host) + "; no GPU (pollen devices says why)", nil
-}
-
-// Describe returns the name of a device and its instruction set, if it is the host.
-func Describe(device tensor.Device) string {
-	if _, ok := device.(*tensor.Host); !ok {
-		return device.Name()
-	}
-	return fmt.Sprintf("%s, %s kernels", device.Name(), kernel.InstructionSet())
-}
 
 // checkContext refuses a nil context, which would be a panic later.
 func checkContext(ctx context.Context, task string) error {

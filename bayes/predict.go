@@ -9,7 +9,9 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/internal/detector"
+	"github.com/pollen-ml/pollen/internal/predictive"
+	"github.com/pollen-ml/pollen/internal/pretrained"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -93,16 +95,18 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 type Predictor struct {
 	data      Data
 	decisions *decisions
-	detector  *detector.Detector // nil without one
-	samples   int                // number of samples times passes, as in evaluate.Predictions
-	room      int                // maximum number of images in a part of Answer
+	detects   bool // whether the run has a detector
+	samples   int  // number of samples times passes, as in evaluate.Predictions
+	room      int  // maximum number of images in a part of Answer
 	digest    string
 	options   environment   // the options with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
 	mu        sync.Mutex
-	ensembles *ensembles // nil after Close
+	images    samples.Images        // shape and moments
+	extractor *pretrained.Extractor // nil if the network reads images
+	ensemble  *predictive.Ensemble  // nil after Close
 }
 
 // Predictor loads the run's network and the samples that it has so far. The network computes batch
@@ -116,10 +120,6 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		return nil, invalid("predictor: batch must be at least 1, got %d", batch)
 	}
 	if err := r.checkLevels(); err != nil {
-		return nil, err
-	}
-	c, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
 		return nil, err
 	}
 	files, err := r.intactFiles("predictor")
@@ -137,19 +137,20 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	passes := c.passes(&r.manifest.Spec)
-	p := &Predictor{data: r.manifest.Data, options: r.environment, samples: len(files) * passes, room: predictorBatches * batch}
+	p := &Predictor{data: r.manifest.Data, options: r.environment, room: predictorBatches * batch, images: parts.images}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
+	model, err := r.model(parts, len(files))
+	if err != nil {
+		return nil, err
+	}
+	p.samples, p.detects = len(files)*model.Passes, model.Detector != nil
 	calibration, err := r.calibrationIfAny(p.samples)
 	if err != nil {
 		return nil, err
 	}
 	if p.decisions, err = r.decisionsBy(calibration); err != nil {
-		return nil, err
-	}
-	if p.detector, err = r.detectorIfAny(len(files)); err != nil {
 		return nil, err
 	}
 	switch digest, err := r.digestOf(files); {
@@ -163,16 +164,56 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		p.host = tensor.NewHost(0)
 		device = p.host
 	}
-	p.ensembles, err = loadEnsembles(device, parts, batch, files, p.detector, r.detectorShape(), passes, c.traits().dirichlet)
+	if parts.frozen != nil {
+		p.extractor = parts.frozen.Extractor(device, nil)
+	}
+	p.ensemble, err = model.Ensemble(device, parts.inputs(), batch, p.room, func(i int, load func(samples.Sample) error) error {
+		// intactFiles has read the files only if damaged ones may be left out.
+		sample, err := files[i].ReadIntact()
+		if err != nil {
+			return err
+		}
+		return errors.Wrap(load(sample), files[i].Path)
+	})
 	if err == nil {
-		err = p.ensembles.warmUp()
+		err = p.warmUp()
 	}
 	if err != nil {
 		p.Close()
 		return nil, err
 	}
-	p.ensembles.extractor.keepIn(r.environment)
+	if p.extractor != nil {
+		p.extractor.KeepIn(r.featureDir, r.now, r.remark)
+	}
 	return p, nil
+}
+
+// warmUp predicts a black image, so that no later call waits for what is loaded or prepared when it
+// is first needed.
+func (p *Predictor) warmUp() error {
+	if p.extractor != nil { // predict may know the features of black images
+		if err := p.extractor.WarmUp(); err != nil {
+			return err
+		}
+	}
+	if _, err := p.predict(context.Background(), make([]byte, p.images.Bytes(1))); !isNotFinite(err) {
+		return err
+	}
+	return nil // finite has checked the samples on other images
+}
+
+// predict predicts a part of some images.
+func (p *Predictor) predict(ctx context.Context, pixels []byte) (*evaluate.Predictions, error) {
+	images := p.images
+	images.Pixels = pixels
+	inputs := images
+	if p.extractor != nil {
+		var err error
+		if inputs, err = p.extractor.Extract(ctx, pixels); err != nil {
+			return nil, err
+		}
+	}
+	return p.ensemble.Predict(p.data.Name, inputs, images)
 }
 
 // Answer returns an answer for each of n images, whose pixels are [n C H W] bytes with the size and
@@ -187,7 +228,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 	defer p.mu.Unlock()
 	size := p.data.Channels * p.data.Height * p.data.Width
 	switch {
-	case p.ensembles == nil:
+	case p.ensemble == nil:
 		return nil, errors.New("pollen: answer: the predictor is closed")
 	case len(pixels) == 0 || len(pixels)%size != 0:
 		return nil, invalid("answer: %d bytes are not one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
@@ -199,7 +240,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		}
 		part := pixels[:min(len(pixels), p.room*size)]
 		pixels = pixels[len(part):]
-		predictions, err := p.ensembles.predict(ctx, p.data.Name, part, len(part)/size)
+		predictions, err := p.predict(ctx, part)
 		if err != nil {
 			return nil, err
 		}
@@ -244,7 +285,7 @@ func (p *Predictor) Levels() (set, inDistribution float64) {
 	if p.decisions.sets != nil {
 		set = p.decisions.sets.Level
 	}
-	if p.detector != nil {
+	if p.detects {
 		inDistribution = p.decisions.rate
 	}
 	return set, inDistribution
@@ -283,9 +324,13 @@ func (p *Predictor) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var err error
-	if p.ensembles != nil {
-		err = p.ensembles.close()
-		p.ensembles = nil
+	if p.extractor != nil {
+		err = p.extractor.Close()
+		p.extractor = nil
+	}
+	if p.ensemble != nil {
+		err = cmp.Or(err, p.ensemble.Close())
+		p.ensemble = nil
 	}
 	if p.host != nil {
 		err = cmp.Or(err, p.host.Close())

@@ -3,6 +3,7 @@ package bayes
 import (
 	"fmt"
 
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -29,7 +30,7 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n i
 		if err != nil {
 			return err
 		}
-		// If all samples are the detector's, only its predictor is loaded, see newPredictors.
+		// If all samples are the detector's, only its predictor is loaded, see predictive.Average.
 		if files > detectorSamples {
 			m.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
 		} else {
@@ -173,24 +174,16 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 // stem: the frozen network and the activations of a batch, for each size of batches that n images
 // may need, and the features, which are kept in memory.
 func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
-	if p.stem == nil {
+	if p.frozen == nil {
 		return nil
 	}
-	batches := []int{batchOf(device, n)}
-	if last := batchOf(device, 1); last != batches[0] {
-		batches = append(batches, last)
-	}
-	for _, batch := range batches {
-		program, err := p.program(batch)
-		if err != nil {
-			return err
-		}
-		size, initial, err := program.Size(device, 1)
+	for _, batch := range pretrained.Batches(device, n) {
+		size, initial, err := p.frozen.Size(device, batch)
 		if err != nil {
 			return err
 		}
 		m.add(fmt.Sprintf("frozen network, %d at a time", batch), phase, size, initial)
 	}
-	m.add(fmt.Sprintf("features of %d images", n), phase, tensor.Footprint{}, 4*n*p.width+min(4*n*p.width, maxFeatureMemory))
+	m.add(fmt.Sprintf("features of %d images", n), phase, tensor.Footprint{}, p.frozen.Bytes(n))
 	return nil
 }

@@ -9,27 +9,22 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
-	"github.com/pollen-ml/pollen/onnx"
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// The values of Spec.Freeze that are not names, and the default of Spec.Head.
+// The values of Spec.Head that are not networks; the first is the default.
 const (
-	freezeAll  = "all"
-	freezeNone = "none"
 	headLinear = "linear"
 	headMLP    = "mlp:"
 )
 
 // Frozen reports whether all weights of an ONNX file are frozen, so that features are computed
 // once. The specification must be resolved.
-func (s Spec) Frozen() bool { return s.isPretrained() && s.Freeze == freezeAll }
+func (s Spec) Frozen() bool { return s.isPretrained() && s.Freeze == pretrained.FreezeAll }
 
 // copyModel copies the model into the directory of a run, so that the run can be moved, and does
 // not change if the original file does.
@@ -37,21 +32,11 @@ func (s Spec) copyModel(dir string) (*ModelFile, error) {
 	if !s.isPretrained() {
 		return nil, nil
 	}
-	if _, err := s.file.load(); err != nil {
+	files, digest, err := s.file.CopyTo(filepath.Join(dir, rundir.ModelDir))
+	if err != nil {
 		return nil, err
 	}
-	m := &ModelFile{Digest: s.file.sum}
-	for _, part := range s.file.files {
-		path := filepath.Join(dir, rundir.ModelDir, filepath.FromSlash(part.name))
-		if err := file.MakeDir(filepath.Dir(path)); err != nil {
-			return nil, errors.Wrap(err, "pollen: model")
-		}
-		if err := file.Write(path, part.content); err != nil {
-			return nil, errors.Wrap(err, "pollen: model")
-		}
-		m.Files = append(m.Files, filepath.ToSlash(part.name))
-	}
-	return m, nil
+	return &ModelFile{Files: files, Digest: digest}, nil
 }
 
 // checkPretrained refuses settings that apply only to ONNX files, and values that cannot be read.
@@ -61,13 +46,13 @@ func (s Spec) checkPretrained() error {
 			return invalid("%s applies to networks of ONNX files, such as model backbone.onnx, not to %s", name, s.NetworkName())
 		}
 	}
-	if s.isPretrained() && s.Prior != nil && s.Prior.Kind == langevin.StartPrior && cmp.Or(s.Freeze, freezeAll) == freezeAll {
+	if s.isPretrained() && s.Prior != nil && s.Prior.Kind == langevin.StartPrior && cmp.Or(s.Freeze, pretrained.FreezeAll) == pretrained.FreezeAll {
 		return invalid("the prior start:S applies to weights of %s that are not frozen, and all are frozen: set freeze to %s or to names of weights",
-			s.Network, freezeNone)
+			s.Network, pretrained.FreezeNone)
 	}
 	if s.Input != "" {
-		if _, err := parseInput(s.Input); err != nil {
-			return err
+		if _, err := pretrained.ParseInput(s.Input); err != nil {
+			return &InvalidError{err}
 		}
 	}
 	if s.isPretrained() && s.Head != "" {
@@ -84,19 +69,9 @@ func (s Spec) withModel() (Spec, error) {
 	if !s.isPretrained() {
 		return s, nil
 	}
-	model, err := s.file.load()
-	if err != nil {
+	var err error
+	if s.Cut, s.Input, err = s.file.Resolve(s.Cut, s.Input); err != nil {
 		return s, &InvalidError{err}
-	}
-	if s.Cut != "" {
-		if s.Cut, err = model.Value(s.Cut); err != nil {
-			return s, invalid("cut: model %s: %v", s.Network, err)
-		}
-	} else if s.Cut, err = model.Features(); err != nil {
-		return s, invalid("model %s: %v; give the value to cut at with cut", s.Network, err)
-	}
-	if s.Input == "" {
-		s.Input = inputOf(model.Metadata)
 	}
 	return s, nil
 }
@@ -120,7 +95,7 @@ func (s Spec) starts() (map[string][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stem.network.Starts(), nil
+	return stem.Starts(), nil
 }
 
 // fanIns returns the fan-ins of weights in the ONNX file, see langevin.Posterior.
@@ -132,7 +107,7 @@ func (s Spec) fanIns() (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stem.network.FanIns(), nil
+	return stem.FanIns(), nil
 }
 
 // moveStarts converts parameters that are offsets from the weights theirs to offsets from the
@@ -191,65 +166,20 @@ func (s Spec) badHead() error {
 		headLinear, headMLP, headMLP, s.Head)
 }
 
-// stem returns the part before the cut. The network is read twice: freeze chooses weights by name,
-// and the names are known only after reading it once with no weight frozen.
-func (s Spec) stem() (*stem, error) {
-	model, err := s.file.load()
+// stem returns the part before the cut.
+func (s Spec) stem() (*pretrained.Stem, error) {
+	stem, err := s.file.Stem(pretrained.Options{Cut: s.Cut, Input: s.Input, Freeze: s.Freeze, Offset: s.startsAt})
 	if err != nil {
-		return nil, err
+		return nil, asInvalid(err)
 	}
-	s, err = s.withModel()
-	if err != nil {
-		return nil, err
-	}
-	format, err := parseInput(s.Input)
-	if err != nil {
-		return nil, err
-	}
-	network, err := model.Network(onnx.Options{Output: s.Cut})
-	if err != nil {
-		return nil, &InvalidError{errors.WithMessagef(err, "pollen: model %s", s.Network)}
-	}
-	frozen, err := s.frozenWeights(network.Weights())
-	if err != nil {
-		return nil, err
-	}
-	if network, err = model.Network(onnx.Options{Output: s.Cut, Frozen: frozen, Offset: s.startsAt}); err != nil {
-		return nil, err
-	}
-	_, _, _, last := inputShape(model)
-	output := s.Cut
-	if len(model.Outputs) > 0 {
-		output = model.Outputs[0].Name
-	}
-	return &stem{network: network, name: s.Network, cut: s.Cut, output: output, format: format, last: last}, nil
+	return stem, nil
 }
 
-// frozenWeights returns a function that reports whether a weight is frozen. A name freezes the
-// weight of that name and all weights below it, as in features.0 for features.0.weight.
-func (s Spec) frozenWeights(weights []string) (func(name string) bool, error) {
-	switch s.Freeze {
-	case freezeAll, "":
-		return func(string) bool { return true }, nil
-	case freezeNone:
-		return func(string) bool { return false }, nil
-	}
-	names := strings.Split(s.Freeze, ",")
-	is := func(weight, name string) bool {
-		return weight == name || strings.HasPrefix(weight, name+".") || strings.HasPrefix(weight, name+"/")
-	}
-	for _, name := range names {
-		if !slices.ContainsFunc(weights, func(weight string) bool { return is(weight, name) }) {
-			few := weights[:min(len(weights), 8)]
-			advice := ""
-			if slices.ContainsFunc(weights, func(weight string) bool { return strings.HasPrefix(weight, "onnx::") }) {
-				advice = "; the exporter made up such names: torch.onnx.export with dynamo=True keeps those of the network"
-			}
-			return nil, invalid("freeze must be %s, %s or names of weights of %s, separated by commas, got %q; it has %d weights: %s ...%s",
-				freezeAll, freezeNone, s.Network, name, len(weights), strings.Join(few, ", "), advice)
-		}
-	}
-	return func(weight string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return is(weight, name) })
-	}, nil
+// ModelFile describes the ONNX file of a run. The run's directory has a copy.
+type ModelFile struct {
+	// Files are the names of the files in the directory rundir.ModelDir: the model, and the files
+	// of its external weights.
+	Files []string `json:"files"`
+	// Digest is the SHA-256 of their contents, one after the other, in hexadecimal digits.
+	Digest string `json:"digest"`
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -66,7 +67,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Method != nil {
 		return s
 	}
-	if s.isPretrained() && cmp.Or(s.Freeze, freezeAll) == freezeAll {
+	if s.isPretrained() && cmp.Or(s.Freeze, pretrained.FreezeAll) == pretrained.FreezeAll {
 		s.Method = Auto{} // a head is cheap enough for samplers on all data
 		return s
 	}

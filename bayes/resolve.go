@@ -6,6 +6,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
@@ -60,9 +61,9 @@ func (s Spec) namedFor(examples int) Spec {
 		s.Network = defaultNetwork
 	}
 	if s.isPretrained() {
-		s.Head, s.Freeze = cmp.Or(s.Head, headLinear), cmp.Or(s.Freeze, freezeAll)
+		s.Head, s.Freeze = cmp.Or(s.Head, headLinear), cmp.Or(s.Freeze, pretrained.FreezeAll)
 		if s.file == nil {
-			s.file = newNetworkFile(s.Network, "")
+			s.file = pretrained.Open(s.Network)
 		}
 	}
 	s = s.recommended(true, examples, standardSide)

@@ -3,7 +3,6 @@ package bayes
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,23 +31,6 @@ type Run struct {
 
 func newRun(dir string, m *Manifest, e environment) *Run {
 	return &Run{environment: e, dir: dir, manifest: m, left: &rundir.LeftOut{}}
-}
-
-// CheckEmpty returns an error whose cause is os.ErrExist if dir exists and is not empty. The
-// leftovers of a process that was killed before its run had a manifest do not count.
-func CheckEmpty(dir string) error { return rundir.CheckEmpty(dir) }
-
-// NewDir returns a directory for a run that does not exist yet: runs/<name>-1, -2, ... Two
-// processes that call it at the same time get the same name; Fit then refuses the second.
-func NewDir(name string) (string, error) {
-	for i := 1; ; i++ {
-		dir := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))
-		if _, err := os.Stat(dir); os.IsNotExist(err) {
-			return dir, nil
-		} else if err != nil {
-			return "", errors.Wrap(err, "pollen: run directory")
-		}
-	}
 }
 
 // Open opens the run in dir. The error is NotARunError if there is none, and DamagedError if its

@@ -1,7 +1,6 @@
 package bayes
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 
@@ -80,18 +79,6 @@ func (r *Run) largestSample() (path string, size int64) {
 		}
 	}
 	return path, size
-}
-
-// inputs returns the inputs of the run's sampled network for images of the data set called name:
-// their features if a part of the network is frozen, and otherwise the images.
-func (r *Run) inputs(ctx context.Context, device tensor.Device, p parts, name string, images samples.Images) (samples.Images, error) {
-	e := p.extractor(device)
-	defer e.close()
-	e.keepIn(r.environment)
-	e.observe = func(done, total, images int) {
-		r.observe(Event{Task: "features", On: name, Done: done, Total: total, Images: images})
-	}
-	return e.of(ctx, images.Pixels)
 }
 
 // finite returns the samples whose predictions are finite. Any other sample is a DamagedError,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -51,7 +52,7 @@ var settings = []Setting{
 		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},
 	{"freeze", "string", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
 		func(s *Spec) any { return orNil(s.Freeze) }, func(s *Spec, text string) error { s.Freeze = text; return nil }},
-	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + inputForm + "\n" +
+	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + pretrained.InputForm + "\n" +
 		"(default: by the file's metadata, or imagenet)", true,
 		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
@@ -110,11 +111,11 @@ var settings = []Setting{
 		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n"+
 		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels, and from 2500 images on, flip if a pilot finds that it helps);\n"+
 		"copies is for heads on a frozen network, the number of changed copies of each image, by default 8", true,
-		func(s *Spec) **Augment { return &s.Augment }, ParseAugment),
+		func(s *Spec) **Augment { return &s.Augment }, parseAugment),
 	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
 		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,
 		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
-		func(s *Spec, text string) (err error) { s.ClassWeights, err = ParseClassWeights(text); return err }},
+		func(s *Spec, text string) (err error) { s.ClassWeights, err = parseClassWeights(text); return err }},
 	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of\n" +
 		"a cycle; 9/10 of a cycle without --method)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -192,7 +193,7 @@ type Spec struct {
 	// neighbours attempt to swap, and only the coldest replica yields samples.
 	Temperatures []float64
 
-	file *networkFile // the ONNX file that Network names; nil for other networks
+	file *pretrained.File // the ONNX file that Network names; nil for other networks
 }
 
 // Weighting determines how averages weight samples.
@@ -227,7 +228,7 @@ func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
 
 // isNetworkFile reports whether a network is the text of a network file rather than a name.
 func isNetworkFile(text string) bool {
-	return !isONNX(text) && strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
+	return !pretrained.IsONNX(text) && strings.ContainsAny(text, "\n{[:") || strings.HasPrefix(text, "-") || strings.HasPrefix(text, "#")
 }
 
 // ownNetworks has the networks that RegisterNetwork added. Like the registry of methods it has no
@@ -278,7 +279,7 @@ func (s Spec) NetworkName() string {
 }
 
 // isPretrained reports whether the network is an ONNX file with a new head.
-func (s Spec) isPretrained() bool { return s.Layers == nil && isONNX(s.Network) }
+func (s Spec) isPretrained() bool { return s.Layers == nil && pretrained.IsONNX(s.Network) }
 
 // written returns the specification with Layers as the text of a network file.
 func (s Spec) written() (Spec, error) {

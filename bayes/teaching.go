@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/predictive"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/transfer"
 	"github.com/pollen-ml/pollen/langevin"
@@ -160,11 +161,11 @@ func (g *teaching) start() (starts []samples.Sample, err error) {
 		return nil, nil
 	}
 	for _, p := range g.parts {
-		var mean sampleMean
-		if err := g.each(p.start, mean.add); err != nil {
+		var mean predictive.Mean
+		if err := g.each(p.start, mean.Add); err != nil {
 			return nil, err
 		}
-		starts = append(starts, mean.sample())
+		starts = append(starts, mean.Sample())
 	}
 	return starts, nil
 }

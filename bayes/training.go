@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/measure"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/mcmc"
@@ -163,13 +164,13 @@ func (t *training) prepareNetwork() (err error) {
 	}
 	t.mean, t.std = t.data.Mean, t.data.Std
 	if t.spec.isPretrained() {
-		format, err := parseInput(t.spec.Input)
+		input, err := pretrained.ParseInput(t.spec.Input)
 		if err != nil {
-			return err
+			return &InvalidError{err}
 		}
 		data := *t.data
-		if data.Mean, data.Std, err = format.moments(data.Channels); err != nil {
-			return err
+		if data.Mean, data.Std, err = input.Moments(data.Channels); err != nil {
+			return &InvalidError{err}
 		}
 		t.data = &data
 	}
@@ -212,28 +213,14 @@ func (t *training) loadInputs(ctx context.Context, device tensor.Device) (err er
 	}
 	t.inputs = t.unchanged
 	if c := t.copier(); c != nil {
-		e := t.extractor(device)
-		defer e.close()
-		t.inputs, err = c.features(ctx, e, t.observe)
+		t.inputs, err = c.features(ctx, t.environment, device, t.parts.frozen)
 	}
 	return err
 }
 
-// features returns the inputs of the network for the pixels of images: their features if the
-// network has a frozen stem, and otherwise the pixels.
+// features returns the inputs of the network for the pixels of images.
 func (t *training) features(ctx context.Context, device tensor.Device, pixels []byte) (samples.Images, error) {
-	e := t.extractor(device)
-	defer e.close()
-	e.observe = func(done, total, images int) {
-		t.observe(Event{Task: "features", On: t.data.Name, Done: done, Total: total, Images: images})
-	}
-	return e.of(ctx, pixels)
-}
-
-func (t *training) extractor(device tensor.Device) *extractor {
-	e := t.parts.extractor(device)
-	e.keepIn(t.environment)
-	return e
+	return t.read(ctx, device, t.parts, t.data.Name, pixels)
 }
 
 // remarkSteps reports what the run is going to do.

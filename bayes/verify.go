@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -27,7 +28,7 @@ type Verification = rundir.Verification
 // checked. The error is NotARunError if there is no manifest.
 func Verify(dir string) (*Verification, error) {
 	return rundir.Verify(dir, describeRun, map[string]any{
-		rundir.DiagnosticsFile: &Diagnostics{}, rundir.DetectorFile: &detector.Detector{}, rundir.CalibrationFile: &evaluate.Calibration{},
+		rundir.DiagnosticsFile: &diagnostics.Report{}, rundir.DetectorFile: &detector.Detector{}, rundir.CalibrationFile: &evaluate.Calibration{},
 		rundir.FidelityFile: &evaluate.Fidelity{},
 	})
 }
@@ -46,8 +47,7 @@ func describeRun(dir string) (*rundir.Description, error) {
 	}
 	d := &rundir.Description{Steps: m.Steps, Parts: r.places(), Prober: r.prober}
 	if m.Model != nil {
-		_, err := m.Spec.file.load()
-		d.Others = append(d.Others, err)
+		d.Others = append(d.Others, m.Spec.file.Check())
 	}
 	if d.Parts == nil {
 		d.Expected, err = r.Expected()

@@ -95,7 +95,7 @@ func (w *warmUp) farAbove() (remarks []string) {
 	for i, c := range w.chains {
 		losses[i] = c.loss
 	}
-	chains, median := outliers(losses)
+	chains, median := diagnostics.Outliers(losses)
 	for _, i := range chains {
 		remarks = append(remarks, fmt.Sprintf("warm start: chain %d begins with a loss of %.3g and an accuracy of %.3f on the images held out, "+
 			"and the median of the losses is %.3g: its samples may spoil the average", w.training.spec.FirstChain+i, losses[i], w.chains[i].accuracy, median))
@@ -357,8 +357,8 @@ func (w *warmUp) halveFrom(t *training, i, epoch int, happened string) error {
 }
 
 // result returns where the chains began.
-func (w *warmUp) result() *WarmStart {
-	r := &WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
+func (w *warmUp) result() *diagnostics.WarmStart {
+	r := &diagnostics.WarmStart{HeldOut: w.heldOut.Len(), Epochs: w.epochs}
 	for _, c := range w.chains {
 		r.Epoch, r.Loss, r.Accuracy = append(r.Epoch, c.epoch), append(r.Loss, diagnostics.Number(c.loss)), append(r.Accuracy, diagnostics.Number(c.accuracy))
 		r.Halvings = append(r.Halvings, c.halvings)

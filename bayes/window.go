@@ -176,9 +176,9 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 
 // diagnose computes diagnostics from the steps made so far. Values that the method does not have
 // stay NaN.
-func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
+func (t *training) diagnose(ctx context.Context, device tensor.Device) (*diagnostics.Report, error) {
 	m := t.measured
-	d := &Diagnostics{
+	d := &diagnostics.Report{
 		Made: int(t.session.Steps()), Samples: t.writer.Samples(), Watched: t.manifest.Watched, Trace: m.Trace(),
 		Predicted: m.HeldOut.Mixing(), LossRHat: diagnostics.Number(math.NaN()), WeightRHat: diagnostics.Number(math.NaN()), Swaps: diagnostics.Number(math.NaN()),
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -94,7 +94,7 @@ func (f gpuFlags) validate() error {
 		}
 	}
 	return cmp.Or(known("work", f.work, "steps", "calls", "convolutions", "updates", "networks"), known("network-work", f.networkWork, pretrainedWorks...),
-		known("precisions", f.precisions, bayes.Precisions()...), known("peers", f.peers, peers...),
+		known("precisions", f.precisions, devices.Precisions()...), known("peers", f.peers, peers...),
 		positive("chains", f.chains...), positive("updates", f.updates...), positive("batches", f.batches...))
 }
 

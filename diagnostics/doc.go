@@ -7,5 +7,8 @@
 // the temperature and the prior that the settings of any program imply, in that program's own
 // convention for step sizes.
 //
+// A Report is what package bayes measures of the chains of a run, and its Verdict is whether they
+// sampled their posterior.
+//
 // A number that means little without its standard error comes with it.
 package diagnostics

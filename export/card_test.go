@@ -183,15 +183,15 @@ func TestCardOfEquilibrium(t *testing.T) {
 		return []diagnostics.Temperature{at, at}
 	}
 	for _, test := range []struct {
-		diagnostics *bayes.Diagnostics
+		diagnostics *diagnostics.Report
 		want        string
 	}{
-		{&bayes.Diagnostics{Temperatures: layer(1, 1), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 1.001}},
+		{&diagnostics.Report{Temperatures: layer(1, 1), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 1.001}},
 			"the average of 6 samples of the posterior of the weights of its head, drawn by Pollen in 2 chains of sgld."},
-		{&bayes.Diagnostics{Temperatures: layer(1, 1), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 2}},
+		{&diagnostics.Report{Temperatures: layer(1, 1), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 2}},
 			"the average of 6 states of 2 chains of sgld, drawn by Pollen. They were not shown to represent"},
-		{&bayes.Diagnostics{Temperatures: layer(2, 2), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 1.001}}, "The chains are not in equilibrium"},
-		{&bayes.Diagnostics{}, "It was not measured whether they are samples of the posterior"},
+		{&diagnostics.Report{Temperatures: layer(2, 2), Predicted: &diagnostics.Mixing{Chains: 2, RHat: 1.001}}, "The chains are not in equilibrium"},
+		{&diagnostics.Report{}, "It was not measured whether they are samples of the posterior"},
 		{nil, "It was not measured whether they are samples of the posterior"},
 	} {
 		if text := c.description(test.diagnostics); !strings.Contains(text, test.want) {

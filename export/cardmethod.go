@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/onnx"
 )
@@ -51,7 +52,7 @@ func familyOf(s bayes.Spec) family {
 }
 
 // description says in a paragraph what kind of network the run is.
-func (c *card) description(d *bayes.Diagnostics) string {
+func (c *card) description(d *diagnostics.Report) string {
 	method, n := markdown(bayes.MethodName(c.m.Spec.Method)), c.test.draws.Len()
 	const bayesian = "A Bayesian neural network that classifies images, approximated by Pollen: "
 	switch familyOf(c.m.Spec) {
@@ -102,7 +103,7 @@ func (c *card) distilled() string {
 }
 
 // sampled describes a run of a sampler by the verdict on its chains.
-func (c *card) sampled(d *bayes.Diagnostics) string {
+func (c *card) sampled(d *diagnostics.Report) string {
 	method, n, chains := markdown(bayes.MethodName(c.m.Spec.Method)), c.test.draws.Len(), len(perChain(c.test.draws))
 	t, inChains := c.m.Spec.NoiseTemperature(), counted(chains, "chain")
 	average := fmt.Sprintf("the average of %d states of %s of %s, drawn by Pollen", n, inChains, method)
@@ -110,7 +111,7 @@ func (c *card) sampled(d *bayes.Diagnostics) string {
 	if t != 1 {
 		posterior += fmt.Sprintf(" at temperature %g", t)
 	}
-	var v bayes.Verdict
+	var v diagnostics.Verdict
 	if d != nil {
 		v = d.Verdict(t)
 	}

@@ -44,7 +44,7 @@ func (c *card) text(ctx context.Context) (string, error) {
 
 // diagnostics returns the diagnostics of the run, or nil if it has none, or is not of a sampler. If
 // they lack predictions, as for gathered runs, these are measured on the test images.
-func (c *card) diagnostics(ctx context.Context) (*bayes.Diagnostics, error) {
+func (c *card) diagnostics(ctx context.Context) (*diagnostics.Report, error) {
 	if familyOf(c.m.Spec) != sampler {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ type section struct{ strings.Builder }
 func (s *section) say(format string, arguments ...any) { fmt.Fprintf(s, format+"\n", arguments...) }
 
 // introduction returns the title, what the run is, and the table of files.
-func (c *card) introduction(d *bayes.Diagnostics) (string, error) {
+func (c *card) introduction(d *diagnostics.Report) (string, error) {
 	var s section
 	pretrained, err := c.pretrained()
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *card) method() (string, error) {
 }
 
 // convergence returns the section about the chains of a sampler; "" for other methods.
-func (c *card) convergence(d *bayes.Diagnostics) string {
+func (c *card) convergence(d *diagnostics.Report) string {
 	if familyOf(c.m.Spec) != sampler {
 		return ""
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/langevin"
 )
@@ -79,7 +80,7 @@ func TestRecordsAreCurrent(t *testing.T) {
 			}
 			d := json.NewDecoder(bytes.NewReader(run.Diagnostics))
 			d.DisallowUnknownFields()
-			if err := d.Decode(&bayes.Diagnostics{}); err != nil {
+			if err := d.Decode(&diagnostics.Report{}); err != nil {
 				t.Errorf("%s: %v", path, err)
 				break
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -25,11 +25,11 @@ type Record struct {
 
 // Run is one run of a command.
 type Run struct {
-	Name        string             `json:"name"`
-	Manifest    json.RawMessage    `json:"manifest"`
-	Scores      map[string]float64 `json:"scores,omitempty"`
-	Diagnostics *bayes.Diagnostics `json:"diagnostics,omitempty"` // without the trace; nil if the run had none
-	Fidelity    *evaluate.Fidelity `json:"fidelity,omitempty"`    // of a distilled run
+	Name        string              `json:"name"`
+	Manifest    json.RawMessage     `json:"manifest"`
+	Scores      map[string]float64  `json:"scores,omitempty"`
+	Diagnostics *diagnostics.Report `json:"diagnostics,omitempty"` // without the trace; nil if the run had none
+	Fidelity    *evaluate.Fidelity  `json:"fidelity,omitempty"`    // of a distilled run
 }
 
 func (r Record) write(name string) error {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -68,7 +69,7 @@ func run(ctx context.Context, out io.Writer, name string, epochs int, digits *da
 	if err != nil {
 		return err
 	}
-	device, _, err := bayes.OpenDevice(bayes.DeviceOptions{Name: name})
+	device, _, err := devices.Open(devices.Options{Name: name})
 	if err != nil {
 		return err
 	}

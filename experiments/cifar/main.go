@@ -23,6 +23,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/interrupt"
@@ -61,7 +62,7 @@ type study struct {
 	epochs, images int
 	estimate       bool
 	runs           []string // directories of other runs
-	on             bayes.DeviceOptions
+	on             devices.Options
 
 	data      datasets.Splits
 	reference []float64 // probabilities of the test images
@@ -78,7 +79,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer, from 
 		return err
 	}
 	var note string
-	if s.device, note, err = bayes.OpenDevice(s.on); err != nil {
+	if s.device, note, err = devices.Open(s.on); err != nil {
 		return err
 	}
 	defer s.device.Close()
@@ -126,8 +127,8 @@ func (s *study) parse(arguments []string, from *source) error {
 	f.IntVar(&s.epochs, "epochs", 100, "passes over the data of each chain")
 	f.IntVar(&s.images, "images", 40960, "number of training images; the reference has 40 960")
 	f.StringVar(&s.dir, "folder", "runs/cifar", "directory of the runs")
-	f.StringVar(&s.on.Name, "device", "auto", "device: "+strings.Join(bayes.DeviceNames(), " or "))
-	f.StringVar(&s.on.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(bayes.Precisions(), ", ")+
+	f.StringVar(&s.on.Name, "device", "auto", "device: "+strings.Join(devices.Names(), " or "))
+	f.StringVar(&s.on.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(devices.Precisions(), ", ")+
 		" (default fp32, in predictions tf32)")
 	f.BoolVar(&s.estimate, "estimate", false, "print the cost and stop")
 	if err := f.Parse(arguments); err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // deviceFlags select a device.
-type deviceFlags struct{ bayes.DeviceOptions }
+type deviceFlags struct{ devices.Options }
 
-func (d *deviceFlags) bind(f *pflag.FlagSet) { config.BindDevice(f, &d.DeviceOptions) }
+func (d *deviceFlags) bind(f *pflag.FlagSet) { config.BindDevice(f, &d.Options) }
 
 // asNoted selects the device that is noted for a run or comparison, unless a flag selects another.
 func (d *deviceFlags) asNoted(notes map[string]string, given *pflag.FlagSet) {
@@ -29,7 +29,7 @@ func (d *deviceFlags) asNoted(notes map[string]string, given *pflag.FlagSet) {
 
 // open opens the device and reports which one auto chose.
 func (d deviceFlags) open(c *console) (tensor.Device, error) {
-	device, note, err := bayes.OpenDevice(d.DeviceOptions)
+	device, note, err := devices.Open(d.Options)
 	if err == nil {
 		c.remark("device: %s", note)
 	}
@@ -42,7 +42,7 @@ func devicesCommand(c *console) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			device := tensor.NewHost(0)
 			defer device.Close()
-			text := bayes.Describe(device) + "\n"
+			text := tensor.Describe(device) + "\n"
 			installed, err := cuda.List()
 			if err != nil {
 				text += fmt.Sprintf("no CUDA device: %v\n", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/letters"
@@ -31,7 +32,7 @@ func smallMainJob(t *testing.T) *mainJob {
 	}
 	j := &mainJob{
 		seed: 1, data: "notmnist", letters: "glyphs", dir: filepath.Join(dir, "main"), dataDir: filepath.Join(dir, "data"),
-		device: deviceFlags{bayes.DeviceOptions{Name: "cpu", Threads: 1}},
+		device: deviceFlags{devices.Options{Name: "cpu", Threads: 1}},
 	}
 	for _, m := range []struct{ title, schedule string }{{"SGD", "constant:0.1"}, {"SGLD", "constant:0.2"}, {"pSGLD", "constant:0.002"}} {
 		spec := bayes.Spec{Network: "mlp-10", Batch: 20, Epochs: 6}

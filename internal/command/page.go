@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -44,7 +45,7 @@ func subjectsOf(runs []scoredRun, in, out *datasets.Dataset) []report.Subject {
 }
 
 // warmLosses returns the losses of each chain in a warm start; nil without one.
-func warmLosses(w *bayes.WarmStart) (losses [][]float64) {
+func warmLosses(w *diagnostics.WarmStart) (losses [][]float64) {
 	if w == nil {
 		return nil
 	}

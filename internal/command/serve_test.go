@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/serve"
 )
@@ -35,7 +36,7 @@ func TestServeReportsWhatIsMissing(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c, _, remarks, _ := testConsole()
-	s := serveFlags{device: deviceFlags{bayes.DeviceOptions{Name: "cpu"}}, address: "localhost:0",
+	s := serveFlags{device: deviceFlags{devices.Options{Name: "cpu"}}, address: "localhost:0",
 		guarantees: guaranteeFlags{level: 0.9, inDistributionRate: 0.95, sets: "threshold", riskConfidence: 0.9}}
 	check(s.run(ended, []string{dir}, c))
 	const want = "has no in-distribution decisions: --in-distribution-rate 0.95 needs 19 held-out images, got 15; " +

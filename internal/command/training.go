@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -116,15 +118,19 @@ func (p prepared) fit(ctx context.Context, dir string, others []*datasets.Datase
 	return finishFit(ctx, run, err, finished{name, p.data, others, c.now().Sub(began)}, c)
 }
 
-// newRunDir returns the given directory, or else the next numbered one for name, and checks that it
-// is new or empty.
-func newRunDir(given, name string) (dir string, err error) {
-	if dir = given; dir == "" {
-		if dir, err = bayes.NewDir(name); err != nil {
-			return "", err
+// newRunDir returns the given directory, or else runs/<name>-1, -2, ..., the first that does not
+// exist, and checks that it is new or empty. Two processes that call it at the same time may get
+// the same directory; bayes.Fit then refuses the second.
+func newRunDir(given, name string) (string, error) {
+	for i := 1; given == ""; i++ {
+		dir := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))
+		if _, err := os.Stat(dir); os.IsNotExist(err) {
+			given = dir
+		} else if err != nil {
+			return "", errors.Wrap(err, "pollen: run directory")
 		}
 	}
-	return dir, bayes.CheckEmpty(dir)
+	return given, rundir.CheckEmpty(given)
 }
 
 // resumeRun opens device and data and continues the run in dir.

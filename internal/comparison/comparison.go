@@ -16,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/internal/rundir"
 )
 
 // recordFile is the name of the record's file, recordFormat its format number.
@@ -54,7 +55,7 @@ func Create(dir string, entries []Entry, notes map[string]string) (*Comparison, 
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if err := bayes.CheckEmpty(dir); err != nil {
+	if err := rundir.CheckEmpty(dir); err != nil {
 		return nil, err
 	}
 	if err := file.MakeDir(dir); err != nil {

@@ -120,7 +120,7 @@ func textOrDash(m *diagnostics.Measured) string {
 
 // observed is a run with the diagnostics of its chains.
 type observed struct {
-	*bayes.Diagnostics
+	*diagnostics.Report
 	name string
 	spec bayes.Spec
 }

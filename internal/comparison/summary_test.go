@@ -19,7 +19,7 @@ import (
 )
 
 // runOf returns a run with a specification and diagnostics, without training it.
-func runOf(t *testing.T, spec bayes.Spec, d *bayes.Diagnostics) *bayes.Run {
+func runOf(t *testing.T, spec bayes.Spec, d *diagnostics.Report) *bayes.Run {
 	t.Helper()
 	dir := t.TempDir()
 	resolved, err := spec.Resolve()
@@ -74,8 +74,8 @@ func TestSummarize(t *testing.T) {
 	}
 	all, conv, linear := layer("all", 200), layer("conv1", 8), layer("linear1", 192)
 	sgd, sgld := bayes.Spec{Method: optimizers.SGD{}}, bayes.Spec{Method: langevin.SGLD{}}
-	of := func(samples, made int, rHat, weightRHat diagnostics.Number, temperatures ...diagnostics.Temperature) *bayes.Diagnostics {
-		return &bayes.Diagnostics{
+	of := func(samples, made int, rHat, weightRHat diagnostics.Number, temperatures ...diagnostics.Temperature) *diagnostics.Report {
+		return &diagnostics.Report{
 			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: none, WeightRHat: weightRHat, Temperatures: temperatures,
 			Acceptance: none, Swaps: none, Predicted: &diagnostics.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
 		}
@@ -90,7 +90,7 @@ func TestSummarize(t *testing.T) {
 	for _, r := range []struct {
 		name string
 		spec bayes.Spec
-		d    *bayes.Diagnostics
+		d    *diagnostics.Report
 	}{
 		{"SGD", sgd, of(1, 12, none, none, all(none, none, none, none))},
 		{"good", sgld, of(10, 100, 0.999, 0.999, all(1.04, 0.003, 0.998, 0.2), conv(1, 0.04, 0.99, 0.5), linear(1.09, 0.05, 1.03, 0.1))},
@@ -157,7 +157,7 @@ vague: no: R-hat 0.999 (10 effective samples); 96 % of the weights are within 5 
 // A single run has the command that helps most.
 func TestPredictionTemperaturesComeLast(t *testing.T) {
 	none := diagnostics.Number(math.NaN())
-	d := &bayes.Diagnostics{
+	d := &diagnostics.Report{
 		Samples: 40, Made: 9, Watched: "w", WeightRHat: none, LossRHat: none, Acceptance: none, Swaps: none,
 		Temperatures: []diagnostics.Temperature{
 			{Layer: "all", Weights: 4, Configurational: 1, StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: none},
@@ -201,7 +201,7 @@ func TestTemperatureRange(t *testing.T) {
 		"auto: temperature 1.00 ± 0.01 of 1.":                                              {head, head},
 		"auto: temperature 1.00 ± 0.01 of 1, by layer 1 (head) to 2 (conv): see the page.": {head, head, conv},
 	} {
-		o := observed{&bayes.Diagnostics{Temperatures: all}, "auto", bayes.Spec{Temperature: new(1.0)}}
+		o := observed{&diagnostics.Report{Temperatures: all}, "auto", bayes.Spec{Temperature: new(1.0)}}
 		if got := o.temperatureRange(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -225,7 +225,7 @@ func TestNext(t *testing.T) {
 	} {
 		c.layer.Layer, c.layer.Weights, c.layer.StandardError, c.spec.Temperature = "a", 1, 0.01, new(1.0)
 		o := observed{
-			&bayes.Diagnostics{Temperatures: []diagnostics.Temperature{{}, c.layer}, Predicted: &diagnostics.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
+			&diagnostics.Report{Temperatures: []diagnostics.Temperature{{}, c.layer}, Predicted: &diagnostics.Mixing{Chains: c.spec.Chains, RHat: c.rHat}}, "a", c.spec,
 		}
 		if got := filepath.ToSlash(o.next("dir")); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
@@ -241,7 +241,7 @@ func TestNext(t *testing.T) {
 func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 	none := diagnostics.Number(math.NaN())
 	o := observed{
-		&bayes.Diagnostics{Acceptance: none, Temperatures: []diagnostics.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
+		&diagnostics.Report{Acceptance: none, Temperatures: []diagnostics.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
 		"sgld", bayes.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
 	}
 	if notes := o.verdict(); len(notes) > 0 || o.notInEquilibrium() {
@@ -252,7 +252,7 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 // Trajectories that diverged are reported.
 func TestDivergedIsSaid(t *testing.T) {
 	for want, share := range map[string]diagnostics.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
-		o := observed{&bayes.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", bayes.Spec{Method: bayes.NUTS{}, Temperature: new(1.0)}}
+		o := observed{&diagnostics.Report{Acceptance: 0.8, Diverged: share}, "nuts", bayes.Spec{Method: bayes.NUTS{}, Temperature: new(1.0)}}
 		if notes := strings.Join(o.verdict(), "\n"); strings.Contains(notes, "diverged") != (want != "") || !strings.Contains(notes, want) {
 			t.Errorf("%v: %q, want %q", share, notes, want)
 		}
@@ -261,7 +261,7 @@ func TestDivergedIsSaid(t *testing.T) {
 
 // Chains whose loss is far above the others' are named.
 func TestOutliersAreNamed(t *testing.T) {
-	o := observed{&bayes.Diagnostics{Losses: [][]float64{{0.01}, {1.92}, {0.02}}}, "sghmc", bayes.Spec{FirstChain: 3, Temperature: new(1.0)}}
+	o := observed{&diagnostics.Report{Losses: [][]float64{{0.01}, {1.92}, {0.02}}}, "sghmc", bayes.Spec{FirstChain: 3, Temperature: new(1.0)}}
 	want := "sghmc: chain 4 spoils the average: its loss while sampling is 1.92, and the median over the chains is 0.02."
 	if notes := strings.Join(o.verdict(), "\n"); !strings.Contains(notes, want) {
 		t.Errorf("%q, want %q", notes, want)
@@ -283,7 +283,7 @@ func TestWithError(t *testing.T) {
 func TestTemperaturesOfOtherNetworks(t *testing.T) {
 	of := func(layers ...string) *bayes.Run {
 		none := diagnostics.Number(math.NaN())
-		d := &bayes.Diagnostics{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
+		d := &diagnostics.Report{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
 		for i, layer := range append([]string{"all"}, layers...) {
 			d.Temperatures = append(d.Temperatures, diagnostics.Temperature{
 				Layer: layer, Weights: 10, Configurational: diagnostics.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, GradientNoise: 0.25,

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/devices"
 	"github.com/pollen-ml/pollen/internal/cluster"
 	"github.com/pollen-ml/pollen/internal/file"
 )
@@ -23,7 +24,7 @@ const ManifestFile = "manifest.json"
 type Settings struct {
 	Text   map[string]string // settings of a Spec, by name
 	Data   Data
-	Device bayes.DeviceOptions
+	Device devices.Options
 	Plan   cluster.Plan   // the tasks that they are divided into
 	flags  *pflag.FlagSet // flags that set all of these
 
@@ -76,10 +77,10 @@ func (s *Settings) Bind(f *pflag.FlagSet) {
 }
 
 // BindDevice binds the flags that select a device.
-func BindDevice(f *pflag.FlagSet, d *bayes.DeviceOptions) {
-	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(bayes.DeviceNames(), ", "))
+func BindDevice(f *pflag.FlagSet, d *devices.Options) {
+	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(devices.Names(), ", "))
 	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device (default: all)")
-	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(bayes.Precisions(), ", ")+" (default fp32)")
+	f.StringVar(&d.Precision, "precision", "", "operands of matrix products on GPUs: "+strings.Join(devices.Precisions(), ", ")+" (default fp32)")
 }
 
 // Layered returns the defaults, overridden by the file, overridden by the flags of the command that

@@ -45,11 +45,14 @@ var mayImport = map[string][]string{
 	"internal":       {"internal", "tensor"},
 	// Images, which are untrusted, become bytes.
 	"datasets/internal/decode": {},
-	// A run's directory, and what is measured of its chains.
-	"internal/rundir":  {"internal", "langevin", "samples", "tensor"},
-	"internal/measure": {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
+	// A run: its directory, its network, its predictions, and measurements of its chains.
+	"internal/rundir":     {"internal", "langevin", "samples", "tensor"},
+	"internal/llckept":    {"internal", "langevin", "samples"},
+	"internal/pretrained": {"graph", "internal", "onnx", "samples", "tensor"},
+	"internal/predictive": {"evaluate", "graph", "internal", "samples", "tensor"},
+	"internal/measure":    {"datasets", "diagnostics", "graph", "langevin", "layers", "mcmc", "samples", "tensor"},
 	// What internal/command's flags and files say, as values of the library.
-	"internal/config":     {"bayes", "internal/cluster", "internal/file", "datasets"},
+	"internal/config":     {"bayes", "devices", "internal/cluster", "internal/file", "datasets"},
 	"internal/comparison": {"bayes", "datasets", "evaluate", "report", "diagnostics", "internal"},
 	"internal/cluster":    {"bayes", "report"},
 	"internal/command":    {"*"},
@@ -58,8 +61,9 @@ var mayImport = map[string][]string{
 	"internal/lint":       {"cuda/kernels/bundle"},
 	"serve":               {"bayes", "datasets", "evaluate", "internal/memory"},
 	"export":              {"bayes", "datasets", "diagnostics", "evaluate", "graph", "internal", "layers", "onnx", "report", "samples", "tensor"},
+	"devices":             {"bayes", "cuda", "tensor"},
 	"bayes": {
-		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers",
+		"approximate", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "mcmc", "onnx", "optimizers",
 		"samples", "tensor",
 	},
 	"cmd":         {"*"},

@@ -87,11 +87,11 @@ func (h *HeldOut) Mixing() *diagnostics.Mixing {
 	for i, trace := range h.traces {
 		traces[i] = valuesOf(trace)
 	}
-	return Mixing(traces)
+	return mixing(traces)
 }
 
-// Mixing summarizes traces, which are by image and chain; nil if they are too short or constant.
-func Mixing(traces [][][]float64) *diagnostics.Mixing {
+// mixing summarizes traces, which are by image and chain; nil if they are too short or constant.
+func mixing(traces [][][]float64) *diagnostics.Mixing {
 	var rHats, bulks, tails []float64
 	for _, chains := range traces {
 		if constant(chains) {

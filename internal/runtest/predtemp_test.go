@@ -33,7 +33,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	testenv.NeedsAll(t, "long chains")
 	const size, temperature = 200, 0.2
 	data := letters.Noisy(t, size)
-	of := func(method string, batch, epochs int) *bayes.Diagnostics {
+	of := func(method string, batch, epochs int) *diagnostics.Report {
 		spec := softmaxRegression(t, method, temperature)
 		spec.Batch, spec.Epochs, spec.Chains, spec.Samples = batch, epochs, 4, 40
 		d, err := fit(t, spec, trainOn(data)).Diagnostics()

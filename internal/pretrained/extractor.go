@@ -1,4 +1,4 @@
-package bayes
+package pretrained
 
 import (
 	"cmp"
@@ -13,69 +13,32 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/internal/featurecache"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// parts are the two stages of a network's predictions: a frozen stem, which maps images to
-// features, computed once for each image, and the network that is sampled. stem is nil unless
-// everything before the head is frozen; without a stem, the network reads images.
-type parts struct {
-	stem    *stem
-	file    *networkFile
-	network layers.Sequential
-	images  samples.Images // shape and moments of the images
-	width   int            // of the features
+// Frozen is a stem whose weights are all frozen, for images of one shape, mean and standard
+// deviation.
+type Frozen struct {
+	*Stem
+	images samples.Images // without pixels
+	width  int            // number of features
 }
 
-// inputs returns the shape of what the sampled network reads, without values.
-func (p parts) inputs() samples.Images {
-	if p.stem == nil {
-		return p.images
-	}
-	return samples.Images{Features: p.width}
+// Frozen returns the stem for images, whose pixels are not used.
+func (s *Stem) Frozen(images samples.Images) (*Frozen, error) {
+	width, err := s.Width(images.Shape())
+	return &Frozen{s, images.Empty(), width}, err
 }
+
+// Features returns the shape of the features, without values.
+func (f *Frozen) Features() samples.Images { return samples.Images{Features: f.width} }
 
 // featureBatch is the number of images whose features are computed together. On the host, a few
 // images are instead computed one by one, which has the same bits: the cached features of an image
 // do not depend on the number of images that were requested with it.
 const featureBatch = 16
-
-// extractor computes what the sampled network reads: features of images, or the images themselves
-// without a stem. It loads the stem when it is first needed.
-type extractor struct {
-	parts
-	device  tensor.Device
-	observe func(done, total, images int)
-	remark  func(text string)
-	// sessions compute batches of one image and of featureBatch images. They are loaded when they
-	// are first needed.
-	sessions map[int]*graph.Session
-	dir      string              // where features are kept on disk; "" is nowhere
-	now      func() time.Time    // dates the use of features there
-	cache    *featurecache.Cache // opened when it is first needed
-}
-
-func (p parts) extractor(device tensor.Device) *extractor {
-	return &extractor{
-		parts: p, device: device, observe: func(int, int, int) {}, remark: func(string) {}, sessions: map[int]*graph.Session{},
-	}
-}
-
-// keepIn makes the extractor keep features in the directory that options name, if any.
-func (e *extractor) keepIn(options environment) {
-	e.dir, e.now, e.remark = options.featureDir, options.now, options.remark
-}
-
-// program returns the stem as a program whose steps compute the features of a batch.
-func (p parts) program(batch int) (*graph.Program, error) {
-	b := graph.New(tensor.Float32)
-	b.Mode = graph.Prediction
-	b.Output(featuresOutput, p.stem.Apply(b, p.images.Input(b, op.Batch{Size: batch}, batch)))
-	return b.Compile()
-}
 
 // batchOf returns the batch size for the first of the remaining images. On GPUs bits depend on the
 // size, and on the host a batch that is mostly empty is a waste of time.
@@ -86,20 +49,75 @@ func batchOf(device tensor.Device, remaining int) int {
 	return featureBatch
 }
 
+// Batches returns the batch sizes in which the features of n images may be computed.
+func Batches(device tensor.Device, n int) []int {
+	return slices.Compact([]int{batchOf(device, n), batchOf(device, 1)})
+}
+
+// Size returns the memory of a session that computes the features of a batch, and the bytes of
+// initial values while it is loaded.
+func (f *Frozen) Size(device tensor.Device, batch int) (session tensor.Footprint, initial int, err error) {
+	program, err := f.program(batch)
+	if err != nil {
+		return session, 0, err
+	}
+	return program.Size(device, 1)
+}
+
+// Bytes returns the bytes of the features of n images, and of those that are kept in memory.
+func (f *Frozen) Bytes(n int) int { return 4*n*f.width + min(4*n*f.width, maxMemory) }
+
+// program returns the stem as a program whose steps compute the features of a batch.
+func (f *Frozen) program(batch int) (*graph.Program, error) {
+	b := graph.New(tensor.Float32)
+	b.Mode = graph.Prediction
+	b.Output(featuresOutput, f.Apply(b, f.images.Input(b, op.Batch{Size: batch}, batch)))
+	return b.Compile()
+}
+
 const featuresOutput = "features"
 
-// of returns the inputs of the sampled network for images [N C H W].
-func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, error) {
-	if e.stem == nil {
-		images := e.images
-		images.Pixels = pixels
-		return images, nil
-	}
+// Extractor computes the features of images. It loads the stem when it is first needed.
+type Extractor struct {
+	*Frozen
+	device tensor.Device
+	// sessions compute batches of one image and of featureBatch images. They are loaded when they
+	// are first needed.
+	sessions map[int]*graph.Session
+	observe  func(done, total, images int)
+
+	dir    string              // where features are kept on disk; "" is nowhere
+	now    func() time.Time    // dates the use of features there
+	remark func(text string)   // about the disk
+	cache  *featurecache.Cache // opened when it is first needed
+}
+
+// Extractor returns an extractor on a device. observe, if not nil, is called with the numbers of
+// images that were computed so far, are to be computed, and were computed since the last call.
+func (f *Frozen) Extractor(device tensor.Device, observe func(done, total, images int)) *Extractor {
+	return &Extractor{Frozen: f, device: device, sessions: map[int]*graph.Session{}, observe: observe}
+}
+
+// KeepIn makes the extractor keep features in a directory, unless that is "". now dates their use.
+// A directory that cannot be written to is remarked upon, and features are not kept.
+func (e *Extractor) KeepIn(dir string, now func() time.Time, remark func(text string)) {
+	e.dir, e.now, e.remark = dir, now, remark
+}
+
+// WarmUp computes the features of a black image without keeping them, so that later calls do not
+// wait for the stem to be loaded.
+func (e *Extractor) WarmUp() error {
+	black, features := make([]byte, e.images.Bytes(1)), make([]float32, e.width)
+	return e.compute(batchOf(e.device, 1), []int{0}, black, func(int) []float32 { return features })
+}
+
+// Extract returns the features of images [N C H W]. It looks in memory first, then on the disk, and
+// computes the others.
+func (e *Extractor) Extract(ctx context.Context, pixels []byte) (samples.Images, error) {
 	size := e.images.Bytes(1)
 	n := len(pixels) / size
 	rows := samples.Images{Features: e.width, Rows: make([]float32, n*e.width)}
 	row := func(i int) []float32 { return rows.Rows[i*e.width : (i+1)*e.width] }
-	// Look in memory first, then on the disk, and compute the rest.
 	keys := make([]featurecache.Key, n)
 	missing := e.recall(keys, pixels, row)
 	for done := 0; done < len(missing); {
@@ -115,7 +133,9 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 			e.file.memory.put(keys[i], row(i))
 		}
 		done += len(batch)
-		e.observe(done, len(missing), len(batch))
+		if e.observe != nil {
+			e.observe(done, len(missing), len(batch))
+		}
 	}
 	e.keep(keys, missing, row)
 	return rows, nil
@@ -123,7 +143,7 @@ func (e *extractor) of(ctx context.Context, pixels []byte) (samples.Images, erro
 
 // recall sets the keys of images, and the features that are in memory or on disk. It returns the
 // numbers of the other images.
-func (e *extractor) recall(keys []featurecache.Key, pixels []byte, row func(i int) []float32) (missing []int) {
+func (e *Extractor) recall(keys []featurecache.Key, pixels []byte, row func(i int) []float32) (missing []int) {
 	size := e.images.Bytes(1)
 	for i := range keys {
 		keys[i] = e.key(pixels[i*size : (i+1)*size])
@@ -149,7 +169,7 @@ func (e *extractor) recall(keys []featurecache.Key, pixels []byte, row func(i in
 }
 
 // keep writes the features that were missing to disk.
-func (e *extractor) keep(keys []featurecache.Key, missing []int, row func(i int) []float32) {
+func (e *Extractor) keep(keys []featurecache.Key, missing []int, row func(i int) []float32) {
 	if e.cache == nil || len(missing) == 0 {
 		return
 	}
@@ -164,7 +184,7 @@ func (e *extractor) keep(keys []featurecache.Key, missing []int, row func(i int)
 }
 
 // session returns the session that computes batches of the given size.
-func (e *extractor) session(batch int) (*graph.Session, error) {
+func (e *Extractor) session(batch int) (*graph.Session, error) {
 	if s := e.sessions[batch]; s != nil {
 		return s, nil
 	}
@@ -180,7 +200,7 @@ func (e *extractor) session(batch int) (*graph.Session, error) {
 }
 
 // compute computes the features of a batch of images, whose numbers are given.
-func (e *extractor) compute(capacity int, batch []int, pixels []byte, row func(i int) []float32) error {
+func (e *Extractor) compute(capacity int, batch []int, pixels []byte, row func(i int) []float32) error {
 	s, err := e.session(capacity)
 	if err != nil {
 		return err
@@ -210,7 +230,7 @@ func (e *extractor) compute(capacity int, batch []int, pixels []byte, row func(i
 		one := values[i*e.width : (i+1)*e.width]
 		for _, v := range one {
 			if v-v != 0 {
-				return errors.Errorf("pollen: model %s: a feature of image %d is not finite", e.stem.name, at)
+				return errors.Errorf("pollen: model %s: a feature of image %d is not finite", e.file.name, at)
 			}
 		}
 		copy(row(at), one)
@@ -218,11 +238,8 @@ func (e *extractor) compute(capacity int, batch []int, pixels []byte, row func(i
 	return nil
 }
 
-// close frees the memory.
-func (e *extractor) close() (err error) {
-	if e == nil {
-		return nil
-	}
+// Close frees the memory.
+func (e *Extractor) Close() (err error) {
 	for _, s := range e.sessions {
 		err = cmp.Or(err, s.Close())
 	}
@@ -231,7 +248,7 @@ func (e *extractor) close() (err error) {
 
 // identity describes all that features depend on apart from the image: the network, its input and
 // the device, since devices round differently. The threads of the host make no difference.
-func (e *extractor) identity() string {
+func (e *Extractor) identity() string {
 	device := e.device.Name()
 	if _, ok := e.device.(*tensor.Host); ok {
 		device = "host"
@@ -239,11 +256,11 @@ func (e *extractor) identity() string {
 			device = "portable host"
 		}
 	}
-	return fmt.Sprintf("%s\n%s\n%q\n%v\n%v\n%v %t", device, e.file.sum, e.stem.cut, e.images.Shape(), e.images.Mean, e.images.Std, e.stem.format.reversed)
+	return fmt.Sprintf("%s\n%s\n%q\n%v\n%v\n%v %t", device, e.file.sum, e.cut, e.images.Shape(), e.images.Mean, e.images.Std, e.input.reversed)
 }
 
 // key returns the hash of an image and of all else that its features depend on.
-func (e *extractor) key(pixels []byte) (key featurecache.Key) {
+func (e *Extractor) key(pixels []byte) (key featurecache.Key) {
 	hash := sha256.New()
 	hash.Write([]byte(e.identity()))
 	hash.Write(pixels)

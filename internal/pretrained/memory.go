@@ -1,4 +1,4 @@
-package bayes
+package pretrained
 
 import (
 	"sync"
@@ -6,19 +6,19 @@ import (
 	"github.com/pollen-ml/pollen/internal/featurecache"
 )
 
-// maxFeatureMemory is the maximum number of bytes of features that are kept in memory.
-const maxFeatureMemory = 256 << 20
+// maxMemory is the maximum number of bytes of features that a File keeps in memory.
+const maxMemory = 256 << 20
 
-// featureMemory keeps features, which several phases of a run need. It drops all of them when they
-// would exceed maxFeatureMemory.
-type featureMemory struct {
+// memory keeps features, which several phases of a run need. It drops all of them when they would
+// exceed maxMemory.
+type memory struct {
 	mu    sync.Mutex
 	rows  map[featurecache.Key][]float32
 	bytes int
 }
 
 // get copies the features of a key, and reports whether there are any.
-func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
+func (m *memory) get(key featurecache.Key, to []float32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	row, ok := m.rows[key]
@@ -26,10 +26,10 @@ func (m *featureMemory) get(key featurecache.Key, to []float32) bool {
 }
 
 // put keeps a copy of the features of a key.
-func (m *featureMemory) put(key featurecache.Key, row []float32) {
+func (m *memory) put(key featurecache.Key, row []float32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.bytes+4*len(row) > maxFeatureMemory || m.rows == nil {
+	if m.bytes+4*len(row) > maxMemory || m.rows == nil {
 		m.rows, m.bytes = map[featurecache.Key][]float32{}, 0
 	}
 	if _, known := m.rows[key]; !known {

@@ -1,12 +1,10 @@
-package bayes
+package diagnostics
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/pollen-ml/pollen/diagnostics"
 )
 
 // Verdict is a judgement on whether the chains of a run sampled their posterior.
@@ -41,11 +39,11 @@ const (
 )
 
 // Verdict judges the chains at the requested temperature. They are in equilibrium if split R-hat of
-// predictions is below diagnostics.MixedRHat, and every layer is within 5 % of the temperature or
+// predictions is below MixedRHat, and every layer is within 5 % of the temperature or
 // two standard errors. If only the latter holds, chains are at their temperature within one mode:
 // each samples the surroundings of its own solution. The verdict names what keeps weights from
 // their temperature, and raises an alarm if what predictions depend on is hotter.
-func (d *Diagnostics) Verdict(temperature float64) Verdict {
+func (d *Report) Verdict(temperature float64) Verdict {
 	if temperature == 0 || len(d.Temperatures) < 2 { // there is no equilibrium at temperature 0
 		return Verdict{}
 	}
@@ -77,7 +75,7 @@ func (d *Diagnostics) Verdict(temperature float64) Verdict {
 
 // mixed reports whether chains agree in their predictions, and returns the beginning of a sentence
 // on it, "" if it was not measured.
-func (d *Diagnostics) mixed() (agree bool, text string) {
+func (d *Report) mixed() (agree bool, text string) {
 	p := d.Predicted
 	if p == nil || math.IsNaN(float64(p.RHat)) {
 		return false, ""
@@ -93,11 +91,11 @@ func (d *Diagnostics) mixed() (agree bool, text string) {
 	if p.Chains == 1 {
 		return false, text + ", but one chain cannot show other modes; "
 	}
-	return p.RHat < diagnostics.MixedRHat, text + "; "
+	return p.RHat < MixedRHat, text + "; "
 }
 
 // outOfEquilibrium lists the layers that are not at their temperature, by the reason.
-func (d *Diagnostics) outOfEquilibrium(states map[state][]string) (text string) {
+func (d *Report) outOfEquilibrium(states map[state][]string) (text string) {
 	last := d.Temperatures[len(d.Temperatures)-1].Layer
 	for _, s := range []struct {
 		state state
@@ -120,8 +118,8 @@ func (d *Diagnostics) outOfEquilibrium(states map[state][]string) (text string) 
 }
 
 // alarm returns a text if what predictions depend on is hotter than requested.
-func (d *Diagnostics) alarm(temperature float64) string {
-	hot := func(m *diagnostics.Measured, factor float64) bool {
+func (d *Report) alarm(temperature float64) string {
+	hot := func(m *Measured, factor float64) bool {
 		if m == nil {
 			return false
 		}
@@ -140,7 +138,7 @@ func (d *Diagnostics) alarm(temperature float64) string {
 
 // byState returns the layers by their states, and the numbers of weights by state and in total,
 // which is 0 if a layer was not measured.
-func (d *Diagnostics) byState(temperature float64) (layers map[state][]string, weights map[state]int, total int) {
+func (d *Report) byState(temperature float64) (layers map[state][]string, weights map[state]int, total int) {
 	layers, weights = map[state][]string{}, map[state]int{}
 	for _, t := range d.Temperatures[1:] {
 		s := stateOf(t, temperature)
@@ -183,7 +181,7 @@ const (
 // minibatches, if the kinetic temperature, too, is out of tolerance or has more than half of the
 // excess, and otherwise weights that still shrink. If the standard error exceeds the tolerance,
 // nothing can be decided.
-func stateOf(t diagnostics.Temperature, requested float64) state {
+func stateOf(t Temperature, requested float64) state {
 	off, tolerance := float64(t.Configurational)-requested, equilibriumTolerance*requested
 	hot := float64(t.Kinetic) - requested
 	if math.IsNaN(float64(t.Kinetic)) {

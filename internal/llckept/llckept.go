@@ -1,4 +1,4 @@
-package bayes
+package llckept
 
 import (
 	"crypto/sha256"
@@ -14,27 +14,26 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/file"
-	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/langevin/llc"
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// llcRecord is a file in the directory llc of a run: rows of an estimate, and what they depend on,
-// by the names of the flags of pollen llc. Step sizes and the number of reference draws are not
+// record is a file: rows of an estimate, and what they depend on, by the names of the flags of
+// pollen llc. Step sizes and the number of reference draws are not
 // among these, because each row has its own.
-type llcRecord struct {
+type record struct {
 	Options map[string]string `json:"options"`
 	llc.Kept
 }
 
 // name returns the file's name, which depends on the options only.
-func (k llcRecord) name() (string, error) {
+func (k record) name() (string, error) {
 	text, err := json.Marshal(k.Options)
 	return fmt.Sprintf("%x.json", sha256.Sum256(text))[48:], errors.Wrap(err, "pollen: llc")
 }
 
 // differences describes the options that differ from another record's.
-func (k llcRecord) differences(other llcRecord) (texts []string) {
+func (k record) differences(other record) (texts []string) {
 	for _, name := range slices.Sorted(maps.Keys(k.Options)) {
 		if theirs := other.Options[name]; theirs != k.Options[name] {
 			texts = append(texts, fmt.Sprintf("%s is %s in it, not %s", name, theirs, k.Options[name]))
@@ -43,53 +42,50 @@ func (k llcRecord) differences(other llcRecord) (texts []string) {
 	return texts
 }
 
-// keepLLC makes an estimate on a number of images begin with the rows that an earlier one with the
-// same options kept in the run's directory, and keep its own. centre is the sample at w*.
-func (r *Run) keepLLC(o *llc.Options, centre rundir.File, images int) error {
-	if centre.Sum == "" {
-		r.remark("step sizes are not kept for another call: the run's index is damaged")
-		return nil
-	}
-	own := llcRecord{Options: o.Settings(images)}
-	own.Options["sample"] = filepath.Base(centre.Path) + " " + centre.Sum
+// Keep makes an estimate begin with what an earlier one with the same settings kept in dir, and
+// keep its own there. It remarks on what it continues, and on what it cannot read or write.
+func Keep(o *llc.Options, dir string, settings map[string]string, remark func(text string)) error {
+	own := record{Options: settings}
 	name, err := own.name()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(r.dir, rundir.LLCDir)
 	path := filepath.Join(dir, name)
-	kept, err := readLLC(path)
+	kept, err := read(path)
 	switch {
 	case err == nil:
-		r.remark(fmt.Sprintf("continuing after %s of an earlier call; remove %s to estimate again", stepSizes(kept), path))
+		remark(fmt.Sprintf("continuing after %s of an earlier call; remove %s to estimate again", stepSizes(kept), path))
 		o.Kept = kept.Kept
 	case os.IsNotExist(errors.Cause(err)):
-		r.remarkOtherLLC(own, dir)
+		if text := closest(own, dir); text != "" {
+			remark(text)
+		}
 	default:
-		r.remark(fmt.Sprintf("%v; all step sizes are estimated again", err))
+		remark(fmt.Sprintf("%v; all step sizes are estimated again", err))
 	}
 	failed := false
 	o.Keep = func(k llc.Kept) {
 		own.Kept = k
-		if err := writeLLC(path, own); err != nil && !failed {
+		if err := write(path, own); err != nil && !failed {
 			failed = true
-			r.remark(fmt.Sprintf("step sizes are not kept, and another call estimates them again: %v", err))
+			remark(fmt.Sprintf("step sizes are not kept, and another call estimates them again: %v", err))
 		}
 	}
 	return nil
 }
 
-// remarkOtherLLC remarks on the record in dir whose options differ least from own's.
-func (r *Run) remarkOtherLLC(own llcRecord, dir string) {
+// closest returns a remark on the record in dir whose options differ least from own's; "" if there
+// is none.
+func closest(own record, dir string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil { // there is none
-		return
+		return ""
 	}
 	var closest string
 	var differ []string
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
-		other, err := readLLC(path)
+		other, err := read(path)
 		if err != nil {
 			continue
 		}
@@ -98,13 +94,14 @@ func (r *Run) remarkOtherLLC(own llcRecord, dir string) {
 			differ = texts
 		}
 	}
-	if closest != "" {
-		r.remark(fmt.Sprintf("%s is another estimate's, and not used: %s", closest, strings.Join(differ, "; ")))
+	if closest == "" {
+		return ""
 	}
+	return fmt.Sprintf("%s is another estimate's, and not used: %s", closest, strings.Join(differ, "; "))
 }
 
 // stepSizes returns what a record has, in words.
-func stepSizes(k llcRecord) string {
+func stepSizes(k record) string {
 	switch len(k.Rows) {
 	case 0:
 		return "the descent"
@@ -121,7 +118,7 @@ func offsetStore(path string) (dir, file string) {
 	return dir, filepath.Join(dir, samples.FileName(0, 0))
 }
 
-func readLLC(path string) (k llcRecord, err error) {
+func read(path string) (k record, err error) {
 	content, err := file.Read(path, file.MaxJSON)
 	if err == nil {
 		_, err = checksum.Check(content, len(content))
@@ -140,7 +137,7 @@ func readLLC(path string) (k llcRecord, err error) {
 	return k, errors.WithMessagef(err, "pollen: llc: %s", path)
 }
 
-func writeLLC(path string, k llcRecord) error {
+func write(path string, k record) error {
 	content, err := checksum.JSON(k, "")
 	if err == nil {
 		err = file.MakeDir(filepath.Dir(path))
