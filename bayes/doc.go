@@ -14,7 +14,7 @@
 // approximation of this package such as Ensemble or SWAG, or a type of your own, see Register.
 // Networks are built from package layers on a Gorgonia computation graph (package graph). Samplers
 // and optimizers are update ops in the same graph, which is compiled once and runs on the host
-// (package tensor) or on GPUs (package cuda).
+// (package tensor) or on GPUs (package cuda); package devices opens either by name.
 //
 // The command cmd/pollen does all of this from the command line. ARCHITECTURE.md describes how the
 // packages fit together, and docs/formats.md the files of a run.
