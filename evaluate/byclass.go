@@ -137,6 +137,25 @@ func (s ClassScores) BelowChance(classes int) bool {
 	return covered.CDF(*s.Coverage*float64(s.Examples)+0.5)*float64(classes) < 0.01
 }
 
+// LeastRecalled returns the class whose recall is hardest to explain by chance, if all classes had
+// the same. ok is false if chance explains it in more than one of 100 data sets: a binomial test,
+// with Bonferroni's correction for the number of classes.
+func LeastRecalled(classes []ClassScores) (least ClassScores, ok bool) {
+	right, all := 0.0, 0.0
+	for _, s := range classes {
+		right += s.Recall * float64(s.Examples)
+		all += float64(s.Examples)
+	}
+	lowest := 0.01 / float64(len(classes))
+	for _, s := range classes {
+		recalled := distuv.Binomial{N: float64(s.Examples), P: right / all}
+		if p := recalled.CDF(s.Recall*float64(s.Examples) + 0.5); p < lowest {
+			least, ok, lowest = s, true, p
+		}
+	}
+	return least, ok
+}
+
 // worstCoverageScore is the lowest coverage of a class.
 var worstCoverageScore = Score{
 	Name: "setCoverageWorst", Title: "coverage, worst class", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,

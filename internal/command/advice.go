@@ -77,7 +77,11 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	case j.poor:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are %s", right, off)
 	default:
-		j.verdict = fmt.Sprintf("%s, and its probabilities are %s. %s", right, off, enough(accuracy, rHat))
+		missed, err := leastRecalled(a.Case, test)
+		if err != nil {
+			return j, err
+		}
+		j.verdict = fmt.Sprintf("%s, and its probabilities are %s.%s %s", right, off, missed, enough(accuracy, rHat))
 	}
 	if low <= largest && run.Manifest().Model != nil {
 		j.remark = fmt.Sprintf("The features of %s do not separate these classes: check that the file has trained weights and that --input and --size are as in "+
@@ -87,6 +91,24 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	cautious := ece > highest && confidence < accuracy
 	j.improve(run, accuracy, cautious, rHat)
 	return j, nil
+}
+
+// leastRecalled is a sentence on the class that a run recognises less often than others, with the
+// setting that helps if the class is rare; "" if there is none.
+func leastRecalled(c evaluate.Case, test *datasets.Dataset) (string, error) {
+	classes, err := evaluate.ByClass(c)
+	if err != nil {
+		return "", err
+	}
+	least, ok := evaluate.LeastRecalled(classes)
+	if !ok {
+		return "", nil
+	}
+	text := fmt.Sprintf(" But it recognises only %.0f of %d images of %s", least.Recall*float64(least.Examples), least.Examples, test.ClassNames[least.Class])
+	if 2*least.Examples < test.Len()/len(classes) {
+		text += ", a rare class, to which --class-weights balanced gives more weight"
+	}
+	return text + ".", nil
 }
 
 // enough states what a run is good enough for, whose probabilities are right and which is better

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -229,5 +231,37 @@ func TestDataFlags(t *testing.T) {
 	m.Notes["model"] = "/my/net.yaml"
 	if got := dataFlags(m); got != " --data 'my photos' --size 224x224 --model /my/net.yaml" {
 		t.Errorf("of a network file whose place is known: %q", got)
+	}
+}
+
+// A class that is recognised less often than others is named, and a rare one gets advice.
+func TestLeastRecalledIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		images [2]int
+		missed int
+		want   string
+	}{
+		{[2]int{190, 9}, 3, " But it recognises only 6 of 9 images of tumour, a rare class, to which --class-weights balanced gives more weight."},
+		{[2]int{100, 80}, 30, " But it recognises only 50 of 80 images of tumour."},
+		{[2]int{190, 9}, 1, ""},
+	} {
+		test := &datasets.Dataset{ClassNames: []string{"healthy", "tumour"}, Classes: 2}
+		var probabilities []float64
+		for class, n := range c.images {
+			for i := range n {
+				guess := class
+				if class == 1 && i < c.missed {
+					guess = 0
+				}
+				probabilities, test.Labels = append(probabilities, float64(1-guess), float64(guess)), append(test.Labels, int32(class))
+			}
+		}
+		in, err := evaluate.NewPredictions("scans", probabilities, test.Labels, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := leastRecalled(evaluate.Case{In: in}, test); err != nil || got != c.want {
+			t.Errorf("%d of %v images are missed: %q (%v), want %q", c.missed, c.images, got, err, c.want)
+		}
 	}
 }
