@@ -60,13 +60,16 @@ type Augment struct {
 	// Erase blanks a square centred on a random pixel. Its side is this fraction, below 1, of the
 	// image's shorter side: 0.25 erases a square of 8 pixels from an image of 32x32.
 	Erase float64
-	// Copies is the number of changed copies of each image before a head on a frozen network. It is
-	// 0 for other networks, and by default 8.
+	// Copies is the number of changed copies of each image before a head on a frozen network, at
+	// most 1000 and by default 8. It is 0 for other networks.
 	Copies int
 }
 
-// augmentCopies is the default of Augment.Copies.
-const augmentCopies = 8
+// The default and the maximum of Augment.Copies before a head on a frozen network.
+const (
+	augmentCopies    = 8
+	maxAugmentCopies = 1000
+)
 
 // augmentForm is the text of an Augment with all fields.
 const augmentForm = "flip,shift=PIXELS,rotation=DEGREES,zoom=FRACTION,contrast=FRACTION,brightness=DEVIATIONS,erase=FRACTION,copies=N"

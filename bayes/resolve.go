@@ -329,8 +329,8 @@ func (s Spec) checkAugment(c methodKind) error {
 	if err := s.Augment.op(1).Validate(); err != nil {
 		return invalid("augment: %v", err)
 	}
-	if n := s.Augment.Copies; n < 0 || n > 0 && !s.Frozen() {
-		return invalid("augment: copies must be at least 1 for a head on a frozen network, and 0 for others, got %d", n)
+	if n := s.Augment.Copies; n < 0 || n > maxAugmentCopies || n > 0 && !s.Frozen() {
+		return invalid("augment: copies must be 1 to %d for a head on a frozen network, and 0 for others, got %d", maxAugmentCopies, n)
 	}
 	const function = "which must be a function of the parameters, and is not while images change at random"
 	switch {

@@ -124,9 +124,10 @@ func TestCopiesAreRefused(t *testing.T) {
 		spec bayes.Spec
 		text string
 	}{
-		"augment: copies must be at least 1 for a head on a frozen network, and 0 for others, got 3":                          {tuned, "flip,copies=3"},
-		"augment: copies must be at least 1 for a head on a frozen network, and 0 for others, got 2":                          {bayes.Spec{}, "flip,copies=2"},
-		"augment: copies must be at least 1 for a head on a frozen network, and 0 for others, got -1":                         {head, "flip,copies=-1"},
+		"augment: copies must be 1 to 1000 for a head on a frozen network, and 0 for others, got 3":                           {tuned, "flip,copies=3"},
+		"augment: copies must be 1 to 1000 for a head on a frozen network, and 0 for others, got 2":                           {bayes.Spec{}, "flip,copies=2"},
+		"augment: copies must be 1 to 1000 for a head on a frozen network, and 0 for others, got -1":                          {head, "flip,copies=-1"},
+		"augment: copies must be 1 to 1000 for a head on a frozen network, and 0 for others, got 1001":                        {head, "flip,copies=1001"},
 		"augment: one of flip, shift, rotation, zoom, contrast, brightness and erase must be set":                             {head, "copies=5"},
 		"augment cannot be combined with temperatures or an anchor, which need epochs of unchanged images":                    {withAnchor(head), "flip"},
 		"augment cannot be combined with an anchor, which is the gradient of all data, which must be a function of the param": {withAnchor(tuned), "flip"},
