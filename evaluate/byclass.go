@@ -137,10 +137,10 @@ func (s ClassScores) BelowChance(classes int) bool {
 	return covered.CDF(*s.Coverage*float64(s.Examples)+0.5)*float64(classes) < 0.01
 }
 
-// LeastRecalled returns the class whose recall is hardest to explain by chance, if all classes had
+// WorstRecalled returns the class whose recall is hardest to explain by chance, if all classes had
 // the same. ok is false if chance explains it in more than one of 100 data sets: a binomial test,
 // with Bonferroni's correction for the number of classes.
-func LeastRecalled(classes []ClassScores) (least ClassScores, ok bool) {
+func WorstRecalled(classes []ClassScores) (least ClassScores, ok bool) {
 	right, all := 0.0, 0.0
 	for _, s := range classes {
 		right += s.Recall * float64(s.Examples)

@@ -78,18 +78,18 @@ func TestBelowChance(t *testing.T) {
 }
 
 // P(X <= 6) for 9 images at 196/199 is 0.00026, P(X <= 8) is 0.13.
-func TestLeastRecalled(t *testing.T) {
+func TestWorstRecalled(t *testing.T) {
 	all := ClassScores{Class: 0, Examples: 190, Recall: 1}
 	for _, c := range []struct {
 		other ClassScores
 		want  bool
 	}{{ClassScores{Class: 1, Examples: 9, Recall: 6.0 / 9}, true}, {ClassScores{Class: 1, Examples: 9, Recall: 8.0 / 9}, false}} {
-		least, ok := LeastRecalled([]ClassScores{all, c.other})
+		least, ok := WorstRecalled([]ClassScores{all, c.other})
 		if ok != c.want || ok && least != c.other {
-			t.Errorf("%+v: the least recalled class is %+v (%v), want %v", c.other, least, ok, c.want)
+			t.Errorf("%+v: the worst recalled class is %+v (%v), want %v", c.other, least, ok, c.want)
 		}
 	}
-	if least, ok := LeastRecalled([]ClassScores{all}); ok {
+	if least, ok := WorstRecalled([]ClassScores{all}); ok {
 		t.Errorf("of one class: %+v", least)
 	}
 }

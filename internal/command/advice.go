@@ -77,7 +77,7 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	case j.poor:
 		j.verdict = fmt.Sprintf("not good enough: %s, but its probabilities are %s", right, off)
 	default:
-		missed, err := leastRecalled(a.Case, test)
+		missed, err := worstRecalled(a.Case, test)
 		if err != nil {
 			return j, err
 		}
@@ -93,14 +93,14 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 	return j, nil
 }
 
-// leastRecalled is a sentence on the class that a run recognises less often than others, with the
+// worstRecalled is a sentence on the class that a run recognises less often than others, with the
 // setting that helps if the class is rare; "" if there is none.
-func leastRecalled(c evaluate.Case, test *datasets.Dataset) (string, error) {
+func worstRecalled(c evaluate.Case, test *datasets.Dataset) (string, error) {
 	classes, err := evaluate.ByClass(c)
 	if err != nil {
 		return "", err
 	}
-	least, ok := evaluate.LeastRecalled(classes)
+	least, ok := evaluate.WorstRecalled(classes)
 	if !ok {
 		return "", nil
 	}

@@ -235,7 +235,7 @@ func TestDataFlags(t *testing.T) {
 }
 
 // A class that is recognised less often than others is named, and a rare one gets advice.
-func TestLeastRecalledIsNamed(t *testing.T) {
+func TestWorstRecalledIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		images [2]int
 		missed int
@@ -260,7 +260,7 @@ func TestLeastRecalledIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := leastRecalled(evaluate.Case{In: in}, test); err != nil || got != c.want {
+		if got, err := worstRecalled(evaluate.Case{In: in}, test); err != nil || got != c.want {
 			t.Errorf("%d of %v images are missed: %q (%v), want %q", c.missed, c.images, got, err, c.want)
 		}
 	}
