@@ -27,6 +27,7 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 		}
 		if files, failed = nil, append(failed, broken...); len(images.Files) > 0 {
 			parts = append(parts, images)
+			options.Channels, options.Height, options.Width = images.Channels, images.Height, images.Width
 		}
 		return nil
 	}
