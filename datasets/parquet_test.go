@@ -430,6 +430,11 @@ func TestReadParquet(t *testing.T) {
 		d.Files[8] != file+"[8]" || d.Remarks != nil {
 		t.Errorf("%d images, IDs %s %q, files %q, remarks %q", d.Len(), d.IDName, d.IDs, d.Files, d.Remarks)
 	}
+	write(t, images[0].Bytes, filepath.Dir(file), "example.png")
+	if d, err := ReadImages([]string{filepath.Dir(file)}, isolated(t)); err != nil || d.Len() != len(images) ||
+		len(d.Remarks) != 1 || !strings.HasSuffix(d.Remarks[0], ": image files next to the Parquet files are not read") {
+		t.Errorf("a directory: %d images, remarks %q, %v", d.Len(), d.Remarks, err)
+	}
 	// Next to files and arrays; a row without bytes, one with other bytes, and a damaged file.
 	images[2].Bytes, images[5].Bytes = nil, []byte("text")
 	broken := parquetOf(t, nil, images)

@@ -169,6 +169,8 @@ func hasImages(path string, depth int) bool {
 	})
 }
 
+const imagesNextToParquet = "image files next to the Parquet files are not read"
+
 // scanParquet lists the images in Parquet files.
 func (o Options) scanParquet(root string) (tree, error) {
 	files, err := findParquet(root)
@@ -180,7 +182,7 @@ func (o Options) scanParquet(root string) (tree, error) {
 		s.remark("", "left out, since their names are not those of splits: %s", abbreviated(files.others))
 	}
 	if hasImages(root, maxDepth) {
-		s.remark("", "image files next to the Parquet files are not read")
+		s.remark("", imagesNextToParquet)
 	}
 	found := tree{root: root, lacks: "no labels"}
 	var columns parquetColumns
@@ -299,6 +301,9 @@ func listRows(path string, options Options) (images []encodedImage, err error) {
 	files, err := findParquet(path)
 	if err != nil {
 		return nil, err
+	}
+	if hasImages(path, maxDepth) {
+		options.remark("%s: %s", nameOf(path), imagesNextToParquet)
 	}
 	for _, e := range files.all() {
 		file := &shard{path: filepath.Join(path, filepath.FromSlash(e.name)), options: options}
