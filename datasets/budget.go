@@ -117,15 +117,19 @@ func (b *budget) decode(ctx context.Context, r *imageReader, path string, to []b
 		return hash, err
 	}
 	defer r.shrink()
-	hash = sha256.Sum256(content)
+	return sha256.Sum256(content), b.decodeContent(ctx, r, path, content, to, s)
+}
+
+// decodeContent decodes the content of an image file into to.
+func (b *budget) decodeContent(ctx context.Context, r *imageReader, name string, content, to []byte, s shape) error {
 	info, err := r.Inspect(content)
 	if err != nil {
-		return hash, err
+		return err
 	}
 	pixels := int64(info.Memory)
-	if err := b.acquire(ctx, b.pixels, "datasets: decoding "+path, pixels); err != nil {
-		return hash, err
+	if err := b.acquire(ctx, b.pixels, "datasets: decoding "+name, pixels); err != nil {
+		return err
 	}
 	defer b.pixels.Release(pixels)
-	return hash, r.DecodeInspected(ctx, info, to, content, s.channels, s.height, s.width)
+	return r.DecodeInspected(ctx, info, to, content, s.channels, s.height, s.width)
 }

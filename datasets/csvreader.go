@@ -173,27 +173,33 @@ func isNumber(field string) bool {
 }
 
 // indexHeadings are the names, in lower case, of columns that number the images. pandas writes its
-// index without a name, in the first column. Without one of them, a column whose name ends in "id"
-// does.
-var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed: 0"}
+// index without a name, in the first column, or as __index_level_0__ in Parquet. Without one of
+// them, a column whose name ends in "id" does.
+var indexHeadings = []string{"", "id", "index", "imageid", "image_id", "unnamed: 0", "__index_level_0__"}
 
-// header determines the columns by their names. odd is the first column whose heading is not a
-// number.
-func (r *csvReader) header(odd int) error {
+// indexColumn returns the only column, by names in lower case, that numbers the images, or -1.
+// isOther reports other uses of a column whose name ends in "id".
+func indexColumn(names []string, isOther func(name string) bool) int {
 	only := func(isIndex func(name string) bool) int {
-		at := slices.IndexFunc(r.names, isIndex)
-		if at >= 0 && slices.ContainsFunc(r.names[at+1:], isIndex) {
+		at := slices.IndexFunc(names, isIndex)
+		if at >= 0 && slices.ContainsFunc(names[at+1:], isIndex) {
 			return -1
 		}
 		return at
 	}
 	isIndex := func(name string) bool { return slices.Contains(indexHeadings, name) }
-	r.skip = only(isIndex)
-	if !slices.ContainsFunc(r.names, isIndex) {
-		r.skip = only(func(name string) bool {
-			return strings.HasSuffix(name, "id") && name != r.groupName && !slices.Contains(r.otherNames, name) && !slices.Contains(classHeadings, name)
-		})
+	if slices.ContainsFunc(names, isIndex) {
+		return only(isIndex)
 	}
+	return only(func(name string) bool {
+		return strings.HasSuffix(name, "id") && !isOther(name) && !slices.Contains(classHeadings, name)
+	})
+}
+
+// header determines the columns by their names. odd is the first column whose heading is not a
+// number.
+func (r *csvReader) header(odd int) error {
+	r.skip = indexColumn(r.names, func(name string) bool { return name == r.groupName || slices.Contains(r.otherNames, name) })
 	if r.skip >= 0 {
 		r.skipped, r.heading = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip]), r.names[r.skip]
 		if r.skip < len(r.headings) {

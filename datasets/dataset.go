@@ -15,7 +15,7 @@ type Dataset struct {
 	// For letters and digits, 0 is background and 255 full ink.
 	Images []byte
 	Labels []int32  // one of 0 ... Classes-1 for each image, or nil if unknown (ReadImages, New)
-	Files  []string // one for each image, relative to Place; nil if images are not separate files
+	Files  []string // one for each image, relative to Place, or in a Parquet file; nil if images are not files
 
 	// IDs has the identifier of each image in the table that it is from, and IDName the name of
 	// their column, such as ImageId. IDs is nil without such a column. Only ReadImages and

@@ -22,13 +22,17 @@ type dirEntry struct {
 // base returns the last element of an entry's name.
 func (e dirEntry) base() string { return lastPart(e.name) }
 
-// imageFile is a file of an image directory.
+// imageFile is a file of an image directory, or an image in a row of a Parquet file.
 type imageFile struct {
 	name     string // relative to the directory, with slashes
 	class    string // canonical, or ""
 	size     int64
 	modified int64  // nanoseconds since 1970
 	group    string // in the label table, or ""
+
+	shard  *shard // the Parquet file, or nil; the row in it, and the path that the row has
+	row    int
+	inside string
 }
 
 func (e dirEntry) imageFile(class string) imageFile {

@@ -65,6 +65,29 @@
 // (Options.Duplicates drops or refuses them); and if splits were drawn without groups, whether the
 // names of files look like sequences of frames.
 //
+// # Parquet files
+//
+// A Parquet file has an image file in each row, as the Hugging Face Hub stores them, in columns:
+//
+//   - the images: bytes, or a struct with the bytes and, optionally, the path of the file. Of
+//     several such columns the one called image, img or pixel_values is read.
+//   - the labels: integers or text. These are the column that the metadata "huggingface" of the
+//     file describe as class labels, or else the first called class, label, category, labels,
+//     target, fine_label and the like. Integers are the numbers of the classes in these metadata,
+//     or else the names of the classes. Labels of -1 and null are missing.
+//   - the groups, if Options.Group names them.
+//
+// Other columns are not read, which is a remark unless they are in Options.OtherColumns; those that
+// ReadImages recognises as identifiers become Dataset.IDs.
+//
+// The files of a data set are in one directory, called train-00000-of-00003.parquet and the like,
+// or in directories train, test and validation; these may be in a directory that is the only one
+// with Parquet files. Files without the name of a split are training images if no file has one, and
+// otherwise left out. A split whose labels are all missing has no labels, see ArrayFormats.
+//
+// Classes, splits, remarks and the cache are as for image directories. Images are named by their
+// paths, or, if some have none or the same path, by file and row, from 0: "train.parquet[3]".
+//
 // # Decoding
 //
 // Images are scaled to height x width, without keeping their aspect ratio, by a Catmull-Rom filter
@@ -93,5 +116,5 @@
 // Open documents the arrays and archives that it reads.
 //
 // To add a format, add a row to the table in arrayformats.go; for an image format, in
-// internal/decode/formats.go.
+// internal/decode/formats.go. A format of image files is listed as a tree, as in parquetlist.go.
 package datasets

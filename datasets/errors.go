@@ -18,7 +18,7 @@ func (e *OptionError) Error() string { return "datasets: options: " + e.Option +
 
 // ImageError is the reason why an image file could not be read.
 type ImageError struct {
-	File string
+	File string // or the row of a Parquet file, as in "train.parquet[3]"
 	Err  error
 }
 
@@ -30,7 +30,7 @@ func (e ImageError) Unwrap() error { return e.Err }
 
 // NoClassesError is the error for images without classes. ReadImages may read them.
 type NoClassesError struct {
-	Path    string // a directory of images, or a file or directory of arrays
+	Path    string // a directory of images, or a file or directory of arrays or Parquet files
 	Problem string // "must have ..."
 }
 

@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,31 +9,107 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
-// inParallel calls work for 0 ... n-1 from a goroutine per processor, each with its own reader.
-// After each call it calls report with the number done, from one goroutine at a time. It returns
-// early if the options' context ends.
-func inParallel(n int, options Options, report func(done int), work func(i int, r *imageReader)) error {
-	var next, done atomic.Int64
+// encodedImage is an image file, or an image in a row of a Parquet file.
+type encodedImage struct {
+	name   string // in data sets, remarks and the hash
+	path   string // of the file
+	shard  *shard // the Parquet file, or nil
+	row    int    // in the shard
+	inside string // the path that the row has for the image, or ""
+	id     string // that the row has for the image, see Dataset.IDs
+}
+
+// place returns where an image is, for errors.
+func (e encodedImage) place() string {
+	if e.shard == nil {
+		return e.name
+	}
+	return e.shard.place(e.row)
+}
+
+// imageQueue hands out images to several goroutines. It reads the rows of Parquet files itself,
+// since these must be read in their order.
+type imageQueue struct {
+	mutex  sync.Mutex
+	images []encodedImage
+	next   int
+	rows   *rowReader // of the shard of the last row
+}
+
+// take returns the next image, or -1 after the last one. If it is in a row, its content, for which
+// the budget has room, is in r until the content is released.
+func (q *imageQueue) take(ctx context.Context, b *budget, r *imageReader) (i int, content []byte, err error) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	if q.next == len(q.images) {
+		return -1, nil, nil
+	}
+	i = q.next
+	q.next++
+	image := q.images[i]
+	if image.shard == nil {
+		return i, nil, nil
+	}
+	if q.rows == nil || q.rows.shard != image.shard {
+		q.close()
+		q.rows = image.shard.rows()
+	}
+	read, err := q.rows.read(image.row)
+	if err == nil {
+		err = b.acquire(ctx, b.files, "datasets: reading "+image.place(), overhead+int64(len(read)))
+	}
+	if err != nil {
+		return i, nil, err
+	}
+	r.content.Reset()
+	r.content.Write(read)
+	return i, r.content.Bytes(), nil
+}
+
+// release returns the room for the content of a row.
+func (b *budget) release(r *imageReader, content []byte) {
+	if content != nil {
+		b.files.Release(overhead + int64(len(content)))
+		r.shrink()
+	}
+}
+
+// close closes the Parquet file that is being read.
+func (q *imageQueue) close() {
+	if q.rows != nil {
+		q.rows.close()
+	}
+}
+
+// inParallel calls work for each image from a goroutine per processor, each with its own reader,
+// and with the content of an image in a row, or the error of reading it. After each call it calls
+// report with the number done, from one goroutine at a time. It returns early if the options'
+// context ends.
+func inParallel(images []encodedImage, b *budget, options Options, report func(done int), work func(i int, r *imageReader, row []byte, err error)) error {
+	queue := &imageQueue{images: images}
+	defer queue.close()
+	var done int
 	var reporting sync.Mutex
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
+	for range min(runtime.GOMAXPROCS(0), len(images)) {
 		workers.Go(func() {
 			r := newImageReader(options.Crop, options.Bits)
 			for options.context().Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
+				i, row, err := queue.take(options.context(), b, r)
+				if i < 0 {
 					return
 				}
-				work(i, r)
+				work(i, r, row, err)
+				b.release(r, row)
 				reporting.Lock()
-				report(int(done.Add(1)))
+				done++
+				report(done)
 				reporting.Unlock()
 			}
 		})
@@ -41,12 +118,11 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 	return errors.Wrap(options.context().Err(), "datasets: reading images")
 }
 
-// imageFiles are the files of images to decode.
+// imageFiles are images to decode.
 type imageFiles struct {
-	subject string   // names the whole set in errors and progress
-	paths   []string // of the files
-	names   []string // of the files, for errors and the hash
-	shaping int      // the number of files, from the first, whose headers suggest the shape
+	subject string // names the whole set in errors and progress
+	images  []encodedImage
+	shaping int // the number of images, from the first, whose headers suggest the shape
 }
 
 // decode decodes the images in the shape of the options. Where they set none, the headers of the
@@ -60,7 +136,7 @@ func (f imageFiles) decode(options Options) (decodedImages, shape, error) {
 	if err != nil {
 		return decodedImages{}, s, err
 	}
-	all, err := gather(f.subject, f.paths, f.names, s, options)
+	all, err := f.gather(s, options)
 	if err != nil || infos == nil || len(all.kept) == 0 {
 		return all, s, err
 	}
@@ -75,7 +151,7 @@ func (f imageFiles) decode(options Options) (decodedImages, shape, error) {
 	if err != nil || better == s {
 		return all, s, err
 	}
-	all, err = gather(f.subject, f.paths, f.names, better, options)
+	all, err = f.gather(better, options)
 	return all, better, err
 }
 
@@ -86,21 +162,38 @@ func (f imageFiles) headers(options Options) ([]decode.Info, error) {
 		return nil, nil
 	}
 	infos := make([]decode.Info, f.shaping)
-	err := inParallel(len(infos), options, func(int) {}, func(i int, r *imageReader) {
-		file, err := openFile(f.paths[i])
-		if err != nil {
-			return
-		}
-		defer file.Close()
-		// Probe would search a sparse file of 50 GB for metadata from chunk to chunk.
-		if stat, err := file.Stat(); err != nil || stat.Size() > maxFile {
-			return
-		}
-		if info, err := r.Probe(file); err == nil {
-			infos[i] = info
+	err := inParallel(f.images[:f.shaping], newBudget(0), options, func(int) {}, func(i int, r *imageReader, row []byte, err error) {
+		switch {
+		case err != nil:
+		case f.images[i].shard != nil:
+			infos[i] = r.header(bytes.NewReader(row))
+		default:
+			infos[i] = r.fileHeader(f.images[i].path)
 		}
 	})
 	return infos, err
+}
+
+// fileHeader reads the header of an image file. That of an unreadable image is empty.
+func (r *imageReader) fileHeader(path string) decode.Info {
+	file, err := openFile(path)
+	if err != nil {
+		return decode.Info{}
+	}
+	defer file.Close()
+	// Probe would search a sparse file of 50 GB for metadata from chunk to chunk.
+	if stat, err := file.Stat(); err != nil || stat.Size() > maxFile {
+		return decode.Info{}
+	}
+	return r.header(file)
+}
+
+func (r *imageReader) header(source decode.Source) decode.Info {
+	info, err := r.Probe(source)
+	if err != nil {
+		return decode.Info{}
+	}
+	return info
 }
 
 // chooseShape returns the shape of decoded images: from the options, or else from the headers.
@@ -160,10 +253,9 @@ type decodedImages struct {
 	failed  []ImageError // the files of skipped
 }
 
-// gather decodes image files. names are for errors and the hash. subject names the whole set in
-// errors and progress.
-func gather(subject string, paths, names []string, s shape, options Options) (decodedImages, error) {
-	n, size := len(paths), s.size()
+// gather decodes the images.
+func (f imageFiles) gather(s shape, options Options) (decodedImages, error) {
+	n, size := len(f.images), s.size()
 	if err := checkMemory(n, s); err != nil {
 		return decodedImages{}, err
 	}
@@ -171,15 +263,21 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 	reasons, digests, notes := make([]error, n), make([][sha256.Size]byte, n), make([]decode.Notes, n)
 	report := func(done int) {
 		if options.OnProgress != nil {
-			options.OnProgress(subject, int64(done), int64(n))
+			options.OnProgress(f.subject, int64(done), int64(n))
 		}
 	}
 	budget := newBudget(len(images))
 	options, stop := options.stoppable()
 	defer stop(nil)
-	err := inParallel(n, options, report, func(i int, r *imageReader) {
-		var err error
-		digests[i], err = budget.decode(options.context(), r, paths[i], images[i*size:(i+1)*size], s)
+	err := inParallel(f.images, budget, options, report, func(i int, r *imageReader, row []byte, err error) {
+		to := images[i*size : (i+1)*size]
+		switch image := f.images[i]; {
+		case image.shard == nil:
+			digests[i], err = budget.decode(options.context(), r, image.path, to, s)
+		case err == nil:
+			digests[i] = sha256.Sum256(row)
+			err = budget.decodeContent(options.context(), r, image.place(), row, to, s)
+		}
 		if isMemory(err) {
 			stop(err) // no fault of the image's, which must not be skipped
 		}
@@ -193,11 +291,17 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 	}
 	var result decodedImages
 	hash := sha256.New()
+	names := make([]string, n)
 	for i, reason := range reasons {
+		names[i] = f.images[i].name
 		fmt.Fprintf(hash, "%s\n%x\n", names[i], digests[i])
 		if reason != nil {
-			result.failed = append(result.failed, ImageError{names[i], reason})
-			result.skipped = append(result.skipped, names[i]+": "+reason.Error())
+			failed := ImageError{f.images[i].place(), reason}
+			if inside := f.images[i].inside; inside != "" {
+				failed.Err = errors.WithMessage(reason, inside)
+			}
+			result.failed = append(result.failed, failed)
+			result.skipped = append(result.skipped, failed.Error())
 			continue
 		}
 		if at := len(result.kept); at < i {
@@ -206,7 +310,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (de
 		result.kept = append(result.kept, i)
 	}
 	result.images = images[:len(result.kept)*size]
-	result.remarks = decode.Remarks(subject, names, result.kept, notes, options.Bits)
+	result.remarks = decode.Remarks(f.subject, names, result.kept, notes, options.Bits)
 	result.hash = hex.EncodeToString(hash.Sum(nil))
 	return result, nil
 }

@@ -10,22 +10,29 @@ import (
 
 // openImageDir opens an image directory.
 func openImageDir(root string, options Options) (*Splits, error) {
-	found, err := options.scan(root)
+	return openTree(func() (tree, error) { return options.scan(root) }, options)
+}
+
+// openTree opens the images that scan lists.
+func openTree(scan func() (tree, error), options Options) (*Splits, error) {
+	found, err := scan()
 	if err != nil {
 		return nil, err
 	}
 	if options.Unlabelled && !options.selects() && !found.hasClasses() {
-		return options.unlabelled(root)
+		return options.unlabelled(found.root)
 	}
 	for _, remark := range found.remarks {
 		options.remark("%s", remark)
 	}
-	if classes := found.splits[Train].classes(); len(classes) < options.MinClasses {
-		return nil, errors.WithStack(&FewClassesError{nameOf(root), classes, options.MinClasses})
+	if classes := found.classes(); len(classes) < options.MinClasses {
+		return nil, errors.WithStack(&FewClassesError{nameOf(found.root), classes, options.MinClasses})
 	}
-	for split, dir := range found.flat {
-		if dir != "" && !(Split(split) == Test && options.Unlabelled) {
-			options.remark("%s: left out, since it has no class directories and no table of classes", filepath.Join(nameOf(root), filepath.FromSlash(dir)))
+	for split, names := range found.flat {
+		for _, name := range names {
+			if !(Split(split) == Test && options.Unlabelled) {
+				options.remark("%s: left out, since it has %s", filepath.Join(nameOf(found.root), filepath.FromSlash(name)), found.lacks)
+			}
 		}
 	}
 	cache, err := newDecodedCache(found, options)
@@ -37,8 +44,8 @@ func openImageDir(root string, options Options) (*Splits, error) {
 		if decoded, err = found.decode(options); err != nil {
 			return nil, err
 		}
-		// If the directory changed meanwhile, it no longer matches the key.
-		if again, err := options.scan(root); err == nil && again.key(options) == found.key(options) {
+		// If the files changed meanwhile, they no longer match the key.
+		if again, err := scan(); err == nil && again.key(options) == found.key(options) {
 			if err := cache.write(decoded); err != nil {
 				if options.Cache != "" {
 					return nil, errors.WithMessage(err, "datasets: decoded images cannot be cached: set Options.Cache to another directory, or NoCache")
@@ -48,12 +55,16 @@ func openImageDir(root string, options Options) (*Splits, error) {
 		}
 	}
 	splits, err := decoded.splits(found, options)
-	if err != nil || found.flat[Test] == "" || !options.Unlabelled {
+	if err != nil || found.flat[Test] == nil || !options.Unlabelled {
 		return splits, err
 	}
 	options.Channels, options.Height, options.Width = decoded.Channels, decoded.Height, decoded.Width
-	if splits.Test, err = ReadImages([]string{filepath.Join(root, filepath.FromSlash(found.flat[Test]))}, options); err == nil {
-		splits.Test.Name, splits.Test.Place = nameOf(root), root
+	var paths []string
+	for _, name := range found.flat[Test] {
+		paths = append(paths, filepath.Join(found.root, filepath.FromSlash(name)))
+	}
+	if splits.Test, err = ReadImages(paths, options); err == nil {
+		splits.Test.Name, splits.Test.Place = nameOf(found.root), found.place()
 	}
 	return splits, err
 }
@@ -67,24 +78,30 @@ func (t tree) hasClasses() bool {
 
 // decode decodes all images of a tree.
 func (t tree) decode(options Options) (*decodedSet, error) {
-	files := imageFiles{subject: t.root, shaping: len(t.splits[Train].images)} // Train comes first
+	files := imageFiles{subject: t.root}
 	var classes []string
-	for _, list := range t.splits {
+	for split, list := range t.splits {
 		if list == nil {
 			continue
 		}
 		for _, p := range list.images {
-			files.paths, files.names, classes = append(files.paths, t.path(p)), append(files.names, p.name), append(classes, p.class)
+			image := encodedImage{name: p.name, shard: p.shard, row: p.row, inside: p.inside}
+			if p.shard == nil {
+				image.path = t.path(p)
+			}
+			files.images, classes = append(files.images, image), append(classes, p.class)
+		}
+		if Split(split) == Train || t.splits[Train] == nil { // Train comes first
+			files.shaping = len(files.images)
 		}
 	}
 	all, s, err := files.decode(options)
 	if err != nil {
 		return nil, err
 	}
-	names := files.names
 	decoded := &decodedSet{Channels: s.channels, Height: s.height, Width: s.width, images: all.images, Remarks: all.remarks}
 	labels := map[string]int32{}
-	for i, class := range t.splits[Train].classes() {
+	for i, class := range t.classes() {
 		labels[class] = int32(i)
 	}
 	from, kept, skipped := 0, all.kept, all.skipped
@@ -95,7 +112,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 		to := from + len(list.images)
 		part := &decodedPart{Skipped: slices.Clone(list.skipped), Hash: all.hash}
 		for len(kept) > 0 && kept[0] < to {
-			part.Files = append(part.Files, names[kept[0]])
+			part.Files = append(part.Files, files.images[kept[0]].name)
 			part.Labels = append(part.Labels, labels[classes[kept[0]]])
 			kept = kept[1:]
 		}
@@ -107,11 +124,19 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 	return decoded, nil
 }
 
+// place returns the directory of the files.
+func (t tree) place() string {
+	if isDir(t.root) {
+		return t.root
+	}
+	return filepath.Dir(t.root)
+}
+
 func (t tree) path(p imageFile) string { return filepath.Join(t.root, filepath.FromSlash(p.name)) }
 
 // splits makes data sets from the decoded parts.
 func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
-	classes := t.splits[Train].classes()
+	classes := t.classes()
 	size := d.Channels * d.Height * d.Width
 	images := d.images
 	for _, remark := range d.Remarks {
@@ -131,7 +156,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
 			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop, Bits: options.Bits,
 			Classes: len(classes), ClassNames: classes,
-			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.root,
+			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.place(),
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},
 		}
 		images = images[n:]

@@ -1,63 +1,90 @@
 package datasets
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 )
 
-// listFiles returns the given files, and all image files below the given directories. failed has
-// the paths that do not exist or cannot be listed, and the directories without images.
-func listFiles(paths []string, options Options) (files []string, failed []ImageError) {
+// listFiles returns the given image files, and all images below the given directories and in the
+// given Parquet files. failed has the paths that do not exist or cannot be listed, and the
+// directories without images.
+func listFiles(paths []string, options Options) (images []encodedImage, failed []ImageError, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if err == nil && !info.IsDir() {
-			files = append(files, path)
-			continue
+		var found []encodedImage
+		switch {
+		case err != nil:
+		case isParquet(path):
+			found, err = listRows(path, options)
+		case info.IsDir():
+			found, err = listDir(path, options)
+		default:
+			found = []encodedImage{{name: path, path: path}}
 		}
-		var found []imageFile
-		if err == nil {
-			s := newScanner(options.context(), path)
-			found, err = s.walk(nil, "", "")
-			s.remarkLeftOut()
-			for _, remark := range s.remarks {
-				options.remark("%s", remark)
-			}
-		}
-		if err == nil && len(found) == 0 {
-			err = errors.Errorf("must have images (%s), got none", extensions())
+		if ended := options.context().Err(); ended != nil || isMemory(err) {
+			return nil, nil, cmp.Or(err, ended)
 		}
 		if err != nil {
 			var named *os.PathError
 			if errors.As(err, &named) && named.Path == path {
 				err = named.Err
 			}
+			if text := withoutPath(err, path); text != err.Error() {
+				err = errors.New(text)
+			}
 			failed = append(failed, ImageError{path, err})
 			continue
 		}
-		for _, p := range found {
-			files = append(files, filepath.Join(path, filepath.FromSlash(p.name)))
-		}
+		images = append(images, found...)
 	}
-	return files, failed
+	return images, failed, nil
+}
+
+// withoutPath returns the text of an error about a path that is named next to it.
+func withoutPath(err error, path string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "datasets: "), path+": ")
+}
+
+// listDir returns all image files below a directory.
+func listDir(path string, options Options) (images []encodedImage, err error) {
+	s := newScanner(options.context(), path)
+	found, err := s.walk(nil, "", "")
+	if err != nil {
+		return nil, err
+	}
+	s.remarkLeftOut()
+	for _, remark := range s.remarks {
+		options.remark("%s", remark)
+	}
+	if len(found) == 0 {
+		return nil, errors.Errorf("must have images (%s), got none", extensions())
+	}
+	for _, p := range found {
+		name := filepath.Join(path, filepath.FromSlash(p.name))
+		images = append(images, encodedImage{name: name, path: name})
+	}
+	return images, nil
 }
 
 // readFiles reads the images at paths without arrays; listed is their number. The data set has no
 // images if none can be read.
 func readFiles(paths []string, options Options) (images *Dataset, failed []ImageError, listed int, err error) {
-	files, failed := listFiles(paths, options)
+	files, failed, err := listFiles(paths, options)
 	images = &Dataset{Name: "images"}
-	if len(files) == 0 {
-		return images, failed, 0, nil
+	if len(files) == 0 || err != nil {
+		return images, failed, 0, err
 	}
-	subject := files[0]
+	subject := files[0].name
 	if len(files) > 1 {
 		subject = strconv.Itoa(len(files)) + " images"
 	}
-	all, s, err := imageFiles{subject, files, files, len(files)}.decode(options)
+	all, s, err := imageFiles{subject, files, len(files)}.decode(options)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -68,12 +95,26 @@ func readFiles(paths []string, options Options) (images *Dataset, failed []Image
 	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
 	images.Hashes = map[string]string{"images": all.hash}
 	for _, i := range all.kept {
-		images.Files = append(images.Files, files[i])
+		images.Files = append(images.Files, files[i].name)
 	}
+	images.IDs, images.IDName = identifiers(files, all.kept)
 	if len(all.kept) > 0 {
 		images.Mean, images.Std = moments(images.Images, s.channels, s.height*s.width)
 	}
 	return images, append(failed, all.failed...), len(files), nil
+}
+
+// identifiers returns the identifiers of images, and the name of their column, if all images have
+// them in columns of the same name.
+func identifiers(images []encodedImage, kept []int) (ids []string, name string) {
+	for _, i := range kept {
+		s := images[i].shard
+		if s == nil || s.idName == "" || name != "" && s.idName != name {
+			return nil, ""
+		}
+		ids, name = append(ids, images[i].id), s.idName
+	}
+	return ids, name
 }
 
 // without returns the data set with the files that could not be read, or an error if these are more

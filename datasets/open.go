@@ -20,7 +20,8 @@ import (
 // published Mean and Std. For other data, Mean and Std of all splits are computed from the training
 // images.
 //
-// The package documentation describes image directories, and ArrayFormats the formats of arrays.
+// The package documentation describes image directories and Parquet files, and ArrayFormats the
+// formats of arrays.
 //
 // It returns an OptionError if an option is invalid or does not suit the data, and a NoClassesError
 // for images without classes, a single image among them.
@@ -75,6 +76,8 @@ func open(name string, options Options) (*Splits, error) {
 	switch arrays := arraysAt(path); {
 	case arrays != nil:
 		splits, err = arrays.open(path, options)
+	case isParquet(path):
+		splits, err = openTree(func() (tree, error) { return options.scanParquet(path) }, options)
 	case isDir(path):
 		splits, err = openImageDir(path, options)
 	case IsImage(path):
@@ -106,7 +109,7 @@ func readable() []string {
 	for _, format := range arrayFormats {
 		all = append(all, format.description)
 	}
-	return append(all, "a directory with a directory of images for each class ("+extensions()+")")
+	return append(all, parquetDescription, "a directory with a directory of images for each class ("+extensions()+")")
 }
 
 // unlabelled returns all images at a path as a test split without labels.

@@ -91,14 +91,16 @@ type Options struct {
 	// Group keeps images together that are alike, for example of one patient, video or track:
 	// images of one group are drawn into the same split, while the classes keep their fractions as
 	// well as groups allow. It is "parent" for the directory that a file is in; "column=NAME" for a
-	// column of the label table or of a CSV file of pixels; or a regular expression on the path of
-	// a file below the data's directory, with slashes, whose first capture group is the group, such
-	// as ^(.*)_ for 00007/00003_00029.ppm. Each training image must have a group; groups must not
-	// be in several splits that the data have. "" is no groups.
+	// column of the label table, of a Parquet file or of a CSV file of pixels; or a regular
+	// expression on the path of a file below the data's directory, or in a Parquet file, with
+	// slashes, whose first capture group is the group, such as ^(.*)_ for 00007/00003_00029.ppm.
+	// Each training image must have a group; groups must not be in several splits that the data
+	// have. "" is no groups.
 	Group string
 
-	// OtherColumns are the names of columns to ignore in CSV files of pixels; files need not have
-	// them. It makes files with the column of a run's groups acceptable when the run predicts.
+	// OtherColumns are the names of columns to ignore in CSV files of pixels and in Parquet files;
+	// files need not have them. It makes files with the column of a run's groups acceptable when
+	// the run predicts, and selects another column of labels in a Parquet file.
 	OtherColumns []string
 
 	// MinClasses is the smallest number of classes that training images may have. Fewer in a

@@ -27,6 +27,7 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 		}
 		if files, failed = nil, append(failed, broken...); len(images.Files) > 0 {
 			parts = append(parts, images)
+			options.Channels, options.Height, options.Width = images.Channels, images.Height, images.Width
 		}
 		return nil
 	}
@@ -50,8 +51,7 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 		if err == nil {
 			parts = more
 		} else {
-			text := strings.TrimPrefix(err.Error(), "datasets: ")
-			failed = append(failed, ImageError{path, errors.New(strings.TrimPrefix(text, path+": "))})
+			failed = append(failed, ImageError{path, errors.New(withoutPath(err, path))})
 		}
 		if len(parts) > 0 {
 			options.Channels, options.Height, options.Width = parts[0].Channels, parts[0].Height, parts[0].Width

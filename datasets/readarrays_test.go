@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"image/color"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,6 +132,21 @@ func TestReadArraysFailures(t *testing.T) {
 	options.Unlabelled = true
 	if d, err = Load(filepath.Join(root, "one.png"), Test, options); err != nil || d.Len() != 1 || d.Labels != nil {
 		t.Errorf("one image: %+v, %v", d, err)
+	}
+}
+
+// Arrays after image files get the shape of these.
+func TestReadArraysAfterFiles(t *testing.T) {
+	dir := t.TempDir()
+	png, npy := filepath.Join(dir, "a.png"), filepath.Join(dir, "b.npy")
+	write(t, encoded(t, colourPicture(5, 4, color.RGBA{200, 10, 20, 255})), png)
+	write(t, npyBytes("|u1", "(2, 8, 10)", make([]byte, 160)), npy)
+	d, err := ReadImages([]string{png, npy}, isolated(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Len() != 3 || d.Channels != 3 || d.Height != 4 || d.Width != 5 {
+		t.Errorf("%d images of %dx%dx%d", d.Len(), d.Channels, d.Height, d.Width)
 	}
 }
 

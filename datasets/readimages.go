@@ -7,9 +7,10 @@ import (
 )
 
 // ReadImages reads image files, and all image files below directories, without labels, for
-// predictions. It also reads all images of the arrays that Open reads, with or without labels, of a
-// .npy file with one or several images, and of an IDX file. Labels and ClassNames of the result are
-// nil; Files has the path of each image, with its index in an array, as in "test.csv[0]". The shape
+// predictions. It also reads all images of the Parquet files and arrays that Open reads, with or
+// without labels, of a .npy file with one or several images, and of an IDX file. Labels and
+// ClassNames of the result are nil; Files has the path of each image, with its index in an array or
+// its row in a Parquet file, as in "test.csv[0]". The shape
 // is Options.Channels, Height and Width, chosen as by Open if they are 0. Files that cannot be
 // read, paths that do not exist and directories without images are listed in Failed and Skipped.
 // Mean and Std describe these images; a network needs the moments of its training set instead.

@@ -22,7 +22,7 @@ type scanner struct {
 	looked  map[string]string      // columns of the CSV files that are not label tables, by name
 	tables  map[string]bool        // names of the CSV files that were searched for labels
 	remarks []string
-	flat    [3]string // by Split: a directory of images without classes
+	flat    [3][]string // by Split: a directory of images without classes
 }
 
 func newScanner(ctx context.Context, root string) *scanner {

@@ -13,7 +13,22 @@ type tree struct {
 	root    string
 	splits  [3]*listing // by Split; only Train if the directory has no splits
 	remarks []string
-	flat    [3]string // by Split: a directory of images without classes, "" for none
+	flat    [3][]string // by Split: directories or Parquet files of images without classes
+	lacks   string      // what these lack
+}
+
+// classes returns the classes of the training images, or of all images if there are none.
+func (t tree) classes() []string {
+	if t.splits[Train] != nil {
+		return t.splits[Train].classes()
+	}
+	all := &listing{}
+	for _, list := range t.splits {
+		if list != nil {
+			all.images = append(all.images, list.images...)
+		}
+	}
+	return all.classes()
 }
 
 // scan lists the image files below a directory.
@@ -32,7 +47,7 @@ func (o Options) scan(root string) (tree, error) {
 		s.remark(name, "not read: must have a column of files and one of classes, got the columns %s", s.looked[name])
 	}
 	s.remarkLeftOut()
-	found.remarks, found.flat = s.remarks, s.flat
+	found.remarks, found.flat, found.lacks = s.remarks, s.flat, "no class directories and no table of classes"
 	return found, nil
 }
 
@@ -88,7 +103,7 @@ func (s *scanner) splits(at string, entries []dirEntry, dirs [3]string) (splits 
 				return splits, err
 			}
 			if Split(split) != Train && len(images) > 0 {
-				s.flat[split] = join(at, name)
+				s.flat[split] = []string{join(at, name)}
 				continue
 			}
 		}
@@ -279,6 +294,9 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 // whose names may be mistakes.
 func (s *scanner) checkClasses(splits [3]*listing) error {
 	training := splits[Train]
+	if training == nil {
+		return nil
+	}
 	known := training.classes()
 	for split, list := range splits {
 		if list == nil || Split(split) == Train {

@@ -12,7 +12,8 @@ import (
 )
 
 // expand replaces each upload that is a file of arrays by the images in it, each as an upload in
-// a netpbm format. kind is the content type of the request.
+// a netpbm format, and each Parquet file by the image files in it. kind is the content type of the
+// request.
 func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation) ([]upload, error) {
 	var expanded []upload
 	for i, u := range uploads {
@@ -20,11 +21,15 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 		if name == "" && kind == "text/csv" {
 			name = "body.csv"
 		}
-		if !datasets.IsArrays(name, u.content) {
+		read := b.decodeArrays
+		switch {
+		case datasets.IsParquet(u.content):
+			read = b.readParquet
+		case !datasets.IsArrays(name, u.content):
 			expanded = append(expanded, u)
 			continue
 		}
-		images, err := b.decodeArrays(m, name, u.content, b.options.MaxImages-len(expanded), h)
+		images, err := read(m, name, u.content, b.options.MaxImages-len(expanded), h)
 		if errors.As(err, new(*statusError)) { // about the request
 			return nil, err
 		}
@@ -67,6 +72,31 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 		}
 	}
 	h.giveBack(reserved - 2*d.Len()*m.imageSize()) // the request may have more such files
+	return uploads, nil
+}
+
+// readParquet returns the image files in a Parquet file. More than most images are an error.
+func (b *backend) readParquet(m *model, name string, content []byte, most int, h *reservation) ([]upload, error) {
+	if most < 1 {
+		return nil, b.tooMany()
+	}
+	// Two columns are read, of images and of identifiers. A page and its dictionary are in memory,
+	// packed and unpacked, with some room to grow. So are metadata, and copies of the images.
+	const parts = 12
+	limit := min(b.options.MaxBody, b.options.Memory/(2*parts))
+	if err := h.reserve(parts * limit); err != nil {
+		return nil, err
+	}
+	images, err := datasets.ParquetImages(name, content, datasets.ArrayLimits{Bytes: limit, Images: most}, m.queue.served.Load().arrays)
+	if err != nil {
+		return nil, err
+	}
+	uploads, total := make([]upload, len(images)), 0
+	for i, image := range images {
+		uploads[i] = upload{file: image.File, content: image.Content, id: image.ID}
+		total += len(image.Content)
+	}
+	h.giveBack(parts*limit - total)
 	return uploads, nil
 }
 

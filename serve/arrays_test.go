@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/internal/parquettest"
 )
 
 // npyOf is a file as written by numpy.save.
@@ -62,6 +64,11 @@ func TestPredictArrays(t *testing.T) {
 		"a.npy": npyOf(shape, pixels), "a.npz": npzOf("images", npyOf(shape, pixels)), "a-idx3-ubyte": append(idx, pixels...),
 		"a.csv": linesOf(pixels, d.ImageSize()),
 	}
+	var files []parquettest.Image
+	for i := range n {
+		files = append(files, parquettest.Image{Bytes: netpbm(d.Image(i), d.Channels, d.Height, d.Width), Path: "x.pgm"})
+	}
+	arrays["a.parquet"] = parquettest.Write(parquettest.Options{Codec: parquettest.Zstd}, parquettest.Column{Name: "image", Values: files})
 	named := func(name string) {
 		for i := range want {
 			want[i].File = fmt.Sprintf("%s[%d]", name, i)
@@ -178,6 +185,36 @@ func TestPredictArraysRefuses(t *testing.T) {
 			code, _, body := post(s, "/predict", c.kind, strings.NewReader(c.body))
 			refused(t, name, code, body, c.code, c.words)
 		})
+	}
+	if used := s.memory.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are not given back", used)
+	}
+}
+
+// Parquet files that cannot be read, or have too much, are refused, and give their memory back.
+func TestPredictParquetRefused(t *testing.T) {
+	s := newTest(t, Options{MaxImages: 2})
+	image := parquettest.Image{Bytes: netpbm(theTest.Image(0), theTest.Channels, theTest.Height, theTest.Width)}
+	file := func(images ...parquettest.Image) []byte {
+		return parquettest.Write(parquettest.Options{}, parquettest.Column{Name: "image", Values: images})
+	}
+	for _, test := range []struct {
+		name    string
+		content []byte
+		want    string
+	}{
+		{"too many", file(image, image, image), "must have at most 2 images, got 3"},
+		{"no bytes", file(image, parquettest.Image{Path: "x.pgm"}), "row 1: must have the bytes of an image, got none"},
+		{"cut off", file(image)[:100], "must end with PAR1"},
+		{"no column", parquettest.Write(parquettest.Options{}, parquettest.Column{Name: "label", Values: []int64{1}}), "must have a column of images"},
+	} {
+		code, _, body := post(s, "/predict", "application/octet-stream", bytes.NewReader(test.content))
+		refused(t, test.name, code, body, 400, test.want)
+	}
+	// A row whose image cannot be decoded is an answer with an error, as a file is.
+	code, _, body := post(s, "/predict", "application/octet-stream", bytes.NewReader(file(image, parquettest.Image{Bytes: []byte("x")})))
+	if code != 200 || !strings.Contains(body, `"file":"[1]","error":"image 1 ([1]): offset 0: must begin like an image`) {
+		t.Errorf("a row without an image: %d %s", code, body)
 	}
 	if used := s.memory.used.Load(); used != 0 {
 		t.Errorf("%d bytes of the budget are not given back", used)

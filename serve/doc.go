@@ -30,9 +30,9 @@
 // this test.
 //
 // Images can have any size and the formats of datasets.Decode. Files of arrays, see
-// datasets.DecodeArrays, count as their images, and an answer's file has the index:
-// "digits.npy[3]". CSV is recognised by the file's name, or as the body by the content type
-// text/csv. Answers have the probabilities of all classes only on request:
+// datasets.DecodeArrays, and Parquet files of images count as their images, and an answer's file
+// has the index: "digits.npy[3]". CSV is recognised by the file's name, or as the body by the
+// content type text/csv. Answers have the probabilities of all classes only on request:
 // /predict?probabilities=true, or "probabilities": true in JSON. Other parameters and members are
 // errors, as levels are options of the server. Every answer to POST /predict has the digest of the
 // run that gave it, see bayes.Run.Digest, as "runDigest" and in the header X-Run-Digest. Every

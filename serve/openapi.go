@@ -19,7 +19,7 @@ const (
 
 // imagesRequest is the JSON of POST /predict, which parseJSON reads.
 type imagesRequest struct {
-	Images        []string `json:"images,omitempty" doc:"Image files or files of arrays, in base64."`
+	Images        []string `json:"images,omitempty" doc:"Image files, Parquet files of images, or files of arrays, in base64."`
 	Instances     []any    `json:"instances,omitempty" doc:"The images by the name that TensorFlow Serving uses: texts in base64, or objects {\"b64\": text}."`
 	Probabilities bool     `json:"probabilities,omitempty" doc:"Return the probabilities of all classes."`
 }

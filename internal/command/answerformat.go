@@ -193,7 +193,15 @@ func (o *outputFlags) checkUnread(images *datasets.Dataset, classes []string, c 
 		return usage("pollen: --unread-class must be a class of the run, such as %q, got %q", classes[0], o.unreadClass)
 	}
 	failed := images.Failed
-	if o.format != "submission" || len(failed) == 0 || o.unreadClass != "" {
+	if o.format != "submission" || len(failed) == 0 {
+		return nil
+	}
+	for _, f := range failed {
+		if strings.HasSuffix(f.File, "]") && o.unreadClass != "" {
+			return errors.Errorf("pollen: submission: every row must have a readable image, which its identifier or number is for, got %v", f)
+		}
+	}
+	if o.unreadClass != "" {
 		return nil
 	}
 	for _, f := range failed[1:] {

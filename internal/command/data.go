@@ -191,7 +191,7 @@ func datasetsCommand(c *console) *cobra.Command {
 			for _, d := range datasets.List(datasets.Options{Dir: dir}) {
 				printDataset(d, c)
 			}
-			fmt.Fprintln(c.out, "\n--data also takes a directory with a directory of images for each class, and arrays:")
+			fmt.Fprintln(c.out, "\n--data also takes a directory with a directory of images for each class, and these files:")
 			for _, format := range datasets.ArrayFormats() {
 				fmt.Fprintln(c.out, "  "+format)
 			}

@@ -33,7 +33,7 @@ func fitCommand(c *console) *cobra.Command {
 			"averaged probability, on the test data.\n" +
 			config.Listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
 			config.Listing("Data", append(datasets.Names(), "a directory with a directory of images for each class, optionally below train, val and test",
-				"files of arrays (NPZ, IDX, CIFAR, CSV)")...) +
+				"Parquet files of images, as on the Hugging Face Hub", "files of arrays (NPZ, IDX, CIFAR, CSV)")...) +
 			config.Listing("Methods", bayes.MethodNames()...) +
 			config.Listing("", append([]string{"with attributes, by name or in order"}, bayes.MethodForms()...)...) +
 			config.Listing("Schedules", optimizers.ScheduleForms()...),

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"image"
@@ -20,6 +21,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/letters"
+	"github.com/pollen-ml/pollen/internal/parquettest"
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
@@ -37,6 +39,7 @@ func TestMain(m *testing.M) {
 //	letters FOLDER TRAIN TEST        which writes TRAIN and TEST images as notmnist
 //	same RUN RUN                     which must have the same samples and metrics, byte for byte
 //	images DIR CLASSES N             which writes N PNG files for each of the classes a, b, ...
+//	parquet ROOT DIR FILE [LABEL]    which writes images as on the Hugging Face Hub
 //	pack FILE                        which replaces FILE by FILE.gz
 //	poke FILE OFFSET BYTE            which changes a byte
 //	unpack FILE.gz FILE              which decompresses
@@ -62,6 +65,13 @@ func TestScripts(t *testing.T) {
 			},
 			"images": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(writeImages(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+			},
+			"parquet": func(ts *testscript.TestScript, _ bool, args []string) {
+				label := int64(0)
+				if len(args) > 3 {
+					label = int64(number(ts, args[3]))
+				}
+				ts.Check(writeParquet(ts.MkAbs(args[0]), args[1], ts.MkAbs(args[2]), label))
 			},
 			"same": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(sameRuns(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
@@ -141,6 +151,43 @@ func writeImages(dir string, classes, each int) error {
 		}
 	}
 	return nil
+}
+
+// writeParquet writes the images in a directory of class directories below root to a Parquet file.
+// A label other than 0 is the label of all images.
+func writeParquet(root, dir, file string, label int64) error {
+	entries, err := os.ReadDir(filepath.Join(root, dir))
+	if err != nil {
+		return err
+	}
+	var classes []string
+	var images []parquettest.Image
+	var labels []int64
+	for class, entry := range entries {
+		classes = append(classes, entry.Name())
+		paths, err := filepath.Glob(filepath.Join(root, dir, entry.Name(), "*"))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			images = append(images, parquettest.Image{Bytes: content, Path: filepath.ToSlash(name)})
+			labels = append(labels, cmp.Or(label, int64(class)))
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	o := parquettest.Options{Codec: parquettest.Snappy, Dictionary: true, GroupRows: 10, Metadata: parquettest.ClassLabels(map[string][]string{"label": classes})}
+	content := parquettest.Write(o, parquettest.Column{Name: "image", Values: images}, parquettest.Column{Name: "label", Values: labels})
+	return os.WriteFile(file, content, 0o644)
 }
 
 // sameRuns describes how the samples and metrics of two runs differ.

