@@ -8,7 +8,6 @@
 // Pages of both versions are read, plain or with a dictionary, without compression or compressed by
 // Snappy, gzip or zstd. Other encodings and compressions are errors that name them.
 //
-// Libraries for Parquet trust the sizes that a file announces: in github.com/parquet-go/parquet-go
-// v0.26.0, a file of 34 bytes can end the process by an allocation of 189 GB. This is why Pollen has
-// a reader of its own.
+// Libraries for Parquet trust the sizes that a file announces: in parquet-go v0.26.0, a file of 34
+// bytes can end the process by an allocation of 189 GB. This is why Pollen has a reader of its own.
 package parquet
