@@ -174,7 +174,7 @@ func (f imageFiles) headers(options Options) ([]decode.Info, error) {
 	return infos, err
 }
 
-// fileHeader reads the header of an image file. That of an unreadable image is empty.
+// fileHeader reads the header of an image file. It is empty if the image cannot be read.
 func (r *imageReader) fileHeader(path string) decode.Info {
 	file, err := openFile(path)
 	if err != nil {

@@ -331,7 +331,7 @@ func TestParquetSplits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"hub: left out, since their names are not those of splits: extra-00000-of-00001.parquet",
+		"hub: left out, since they are not named after splits: extra-00000-of-00001.parquet",
 		"hub: image files next to the Parquet files are not read",
 		filepath.Join("hub", "test-00000-of-00001.parquet") + ": left out, since it has no labels",
 	}

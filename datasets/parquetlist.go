@@ -179,7 +179,7 @@ func (o Options) scanParquet(root string) (tree, error) {
 	}
 	s := newScanner(o.context(), root)
 	if len(files.others) > 0 {
-		s.remark("", "left out, since their names are not those of splits: %s", abbreviated(files.others))
+		s.remark("", "left out, since they are not named after splits: %s", abbreviated(files.others))
 	}
 	if hasImages(root, maxDepth) {
 		s.remark("", imagesNextToParquet)

@@ -45,7 +45,7 @@ func (p *part) resolved(dtype tensor.DType, shape tensor.Shape) (*part, error) {
 // selection finds which branches are taken, by translating a model without the values of weights.
 type selection struct {
 	*translator
-	nodes  []*node // with those of the branches taken, and without Ifs
+	nodes  []*node // including the nodes of branches that were taken, and without Ifs
 	taken  []*branch
 	before *selection // for another size of the batch
 }

@@ -157,8 +157,8 @@ func (s *scope) name(local string) (string, error) {
 	return "", errors.Errorf("the function has no input and no earlier value %q", local)
 }
 
-// expanded appends nodes to others, with names of the model, and with functions' nodes in the place
-// of calls.
+// expanded appends nodes to others, with names of the model, and replaces calls by the nodes of
+// functions.
 func (in *inliner) expanded(to, nodes []*node, s *scope) ([]*node, error) {
 	for _, n := range nodes {
 		n, err := in.scoped(n, s)
@@ -313,8 +313,8 @@ func (in *inliner) copied(n *node, s *scope) (*node, error) {
 	return &c, err
 }
 
-// withValues returns attributes in which those of the call, or their defaults, replace references.
-// An attribute that the call leaves out and that has no default is left out.
+// withValues returns attributes in which references are replaced by attributes of the call, or by
+// their defaults. An attribute that has neither is left out.
 func (s *scope) withValues(attributes map[string]*attribute) (map[string]*attribute, error) {
 	refers := false
 	for _, a := range attributes {

@@ -62,7 +62,7 @@ func (m *Model) part(o Options) (*part, error) {
 	return p, errors.WithMessage(p.choose(m.nodes), "onnx")
 }
 
-// choose selects those of some nodes that the output depends on.
+// choose keeps the nodes that the output depends on.
 func (p *part) choose(nodes []*node) error {
 	p.nodes = needed(nodes, []string{p.output})
 	p.makers, p.readers = map[string]*node{}, map[string][]*node{}

@@ -170,7 +170,7 @@ func (f *File) parse(content []byte) error {
 			return errors.Errorf("row group %d must have %d columns, as the schema, got %d", i, f.leaves, len(group.chunks))
 		}
 		if group.rows < 0 || group.rows > f.size-rows {
-			return errors.Errorf("a file of %d bytes must have at most as many rows, got %d in row group %d", f.size, group.rows, i)
+			return errors.Errorf("a file of %d bytes must have no more rows than bytes, got %d in row group %d", f.size, group.rows, i)
 		}
 		rows += group.rows
 	}

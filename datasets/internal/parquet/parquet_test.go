@@ -235,7 +235,7 @@ func hostile() map[string][]byte {
 		`the schema must have 1000000000 fields of "r", got 0`:             footer(slices.Concat(root, []byte{0x15}, binary.AppendVarint(nil, 1e9), []byte{0, 0})...),
 		"the schema must have at most 65536 elements":                      footer(slices.Concat(schema, binary.AppendUvarint(nil, 70000), make([]byte, 70001))...),
 		"a column of a row group must have an offset":                      footer(0x29, 0x1c, 0x48, 1, 'r', 0, 0x29, 0x1c, 0x19, 0x1c, 0, 0, 0),
-		"must have at most as many rows, got 1000000 in row group 0":       chunkOf(1e6, 0, page(1e6, 8, 8), make([]byte, 8)),
+		"must have no more rows than bytes, got 1000000 in row group 0":    chunkOf(1e6, 0, page(1e6, 8, 8), make([]byte, 8)),
 		"must have at most the 1 values that are left of the row group":    chunkOf(1, 0, page(2, 16, 16), make([]byte, 16)),
 		"the column must have 2 more rows in its row group":                chunkOf(3, 0, page(1, 8, 8), make([]byte, 8)),
 		"the value must be within its page":                                chunkOf(3, 0, page(3, 8, 8), make([]byte, 8)),

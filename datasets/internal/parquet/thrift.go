@@ -29,7 +29,7 @@ const (
 )
 
 // thrift reads values in Thrift's compact protocol. After an error, which is in err, it returns
-// zero values. It allocates nothing: a list has at most as many elements as there are bytes left.
+// zero values. It allocates nothing: a list has no more elements than there are bytes left.
 type thrift struct {
 	data  []byte // not read yet
 	depth int
