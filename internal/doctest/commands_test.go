@@ -20,6 +20,7 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/command"
 	"github.com/pollen-ml/pollen/internal/onnxtest"
+	"github.com/pollen-ml/pollen/internal/parquettest"
 	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
@@ -114,6 +115,7 @@ var smaller = []struct{ piece, flags string }{
 	{"--model net.yaml --method", "--size 16 --epochs 4"},
 	{"--model cnn --method", "--size 16 --epochs 4"},
 	{"pollen fit --data flowers", "--size 16 --epochs 4 --warm-epochs 4 --chains 2"},
+	{"pollen fit --data beans", "--size 16 --epochs 4 --warm-epochs 4 --chains 2"},
 	{"pollen fit --data digits", "--epochs 4 --burn-in 2 --samples 2 --warm-epochs 4 --chains 2"},
 	{"--folder runs/first", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --warm-epochs 4 --chains 2"},
 	{"--method auto", "--subset 100 --epochs 1500 --burn-in 10 --samples 5"},
@@ -121,6 +123,41 @@ var smaller = []struct{ piece, flags string }{
 	{"--method ensemble", "--subset 300 --epochs 4 --chains 2"},
 	{"pollen distil", "--epochs 4 --copies 2"},
 	{"pollen fit", "--subset 300 --epochs 4 --burn-in 2 --samples 2 --chains 2"},
+}
+
+// writeParquet writes the files of the tutorial's section on the Hugging Face Hub: the flowers, in
+// three splits, and the unknown images without labels.
+func writeParquet(t *testing.T, dir string) {
+	t.Helper()
+	write := func(name string, first, end int, classes ...string) {
+		t.Helper()
+		var images []parquettest.Image
+		var labels []int64
+		for label, class := range classes {
+			for i := first; i < end; i++ {
+				path := filepath.Join(class, fmt.Sprint(i, ".png"))
+				content, err := os.ReadFile(filepath.Join(dir, path))
+				if err != nil {
+					t.Fatal(err)
+				}
+				images, labels = append(images, parquettest.Image{Bytes: content, Path: filepath.ToSlash(path)}), append(labels, int64(label))
+			}
+		}
+		columns := []parquettest.Column{{Name: "image", Values: images}, {Name: "label", Values: labels}}
+		content := parquettest.Write(parquettest.Options{Codec: parquettest.Snappy}, columns[:min(len(classes), 2)]...)
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rose, tulip := filepath.Join("flowers", "rose"), filepath.Join("flowers", "tulip")
+	write("beans/data/train-00000-of-00001.parquet", 0, 90, rose, tulip)
+	write("beans/data/validation-00000-of-00001.parquet", 90, 110, rose, tulip)
+	write("beans/data/test-00000-of-00001.parquet", 110, 130, rose, tulip)
+	write("new.parquet", 1, 5, "unknown")
 }
 
 // writeArrays writes the files of the tutorial's section on arrays: 90 small digits of three
@@ -188,6 +225,7 @@ func runPage(t *testing.T, path, section string) {
 		t.Fatal(err)
 	}
 	writeArrays(t, dir)
+	writeParquet(t, dir)
 	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 8}.Write(t)
 	if err := os.Rename(backbone, filepath.Join(dir, "backbone.onnx")); err != nil {
 		t.Fatal(err)
