@@ -78,8 +78,8 @@ func (a *Average) predictor(position int) (predictor *samples.SamplePredictor, f
 
 // Add adds a pass of a sample; chain identifies its chain. Samples are added in the order of the
 // run, and all passes of a sample one after the other. visit, if not nil, is called with the
-// probabilities [N K]; the slice is reused for the next pass. A
-// pass whose probabilities are not finite is an error, and is not added.
+// probabilities [N K], in a slice that the next pass reuses. A pass whose probabilities are not
+// finite is an error, and is not added.
 func (a *Average) Add(chain string, sample samples.Sample, visit func(probabilities []float32, weight float64) error) error {
 	if a.means != nil {
 		a.means.add(chain, sample)
