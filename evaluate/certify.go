@@ -22,7 +22,7 @@ var starts = []float64{0.99, 0.9, 0.6, 0}
 
 // Certificate is a confidence threshold with a guarantee on the selective risk: with a probability
 // of at least Confidence over the held-out examples, at most a fraction Risk of the images whose
-// confidence is at least Threshold are classified wrongly. All other images are to be referred to a
+// confidence is at least Threshold are classified wrongly. All other images should be referred to a
 // person.
 type Certificate struct {
 	Risk       float64 `json:"risk"`

@@ -110,7 +110,7 @@ func (s Subject) worstCoverage() (string, error) {
 		return "", nil
 	}
 	if all := allClasses(scores); *all.Coverage < evaluate.Level-muchBelow && all.BelowChance(1) {
-		return fmt.Sprintf("its %.0f %% sets contain the class of only %.1f %% of these %d images, because they are not like those of the calibration. "+
+		return fmt.Sprintf("its %.0f %% sets contain the class of only %.1f %% of these %d images, because they do not resemble the calibration images. "+
 			"To get sets that hold, calibrate the run on images like these: see pollen calibrate", 100*evaluate.Level, 100**all.Coverage, all.Examples), nil
 	}
 	at := slices.IndexFunc(rows, func(r ClassRow) bool { return r.Class == worst.Class })

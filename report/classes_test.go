@@ -147,7 +147,7 @@ func TestCoverageOfAllClasses(t *testing.T) {
 	}
 	s.Assessment = a
 	got, err := s.worstCoverage()
-	if want := "of these 240 images, because they are not like those of the calibration"; err != nil || !strings.Contains(got, want) {
+	if want := "of these 240 images, because they do not resemble the calibration images"; err != nil || !strings.Contains(got, want) {
 		t.Errorf("worstCoverage() = %q, %v, want one with %q", got, err, want)
 	}
 }

@@ -53,8 +53,8 @@ func riskSection(subjects []Subject) (*Section, error) {
 		return nil, err
 	}
 	section := &Section{Title: "Answers with a certified error", Table: table, Text: []string{
-		"Images whose confidence, before scaling, is below the threshold are to be referred to a person. Of the others, images like those of the calibration are " +
-			"classified wrongly at most at the stated rate; the confidence is the probability, over calibrations, that this holds.",
+		"Refer images whose confidence, before scaling, is below the threshold to a person. Of the others, no more than the stated fraction is misclassified, " +
+			"as long as images resemble the calibration images. The confidence is the probability, over calibrations, that this holds.",
 	}}
 	for _, s := range subjects {
 		if s.Calibration != nil {

@@ -48,7 +48,7 @@ func (g *guaranteeFlags) bindSets(f *pflag.FlagSet) {
 func (g *guaranteeFlags) bind(f *pflag.FlagSet) {
 	g.bindSets(f)
 	g.riskOf = f
-	f.Float64Var(&g.risk, "risk", 0, "maximum error rate among the images that are answered, such as 0.02; the others are to be referred to a\n"+
+	f.Float64Var(&g.risk, "risk", 0, "maximum error rate among the images that are answered, such as 0.02; the others should be referred to a\n"+
 		"person (default: no such decision; eval lists 0.01, 0.02 and 0.05)")
 	f.Float64Var(&g.riskConfidence, "risk-confidence", evaluate.RiskConfidence, "probability that the error rate is at most --risk, over the calibration images")
 }
@@ -110,7 +110,7 @@ func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 		}
 		c.remark("%s is not calibrated, so it has no prediction sets, detects nothing out of distribution, and certifies no risk: %s", run.Dir(), how)
 		if g.risk > 0 {
-			c.remark("%s: all images are to be referred to a person", run.Dir())
+			c.remark("%s: all images should be referred to a person", run.Dir())
 		}
 		return nil
 	}
@@ -171,7 +171,7 @@ func (g *guaranteeFlags) sentences(run *bayes.Run) (sentences []string, err erro
 	calibration, err := run.Calibration()
 	if os.IsNotExist(errors.Cause(err)) || errors.As(err, new(*bayes.DamagedError)) {
 		if g.risk > 0 {
-			sentences = append(sentences, "no risk is certified without a calibration: all images are to be referred to a person")
+			sentences = append(sentences, "no risk is certified without a calibration: all images should be referred to a person")
 		}
 		return sentences, nil
 	}
@@ -209,9 +209,9 @@ func fallbackText(sets *evaluate.Sets, names []string) string {
 // certificateText describes which images are answered.
 func certificateText(c evaluate.Certificate) string {
 	if !c.Certified {
-		return fmt.Sprintf("no answers with at most %.4g %% errors can be certified with %.4g %% confidence: %s; all images are to be referred to a person",
+		return fmt.Sprintf("no answers with at most %.4g %% errors can be certified with %.4g %% confidence: %s; all images should be referred to a person",
 			100*c.Risk, 100*c.Confidence, c.Why())
 	}
-	return fmt.Sprintf("%v, certified with %.4g %% confidence: those with a confidence of at least %.4g before scaling; the others are to be referred to a person",
+	return fmt.Sprintf("%v, certified with %.4g %% confidence: those with a confidence of at least %.4g before scaling; the others should be referred to a person",
 		c, 100*c.Confidence, c.Threshold)
 }

@@ -41,7 +41,7 @@ func TestCalibrateCommand(t *testing.T) {
 		t.Errorf("fit: %s, want a table with the 10 images of the subset in class a", stderr)
 	}
 	_, stderr = succeed(t, "predict", run, images, "--risk", "0.1")
-	if !strings.Contains(stderr, "certifies no risk: hold out images") || !strings.Contains(stderr, "all images are to be referred to a person") {
+	if !strings.Contains(stderr, "certifies no risk: hold out images") || !strings.Contains(stderr, "all images should be referred to a person") {
 		t.Errorf("predict: %s", stderr)
 	}
 	if code, _, stderr := runInProcess("calibrate", run); code != exitUsage || !strings.Contains(stderr, "give other images with --data") {
@@ -140,13 +140,13 @@ func TestCertificateText(t *testing.T) {
 		want        string
 	}{
 		{few, "no answers with at most 2 % errors can be certified with 90 % confidence: that needs at least 183 held-out images, and there are 64; " +
-			"all images are to be referred to a person"},
+			"all images should be referred to a person"},
 		{wrong, "no answers with at most 2 % errors can be certified with 90 % confidence: too many of the 200 held-out images are classified wrongly; " +
-			"all images are to be referred to a person"},
+			"all images should be referred to a person"},
 		{groups, "no answers with at most 2 % errors can be certified with 90 % confidence: that needs held-out images of at least 183 groups, " +
-			"and there are 64 groups; all images are to be referred to a person"},
+			"and there are 64 groups; all images should be referred to a person"},
 		{wrongGroups, "no answers with at most 2 % errors can be certified with 90 % confidence: too many images, one of each of the 200 held-out groups, " +
-			"are classified wrongly; all images are to be referred to a person"},
+			"are classified wrongly; all images should be referred to a person"},
 	} {
 		if got := certificateText(c.certificate); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)

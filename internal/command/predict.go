@@ -37,7 +37,7 @@ func predictCommand(c *console) *cobra.Command {
 			"distribution. Files are images, Parquet files of images, or arrays (NPY, NPZ, CSV, IDX); labels in them are not read.\n\n" +
 			"A prediction set contains the true class with probability --level. A fraction of --in-distribution-rate of images like the\n" +
 			"training images is reported as in distribution. With --risk, only images whose confidence is high enough for a certified\n" +
-			"error rate are answered; the others are to be referred to a person. All of this holds for images like those that the run\n" +
+			"error rate are answered; the others should be referred to a person. All of this holds for images like those that the run\n" +
 			"was calibrated on: fit calibrates automatically on the validation split, and calibrate on other images.\n\n" +
 			"Tables keep their column of identifiers, such as ImageId. A submission for Kaggle has the class of each image, or the\n" +
 			"columns of --template. Floating-point pixels are refused unless --float-max states whether they go up to 1 or 255.\n\n" +

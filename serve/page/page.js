@@ -97,8 +97,8 @@ async function showRun() {
 
 function riskText(risk) {
   const errors = "at most " + level(risk.risk) + " errors, with " + level(risk.confidence) + " confidence";
-  return risk.certified ? "Images with a confidence of at least " + risk.threshold.toFixed(3) + " before scaling are answered with " + errors + "; the others are to be referred to a person."
-    : "It cannot be certified that answers have " + errors + ": all images are to be referred to a person.";
+  return risk.certified ? "Images with a confidence of at least " + risk.threshold.toFixed(3) + " before scaling are answered with " + errors + "; the others should be referred to a person."
+    : "It cannot be certified that answers have " + errors + ": all images should be referred to a person.";
 }
 
 // Classes that have too few calibration images for a guarantee of their own.
