@@ -316,13 +316,7 @@ func (t *thrift) chunk(kind thriftType) (c chunk) {
 		case 1:
 			c.external = len(t.binary(kind)) > 0
 		case 3:
-			t.structure(kind, func(id int64, kind thriftType) bool {
-				into := map[int64]*int64{4: &c.codec, 7: &c.size, 9: &c.dataOffset, 11: &c.dictionaryOffset}[id]
-				if into != nil {
-					*into = t.integer(kind)
-				}
-				return into != nil
-			})
+			t.integers(kind, map[int64]*int64{4: &c.codec, 7: &c.size, 9: &c.dataOffset, 11: &c.dictionaryOffset})
 		default:
 			return false
 		}

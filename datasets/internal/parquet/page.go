@@ -55,19 +55,6 @@ type pageHeader struct {
 // parseHeader parses a page's header at the start of data, and returns its size.
 func parseHeader(data []byte) (h pageHeader, size int, err error) {
 	t := &thrift{data: data}
-	numbers := func(kind thriftType, into map[int64]*int64) bool {
-		t.structure(kind, func(id int64, kind thriftType) bool {
-			if to := into[id]; to != nil {
-				*to = t.integer(kind)
-				return true
-			}
-			if id == 7 && into[5] == &h.levels {
-				h.plain = kind == thriftFalse
-			}
-			return false
-		})
-		return true
-	}
 	t.structure(thriftStruct, func(id int64, kind thriftType) bool {
 		switch id {
 		case 1:
@@ -79,11 +66,27 @@ func parseHeader(data []byte) (h pageHeader, size int, err error) {
 		case 4:
 			h.hasSum, h.sum = true, uint32(t.integer(kind))
 		case 5:
-			return numbers(kind, map[int64]*int64{1: &h.values, 2: &h.encoding, 3: &h.levelEncoding})
+			t.integers(kind, map[int64]*int64{1: &h.values, 2: &h.encoding, 3: &h.levelEncoding})
 		case 7:
-			return numbers(kind, map[int64]*int64{1: &h.values, 2: &h.encoding})
+			t.integers(kind, map[int64]*int64{1: &h.values, 2: &h.encoding})
 		case 8:
-			return numbers(kind, map[int64]*int64{1: &h.values, 4: &h.encoding, 5: &h.levels, 6: &h.repetitions})
+			t.structure(kind, func(id int64, kind thriftType) bool {
+				switch id {
+				case 1:
+					h.values = t.integer(kind)
+				case 4:
+					h.encoding = t.integer(kind)
+				case 5:
+					h.levels = t.integer(kind)
+				case 6:
+					h.repetitions = t.integer(kind)
+				case 7: // a boolean, whose type is its value
+					h.plain = kind == thriftFalse
+				default:
+					return false
+				}
+				return true
+			})
 		default:
 			return false
 		}

@@ -151,6 +151,17 @@ func (t *thrift) structure(kind thriftType, read func(id int64, kind thriftType)
 	}
 }
 
+// integers reads the fields of a struct that are integers, by number.
+func (t *thrift) integers(kind thriftType, into map[int64]*int64) {
+	t.structure(kind, func(id int64, kind thriftType) bool {
+		to := into[id]
+		if to != nil {
+			*to = t.integer(kind)
+		}
+		return to != nil
+	})
+}
+
 // skip skips a value. The value of a boolean is in its type, except in a collection.
 func (t *thrift) skip(kind thriftType, inCollection bool) {
 	switch kind {

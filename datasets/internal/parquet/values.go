@@ -241,23 +241,26 @@ func (v *Values) decode() (value Value, err error) {
 	return value, err
 }
 
+var errOutside = errors.New("the value must be within its page")
+
 // plain returns the plain value at the start of data, and the data after it.
 func (v *Values) plain(data []byte) (value Value, rest []byte, err error) {
-	size := uint64(map[int64]int{physicalInt32: 4, physicalInt64: 8, physicalBytes: 4}[v.column.physical])
-	if uint64(len(data)) >= size {
-		switch v.column.physical {
-		case physicalInt32:
-			value.Integer = int64(int32(binary.LittleEndian.Uint32(data)))
-		case physicalInt64:
-			value.Integer = int64(binary.LittleEndian.Uint64(data))
-		default:
-			size += uint64(binary.LittleEndian.Uint32(data))
-		}
+	size := uint64(4) // of an integer of 32 bits, or of the length of bytes
+	if v.column.physical == physicalInt64 {
+		size = 8
 	}
 	if size > uint64(len(data)) {
-		return value, nil, errors.New("the value must be within its page")
+		return value, nil, errOutside
 	}
-	if v.column.physical == physicalBytes {
+	switch v.column.physical {
+	case physicalInt32:
+		value.Integer = int64(int32(binary.LittleEndian.Uint32(data)))
+	case physicalInt64:
+		value.Integer = int64(binary.LittleEndian.Uint64(data))
+	default:
+		if size += uint64(binary.LittleEndian.Uint32(data)); size > uint64(len(data)) {
+			return value, nil, errOutside
+		}
 		value.Bytes = data[4:size:size]
 	}
 	return value, data[size:], nil
