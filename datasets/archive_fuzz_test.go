@@ -4,18 +4,10 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"runtime"
 	"testing"
-)
 
-// allocating returns the number of bytes that f allocates.
-func allocating(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
+	"github.com/pollen-ml/pollen/internal/testenv"
+)
 
 // maxAllocated returns a bound of the bytes that reading content may allocate: compressed data
 // may expand a thousandfold, and are copied while their slice grows.
@@ -41,7 +33,7 @@ func FuzzNPZ(f *testing.F) {
 	f.Add(archive.Bytes())
 	f.Add(archive.Bytes()[:archive.Len()-10])
 	f.Fuzz(func(t *testing.T, content []byte) {
-		used := allocating(func() {
+		used := testenv.Allocated(func() {
 			parts, err := readNPZ("file.npz", bytes.NewReader(content), int64(len(content)), Options{})
 			if err == nil && parts == [3]*arrayPart{} {
 				t.Fatal("no arrays, and no error")
@@ -70,7 +62,7 @@ func FuzzCIFARArchive(f *testing.F) {
 	f.Add(archive.Bytes())
 	f.Add(packed(f, archive.Bytes()))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		used := allocating(func() {
+		used := testenv.Allocated(func() {
 			contents, err := readCIFARArchive(bytes.NewReader(content))
 			if err == nil {
 				_, _ = readCIFAR("file", contents) // an error is as good
@@ -89,7 +81,7 @@ func FuzzGzip(f *testing.F) {
 	f.Add([]byte{0x1f, 0x8b, 8, 0})
 	f.Fuzz(func(t *testing.T, content []byte) {
 		const limit = 1 << 16
-		used := allocating(func() {
+		used := testenv.Allocated(func() {
 			_, values, err := readIDX("file", bytes.NewReader(content), limit, nil)
 			if err == nil && len(values) > limit {
 				t.Fatalf("%d values", len(values))

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/internal/memory"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // csvLines are lines with a label and pixels, in either order of columns.
@@ -286,12 +286,10 @@ func TestCSVHostile(t *testing.T) {
 		{"columns of a line", strings.NewReader(strings.Repeat(",", csvMaxLine-1)), "some.csv: line 1: must have at most 2097152 columns, a label and pixels"},
 		{"lines", io.MultiReader(strings.NewReader("1,0,0,0,0\n"), endless{"1,0,0,0,0\n"}), "some.csv: line 16385: must have at most 65536 values in total"},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, _, err := readCSV("some.csv", test.from, Options{limits: ArrayLimits{Bytes: 1 << 16}})
-		runtime.ReadMemStats(&after)
+		var err error
+		used := testenv.Allocated(func() { _, _, err = readCSV("some.csv", test.from, Options{limits: ArrayLimits{Bytes: 1 << 16}}) })
 		wantError(t, err, test.want)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 300<<20 {
+		if used > 300<<20 {
 			t.Errorf("%s: reading allocated %d bytes", test.text, used)
 		}
 	}

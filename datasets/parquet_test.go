@@ -14,6 +14,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/parquettest"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // rowsOf returns the images in directories of classes below root/split, as columns of a Parquet
@@ -492,7 +493,7 @@ func TestParquetInParts(t *testing.T) {
 		images[i].Bytes = randomBytes(uint64(i), size)
 	}
 	s := &shard{name: "a", content: parquettest.Write(parquettest.Options{GroupRows: 4, PageRows: 1}, parquettest.Column{Name: "image", Values: images})}
-	used := allocating(func() {
+	used := testenv.Allocated(func() {
 		r := s.rows()
 		defer r.close()
 		for row := range rows {
@@ -518,7 +519,7 @@ func FuzzParquet(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		s := &shard{name: "file", content: content}
-		used := allocating(func() {
+		used := testenv.Allocated(func() {
 			rows := s.rows()
 			defer rows.close()
 			_, _ = s.eachRow(func(row int, r shardRow) error { // an error is as good

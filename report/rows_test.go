@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"gonum.org/v1/plot"
 
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // The available input decides what is drawn. Of the curves of scores, which are rows made by
@@ -345,15 +345,13 @@ func TestConfusionsOfManyClasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	subjects := []Subject{{Assessment: &evaluate.Assessment{Case: evaluate.Case{In: p}}}}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	pairs := topConfusions(subjects, 5)
-	runtime.ReadMemStats(&after)
+	var pairs []confusion
+	used := testenv.Allocated(func() { pairs = topConfusions(subjects, 5) })
 	want := []confusion{{5, 7, []int{2}, 2}, {5, classes - 1, []int{1}, 1}}
 	if !reflect.DeepEqual(pairs, want) {
 		t.Errorf("pairs %+v, want %+v", pairs, want)
 	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {
+	if used > 1<<20 {
 		t.Errorf("%d bytes were allocated, want at most 1 MiB", used)
 	}
 }

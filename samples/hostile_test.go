@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // file assembles a safetensors file.
@@ -56,7 +57,7 @@ var hostileFiles = map[string][]byte{
 func TestReadSampleHostile(t *testing.T) {
 	for name, content := range hostileFiles {
 		var err error
-		allocated := allocation(func() { _, _, err = parseSample(content) })
+		allocated := testenv.Allocated(func() { _, _, err = parseSample(content) })
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -64,15 +65,6 @@ func TestReadSampleHostile(t *testing.T) {
 			t.Errorf("%s: %d bytes were allocated for a file of %d, at most %d expected", name, allocated, len(content), limit)
 		}
 	}
-}
-
-// allocation returns the bytes that f allocates.
-func allocation(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // allocationLimit bounds the bytes allocated to read a file: its header's text becomes slices and
@@ -90,7 +82,7 @@ func FuzzReadSample(f *testing.F) {
 		var s Sample
 		var sum string
 		var err error
-		if allocated := allocation(func() { s, sum, err = parseSample(content) }); allocated > allocationLimit(content) {
+		if allocated := testenv.Allocated(func() { s, sum, err = parseSample(content) }); allocated > allocationLimit(content) {
 			t.Fatalf("%d bytes were allocated for a file of %d", allocated, len(content))
 		}
 		if err != nil {

@@ -223,7 +223,7 @@ func TestBombs(t *testing.T) {
 			defer cancel()
 			var m Info
 			var measureErr, err error
-			used := allocating(func() {
+			used := testenv.Allocated(func() {
 				m, measureErr = Inspect(content)
 				_, err = Decode(ctx, content, 3, 28, 28, false)
 			})

@@ -11,7 +11,6 @@ import (
 	"image/png"
 	"maps"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -41,15 +40,6 @@ func wantStart(t *testing.T, err error, start string) {
 	if err == nil || !strings.HasPrefix(err.Error(), start) {
 		t.Errorf("error is\n%v\nwant it to begin with %q", err, start)
 	}
-}
-
-// allocating returns the number of bytes that f allocates.
-func allocating(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }
 
 // randomBytes returns n bytes that do not compress.

@@ -118,7 +118,7 @@ func checkDecoding(t *testing.T, content []byte) {
 	defer cancel()
 	var got []byte
 	var err error
-	used := allocating(func() { got, err = Decode(ctx, content, 3, 4, 4, false) })
+	used := testenv.Allocated(func() { got, err = Decode(ctx, content, 3, 4, 4, false) })
 	switch {
 	case ctx.Err() != nil:
 		t.Errorf("an image of %dx%d pixels in %d bytes takes more than %v", m.Height, m.Width, len(content), maxTime)

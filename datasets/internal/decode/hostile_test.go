@@ -17,6 +17,8 @@ import (
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
+
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // jpegSegment is a marker, a length and contents.
@@ -268,7 +270,7 @@ func TestMeasureBoundsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		used := allocating(func() {
+		used := testenv.Allocated(func() {
 			if _, err := Decode(t.Context(), content, 3, 32, 32, false); err != nil {
 				t.Error(name, err)
 			}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/pollen-ml/pollen/internal/parquettest"
+	"github.com/pollen-ml/pollen/internal/testenv"
 )
 
 // open opens a file in memory.
@@ -253,7 +253,7 @@ func hostile() map[string][]byte {
 
 func TestHostile(t *testing.T) {
 	for want, content := range hostile() {
-		used := allocating(func() {
+		used := testenv.Allocated(func() {
 			if err := readAll(content); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %q", err, want)
 			}
@@ -324,15 +324,6 @@ func readAll(content []byte) error {
 	return read(f.Columns)
 }
 
-// allocating returns the number of bytes that f allocates.
-func allocating(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
-}
-
 // maxAllocated returns a bound of the bytes that reading content may allocate: each column may grow
 // by the same factor.
 func maxAllocated(content []byte) uint64 { return 64<<20 + 20*growth*uint64(len(content)) }
@@ -350,7 +341,7 @@ func FuzzValues(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if used := allocating(func() { _ = readAll(content) }); used > maxAllocated(content) { // an error is as good
+		if used := testenv.Allocated(func() { _ = readAll(content) }); used > maxAllocated(content) { // an error is as good
 			t.Fatalf("%d bytes were allocated for %d", used, len(content))
 		}
 	})
