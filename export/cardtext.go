@@ -193,7 +193,7 @@ func (c *card) convergence(d *diagnostics.Report) string {
 		s.say("| temperature of predictions by %s, of %g requested | %s |", t.by, requested, value)
 	}
 	if augment := c.m.Spec.Augment; augment != nil && *augment != (bayes.Augment{}) {
-		s.say("\nImages were changed at random in training (%v): temperatures are not those of the posterior given the images.", augment)
+		s.say("\nImages were changed at random in training (%v): temperatures are not for the posterior given the images.", augment)
 	}
 	s.say("")
 	return s.String()

@@ -141,7 +141,7 @@ func (o observed) verdict() []string {
 	}
 	var notes []string
 	if augment := o.spec.Augment; augment != nil && *augment != (bayes.Augment{}) {
-		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%v): temperatures are not those of the posterior given the images, see bayes.Augment.",
+		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%v): temperatures are not for the posterior given the images, see bayes.Augment.",
 			o.name, augment))
 	}
 	if verdict := o.Verdict(o.spec.NoiseTemperature()).Text; verdict != "" {
