@@ -43,6 +43,9 @@ func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, t
 func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)
 
 //go:noescape
+func multiplyPanels(rows, panels, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)
+
+//go:noescape
 func scatter(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)
 
 //go:noescape

@@ -1131,6 +1131,491 @@ after_flag16_6:
 	VZEROUPPER
 	RET
 
+// func multiplyPanelsAVX2(rows int, panels int, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)
+// Requires: AVX, FMA3, MMX+
+TEXT ·multiplyPanelsAVX2(SB), NOSPLIT, $0-73
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+
+panel_1:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), CL
+	TESTB   CL, CL
+	JZ      start_1
+	MOVQ    AX, CX
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+
+start_1:
+	MOVQ  depth+16(FP), CX
+	MOVQ  a+24(FP), DX
+	MOVQ  b+40(FP), BX
+	MOVQ  depthStride+32(FP), SI
+	SHLQ  $0x02, SI
+	MOVQ  stride+48(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  DI, R8
+	IMULQ CX, R8
+
+step_1:
+	PREFETCHT1   (BX)(R8*1)
+	VMOVUPS      (BX), Y2
+	VMOVUPS      32(BX), Y3
+	VBROADCASTSS (DX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         SI, DX
+	ADDQ         DI, BX
+	DECQ         CX
+	JNZ          step_1
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	MOVQ         b+40(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, b+40(FP)
+	MOVQ         sums+56(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, sums+56(FP)
+	MOVQ         panels+8(FP), AX
+	DECQ         AX
+	MOVQ         AX, panels+8(FP)
+	JNZ          panel_1
+	VZEROUPPER
+	RET
+
+rows_2:
+panel_2:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_2
+	MOVQ    AX, DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	VMOVUPS 32(DX), Y3
+
+start_2:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_2:
+	PREFETCHT1   (SI)(R9*1)
+	VMOVUPS      (SI), Y4
+	VMOVUPS      32(SI), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 4(BX), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DI, BX
+	ADDQ         R8, SI
+	DECQ         DX
+	JNZ          step_2
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	MOVQ         b+40(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, b+40(FP)
+	MOVQ         sums+56(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, sums+56(FP)
+	MOVQ         panels+8(FP), AX
+	DECQ         AX
+	MOVQ         AX, panels+8(FP)
+	JNZ          panel_2
+	VZEROUPPER
+	RET
+
+rows_3:
+panel_3:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_3
+	MOVQ    AX, DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	VMOVUPS 32(DX), Y3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y4
+	VMOVUPS 32(DX), Y5
+
+start_3:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_3:
+	PREFETCHT1   (SI)(R9*1)
+	VMOVUPS      (SI), Y6
+	VMOVUPS      32(SI), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS 4(BX), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 8(BX), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DI, BX
+	ADDQ         R8, SI
+	DECQ         DX
+	JNZ          step_3
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, 32(AX)
+	MOVQ         b+40(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, b+40(FP)
+	MOVQ         sums+56(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, sums+56(FP)
+	MOVQ         panels+8(FP), AX
+	DECQ         AX
+	MOVQ         AX, panels+8(FP)
+	JNZ          panel_3
+	VZEROUPPER
+	RET
+
+rows_4:
+panel_4:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_4
+	MOVQ    AX, DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	VMOVUPS 32(DX), Y3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y4
+	VMOVUPS 32(DX), Y5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y6
+	VMOVUPS 32(DX), Y7
+
+start_4:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_4:
+	PREFETCHT1   (SI)(R9*1)
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 4(BX), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 8(BX), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 12(BX), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DI, BX
+	ADDQ         R8, SI
+	DECQ         DX
+	JNZ          step_4
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y6, (AX)
+	VMOVUPS      Y7, 32(AX)
+	MOVQ         b+40(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, b+40(FP)
+	MOVQ         sums+56(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, sums+56(FP)
+	MOVQ         panels+8(FP), AX
+	DECQ         AX
+	MOVQ         AX, panels+8(FP)
+	JNZ          panel_4
+	VZEROUPPER
+	RET
+
+rows_5:
+panel_5:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_5
+	MOVQ    AX, DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	VMOVUPS 32(DX), Y3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y4
+	VMOVUPS 32(DX), Y5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y6
+	VMOVUPS 32(DX), Y7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y8
+	VMOVUPS 32(DX), Y9
+
+start_5:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_5:
+	PREFETCHT1   (SI)(R9*1)
+	VMOVUPS      (SI), Y10
+	VMOVUPS      32(SI), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(BX), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 8(BX), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 12(BX), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 16(BX), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DI, BX
+	ADDQ         R8, SI
+	DECQ         DX
+	JNZ          step_5
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y6, (AX)
+	VMOVUPS      Y7, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y8, (AX)
+	VMOVUPS      Y9, 32(AX)
+	MOVQ         b+40(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, b+40(FP)
+	MOVQ         sums+56(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, sums+56(FP)
+	MOVQ         panels+8(FP), AX
+	DECQ         AX
+	MOVQ         AX, panels+8(FP)
+	JNZ          panel_5
+	VZEROUPPER
+	RET
+
+rows_6:
+panel_6:
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	VXORPS  Y11, Y11, Y11
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_6
+	MOVQ    AX, DX
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y2
+	VMOVUPS 32(DX), Y3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y4
+	VMOVUPS 32(DX), Y5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y6
+	VMOVUPS 32(DX), Y7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y8
+	VMOVUPS 32(DX), Y9
+	ADDQ    CX, DX
+	VMOVUPS (DX), Y10
+	VMOVUPS 32(DX), Y11
+
+start_6:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_6:
+	PREFETCHT1   (SI)(R9*1)
+	VMOVUPS      (SI), Y12
+	VMOVUPS      32(SI), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(BX), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(BX), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(BX), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 16(BX), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 20(BX), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DI, BX
+	ADDQ         R8, SI
+	DECQ         DX
+	JNZ          step_6
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y4, (AX)
+	VMOVUPS      Y5, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y6, (AX)
+	VMOVUPS      Y7, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y8, (AX)
+	VMOVUPS      Y9, 32(AX)
+	ADDQ         CX, AX
+	VMOVUPS      Y10, (AX)
+	VMOVUPS      Y11, 32(AX)
+	MOVQ         b+40(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, b+40(FP)
+	MOVQ         sums+56(FP), AX
+	ADDQ         $0x40, AX
+	MOVQ         AX, sums+56(FP)
+	MOVQ         panels+8(FP), AX
+	DECQ         AX
+	MOVQ         AX, panels+8(FP)
+	JNZ          panel_6
+	VZEROUPPER
+	RET
+
 // func multiplyTableAVX2(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 // Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTableAVX2(SB), NOSPLIT, $0-65

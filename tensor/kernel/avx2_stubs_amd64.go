@@ -9,6 +9,11 @@ package kernel
 //go:noescape
 func multiplyTilesAVX2(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
 
+// multiplyPanelsAVX2 is multiplyInPlace for 1 to 6 rows.
+//
+//go:noescape
+func multiplyPanelsAVX2(rows int, panels int, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)
+
 // multiplyTableAVX2 is multiplyTaps for a tile of 1 to 6 rows with 1 taps each.
 //
 //go:noescape

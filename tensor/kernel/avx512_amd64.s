@@ -2896,6 +2896,1212 @@ after_flag16_14:
 	VZEROUPPER
 	RET
 
+// func multiplyPanelsAVX512(rows int, panels int, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·multiplyPanelsAVX512(SB), NOSPLIT, $0-73
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x0e
+	JE   rows_14
+	CMPQ AX, $0x0d
+	JE   rows_13
+	CMPQ AX, $0x0c
+	JE   rows_12
+	CMPQ AX, $0x0b
+	JE   rows_11
+	CMPQ AX, $0x0a
+	JE   rows_10
+	CMPQ AX, $0x09
+	JE   rows_9
+	CMPQ AX, $0x08
+	JE   rows_8
+	CMPQ AX, $0x07
+	JE   rows_7
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+
+panel_1:
+	VXORPS  Z0, Z0, Z0
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), CL
+	TESTB   CL, CL
+	JZ      start_1
+	MOVQ    AX, CX
+	VMOVUPS (CX), Z0
+
+start_1:
+	MOVQ  depth+16(FP), CX
+	MOVQ  a+24(FP), DX
+	MOVQ  b+40(FP), BX
+	MOVQ  depthStride+32(FP), SI
+	SHLQ  $0x02, SI
+	MOVQ  stride+48(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  DI, R8
+	IMULQ CX, R8
+
+step_1:
+	PREFETCHT1       (BX)(R8*1)
+	VMOVUPS          (BX), Z1
+	VFMADD231PS.BCST (DX), Z1, Z0
+	ADDQ             SI, DX
+	ADDQ             DI, BX
+	DECQ             CX
+	JNZ              step_1
+	VMOVUPS          Z0, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_1
+	VZEROUPPER
+	RET
+
+rows_2:
+panel_2:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_2
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+
+start_2:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_2:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z2
+	VFMADD231PS.BCST (BX), Z2, Z0
+	VFMADD231PS.BCST 4(BX), Z2, Z1
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_2
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_2
+	VZEROUPPER
+	RET
+
+rows_3:
+panel_3:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_3
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+
+start_3:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_3:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z3
+	VFMADD231PS.BCST (BX), Z3, Z0
+	VFMADD231PS.BCST 4(BX), Z3, Z1
+	VFMADD231PS.BCST 8(BX), Z3, Z2
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_3
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_3
+	VZEROUPPER
+	RET
+
+rows_4:
+panel_4:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_4
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+
+start_4:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_4:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z4
+	VFMADD231PS.BCST (BX), Z4, Z0
+	VFMADD231PS.BCST 4(BX), Z4, Z1
+	VFMADD231PS.BCST 8(BX), Z4, Z2
+	VFMADD231PS.BCST 12(BX), Z4, Z3
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_4
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_4
+	VZEROUPPER
+	RET
+
+rows_5:
+panel_5:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_5
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+
+start_5:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_5:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z5
+	VFMADD231PS.BCST (BX), Z5, Z0
+	VFMADD231PS.BCST 4(BX), Z5, Z1
+	VFMADD231PS.BCST 8(BX), Z5, Z2
+	VFMADD231PS.BCST 12(BX), Z5, Z3
+	VFMADD231PS.BCST 16(BX), Z5, Z4
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_5
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_5
+	VZEROUPPER
+	RET
+
+rows_6:
+panel_6:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_6
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+
+start_6:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_6:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z6
+	VFMADD231PS.BCST (BX), Z6, Z0
+	VFMADD231PS.BCST 4(BX), Z6, Z1
+	VFMADD231PS.BCST 8(BX), Z6, Z2
+	VFMADD231PS.BCST 12(BX), Z6, Z3
+	VFMADD231PS.BCST 16(BX), Z6, Z4
+	VFMADD231PS.BCST 20(BX), Z6, Z5
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_6
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_6
+	VZEROUPPER
+	RET
+
+rows_7:
+panel_7:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_7
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+
+start_7:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_7:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z7
+	VFMADD231PS.BCST (BX), Z7, Z0
+	VFMADD231PS.BCST 4(BX), Z7, Z1
+	VFMADD231PS.BCST 8(BX), Z7, Z2
+	VFMADD231PS.BCST 12(BX), Z7, Z3
+	VFMADD231PS.BCST 16(BX), Z7, Z4
+	VFMADD231PS.BCST 20(BX), Z7, Z5
+	VFMADD231PS.BCST 24(BX), Z7, Z6
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_7
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_7
+	VZEROUPPER
+	RET
+
+rows_8:
+panel_8:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_8
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+
+start_8:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_8:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z8
+	VFMADD231PS.BCST (BX), Z8, Z0
+	VFMADD231PS.BCST 4(BX), Z8, Z1
+	VFMADD231PS.BCST 8(BX), Z8, Z2
+	VFMADD231PS.BCST 12(BX), Z8, Z3
+	VFMADD231PS.BCST 16(BX), Z8, Z4
+	VFMADD231PS.BCST 20(BX), Z8, Z5
+	VFMADD231PS.BCST 24(BX), Z8, Z6
+	VFMADD231PS.BCST 28(BX), Z8, Z7
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_8
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_8
+	VZEROUPPER
+	RET
+
+rows_9:
+panel_9:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_9
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+
+start_9:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_9:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z9
+	VFMADD231PS.BCST (BX), Z9, Z0
+	VFMADD231PS.BCST 4(BX), Z9, Z1
+	VFMADD231PS.BCST 8(BX), Z9, Z2
+	VFMADD231PS.BCST 12(BX), Z9, Z3
+	VFMADD231PS.BCST 16(BX), Z9, Z4
+	VFMADD231PS.BCST 20(BX), Z9, Z5
+	VFMADD231PS.BCST 24(BX), Z9, Z6
+	VFMADD231PS.BCST 28(BX), Z9, Z7
+	VFMADD231PS.BCST 32(BX), Z9, Z8
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_9
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z8, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_9
+	VZEROUPPER
+	RET
+
+rows_10:
+panel_10:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_10
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z9
+
+start_10:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_10:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z10
+	VFMADD231PS.BCST (BX), Z10, Z0
+	VFMADD231PS.BCST 4(BX), Z10, Z1
+	VFMADD231PS.BCST 8(BX), Z10, Z2
+	VFMADD231PS.BCST 12(BX), Z10, Z3
+	VFMADD231PS.BCST 16(BX), Z10, Z4
+	VFMADD231PS.BCST 20(BX), Z10, Z5
+	VFMADD231PS.BCST 24(BX), Z10, Z6
+	VFMADD231PS.BCST 28(BX), Z10, Z7
+	VFMADD231PS.BCST 32(BX), Z10, Z8
+	VFMADD231PS.BCST 36(BX), Z10, Z9
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_10
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z8, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z9, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_10
+	VZEROUPPER
+	RET
+
+rows_11:
+panel_11:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_11
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z9
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z10
+
+start_11:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_11:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z11
+	VFMADD231PS.BCST (BX), Z11, Z0
+	VFMADD231PS.BCST 4(BX), Z11, Z1
+	VFMADD231PS.BCST 8(BX), Z11, Z2
+	VFMADD231PS.BCST 12(BX), Z11, Z3
+	VFMADD231PS.BCST 16(BX), Z11, Z4
+	VFMADD231PS.BCST 20(BX), Z11, Z5
+	VFMADD231PS.BCST 24(BX), Z11, Z6
+	VFMADD231PS.BCST 28(BX), Z11, Z7
+	VFMADD231PS.BCST 32(BX), Z11, Z8
+	VFMADD231PS.BCST 36(BX), Z11, Z9
+	VFMADD231PS.BCST 40(BX), Z11, Z10
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_11
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z8, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z9, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z10, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_11
+	VZEROUPPER
+	RET
+
+rows_12:
+panel_12:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_12
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z9
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z10
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z11
+
+start_12:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_12:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z12
+	VFMADD231PS.BCST (BX), Z12, Z0
+	VFMADD231PS.BCST 4(BX), Z12, Z1
+	VFMADD231PS.BCST 8(BX), Z12, Z2
+	VFMADD231PS.BCST 12(BX), Z12, Z3
+	VFMADD231PS.BCST 16(BX), Z12, Z4
+	VFMADD231PS.BCST 20(BX), Z12, Z5
+	VFMADD231PS.BCST 24(BX), Z12, Z6
+	VFMADD231PS.BCST 28(BX), Z12, Z7
+	VFMADD231PS.BCST 32(BX), Z12, Z8
+	VFMADD231PS.BCST 36(BX), Z12, Z9
+	VFMADD231PS.BCST 40(BX), Z12, Z10
+	VFMADD231PS.BCST 44(BX), Z12, Z11
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_12
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z8, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z9, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z10, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z11, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_12
+	VZEROUPPER
+	RET
+
+rows_13:
+panel_13:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	VXORPS  Z12, Z12, Z12
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_13
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z9
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z10
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z11
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z12
+
+start_13:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_13:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z13
+	VFMADD231PS.BCST (BX), Z13, Z0
+	VFMADD231PS.BCST 4(BX), Z13, Z1
+	VFMADD231PS.BCST 8(BX), Z13, Z2
+	VFMADD231PS.BCST 12(BX), Z13, Z3
+	VFMADD231PS.BCST 16(BX), Z13, Z4
+	VFMADD231PS.BCST 20(BX), Z13, Z5
+	VFMADD231PS.BCST 24(BX), Z13, Z6
+	VFMADD231PS.BCST 28(BX), Z13, Z7
+	VFMADD231PS.BCST 32(BX), Z13, Z8
+	VFMADD231PS.BCST 36(BX), Z13, Z9
+	VFMADD231PS.BCST 40(BX), Z13, Z10
+	VFMADD231PS.BCST 44(BX), Z13, Z11
+	VFMADD231PS.BCST 48(BX), Z13, Z12
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_13
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z8, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z9, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z10, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z11, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z12, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_13
+	VZEROUPPER
+	RET
+
+rows_14:
+panel_14:
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	VXORPS  Z10, Z10, Z10
+	VXORPS  Z11, Z11, Z11
+	VXORPS  Z12, Z12, Z12
+	VXORPS  Z13, Z13, Z13
+	MOVQ    sums+56(FP), AX
+	MOVQ    width+64(FP), CX
+	SHLQ    $0x02, CX
+	MOVB    add+72(FP), DL
+	TESTB   DL, DL
+	JZ      start_14
+	MOVQ    AX, DX
+	VMOVUPS (DX), Z0
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z1
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z2
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z3
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z4
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z5
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z6
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z7
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z8
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z9
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z10
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z11
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z12
+	ADDQ    CX, DX
+	VMOVUPS (DX), Z13
+
+start_14:
+	MOVQ  depth+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  b+40(FP), SI
+	MOVQ  depthStride+32(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  stride+48(FP), R8
+	SHLQ  $0x02, R8
+	MOVQ  R8, R9
+	IMULQ DX, R9
+
+step_14:
+	PREFETCHT1       (SI)(R9*1)
+	VMOVUPS          (SI), Z14
+	VFMADD231PS.BCST (BX), Z14, Z0
+	VFMADD231PS.BCST 4(BX), Z14, Z1
+	VFMADD231PS.BCST 8(BX), Z14, Z2
+	VFMADD231PS.BCST 12(BX), Z14, Z3
+	VFMADD231PS.BCST 16(BX), Z14, Z4
+	VFMADD231PS.BCST 20(BX), Z14, Z5
+	VFMADD231PS.BCST 24(BX), Z14, Z6
+	VFMADD231PS.BCST 28(BX), Z14, Z7
+	VFMADD231PS.BCST 32(BX), Z14, Z8
+	VFMADD231PS.BCST 36(BX), Z14, Z9
+	VFMADD231PS.BCST 40(BX), Z14, Z10
+	VFMADD231PS.BCST 44(BX), Z14, Z11
+	VFMADD231PS.BCST 48(BX), Z14, Z12
+	VFMADD231PS.BCST 52(BX), Z14, Z13
+	ADDQ             DI, BX
+	ADDQ             R8, SI
+	DECQ             DX
+	JNZ              step_14
+	VMOVUPS          Z0, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z1, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z2, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z3, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z4, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z5, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z6, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z7, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z8, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z9, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z10, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z11, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z12, (AX)
+	ADDQ             CX, AX
+	VMOVUPS          Z13, (AX)
+	MOVQ             b+40(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, b+40(FP)
+	MOVQ             sums+56(FP), AX
+	ADDQ             $0x40, AX
+	MOVQ             AX, sums+56(FP)
+	MOVQ             panels+8(FP), AX
+	DECQ             AX
+	MOVQ             AX, panels+8(FP)
+	JNZ              panel_14
+	VZEROUPPER
+	RET
+
 // func multiplyTableAVX512(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·multiplyTableAVX512(SB), NOSPLIT, $0-65

@@ -21,6 +21,14 @@ TEXT ·multiplyWindows(SB), NOSPLIT, $0-96
 wide:
 	JMP ·multiplyWindowsAVX512(SB)
 
+TEXT ·multiplyPanels(SB), NOSPLIT, $0-73
+	CMPQ ·isa(SB), $const_avx512
+	JEQ  wide
+	JMP  ·multiplyPanelsAVX2(SB)
+
+wide:
+	JMP ·multiplyPanelsAVX512(SB)
+
 TEXT ·scatter(SB), NOSPLIT, $0-80
 	CMPQ ·isa(SB), $const_avx512
 	JEQ  wide

@@ -61,6 +61,7 @@ type gemmPlan struct {
 	Gemm
 	rowBlocks, columnBlocks int
 	packTiles               int // tiles of the packing phase; 0 if there is none
+	inPlace                 bool
 	packA, packB            bool
 	packedB                 int // offset of packed B in the workspace, after packed A
 	together                int // panels per call of the microkernel; a tile has a multiple of them
@@ -128,7 +129,9 @@ func (g Gemm) Plan() (Routine, error) {
 		kind:    kindGemm, plan: &p,
 		sizeA: g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
-	if 2*g.M*g.N*g.K > gemmPackFlops {
+	if p.inPlace = g.readsInPlace(); p.inPlace {
+		plan.Scratch = g.M * each * panelColumns
+	} else if 2*g.M*g.N*g.K > gemmPackFlops {
 		// A is packed in a phase of its own if its rows, read in place, would compete for few cache
 		// sets: a transposed A, or one whose row stride is a multiple of gemmAlias.
 		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
@@ -197,6 +200,10 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 		if p.packB {
 			packMatrixB(p, tile, o.B, o.Workspace[p.packedB:])
 		}
+		return
+	}
+	if p.inPlace {
+		gemmInPlace(p, tile, o)
 		return
 	}
 	gemmTile(p, tile, o)

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -49,6 +50,7 @@ func checkGemm[T Float](t *testing.T, g Gemm) {
 func TestGemm(t *testing.T) {
 	sizes := [][3]int{
 		{1, 1, 1}, {1, 31, 33}, {31, 1, 257}, {33, 257, 31}, {257, 33, 1}, {6, 16, 256},
+		{1, 16, 5}, {3, 48, 300}, {20, 176, 33}, {42, 32, 520},
 		{5, 15, 257}, {7, 17, 600}, {100, 10, 50}, {13, 64, 9}, {400, 48, 33}, {67, 65, 512}, {600, 70, 90},
 	}
 	onEachInstructionSet(t, func(t *testing.T) {
@@ -66,6 +68,29 @@ func TestGemm(t *testing.T) {
 						checkGemm[named](t, g)
 					}
 				})
+			}
+		}
+	})
+}
+
+// TestGemmInPlace checks that a product has the same bits whether or not its right factor is
+// packed.
+func TestGemmInPlace(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
+		for rows := 1; rows <= inPlaceTiles*microRows; rows++ {
+			g := Gemm{M: rows, N: 160, K: 270, TransposeA: true}
+			inPlace, err := g.Plan()
+			if err != nil || !inPlace.plan.(*gemmPlan).inPlace {
+				t.Fatalf("%d rows: the right factor is packed (%v)", rows, err)
+			}
+			in := random[float32](newRandom(), &inPlace)
+			g.PackB = true
+			packed, err := g.Plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(execute(t, &inPlace, in, false, nil), execute(t, &packed, in, false, nil)) {
+				t.Errorf("%d rows: the products differ", rows)
 			}
 		}
 	})

@@ -2572,6 +2572,568 @@ after_flag4_6:
 	BNE tile_6
 	RET
 
+// func multiplyPanels(rows, panels, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)
+TEXT ·multiplyPanels(SB), NOSPLIT, $0-73
+	MOVD rows+0(FP), R0
+	CMP $6, R0
+	BEQ rows_6
+	CMP $5, R0
+	BEQ rows_5
+	CMP $4, R0
+	BEQ rows_4
+	CMP $3, R0
+	BEQ rows_3
+	CMP $2, R0
+	BEQ rows_2
+panel_1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	MOVD sums+56(FP), R1
+	MOVD width+64(FP), R2
+	LSL $2, R2
+	MOVBU add+72(FP), R3
+	TBZ $0, R3, after_flag0_1
+	MOVD R1, R4
+	MOVD R1, R5
+	WORD $0xad400480 // ldp q0, q1, [x4, #0]
+	WORD $0xad410ca2 // ldp q2, q3, [x5, #32]
+after_flag0_1:
+	MOVD depth+16(FP), R6
+	MOVD a+24(FP), R7
+	MOVD depthStride+32(FP), R8
+	LSL $2, R8
+	MOVD b+40(FP), R9
+	MOVD stride+48(FP), R10
+	LSL $2, R10
+step_1:
+	WORD $0xbd4000e4 // ldr s4, [x7, #0]
+	WORD $0xad401925 // ldp q5, q6, [x9, #0]
+	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
+	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
+	WORD $0xad412127 // ldp q7, q8, [x9, #32]
+	WORD $0x4f8410e2 // fmla v2.4s, v7.4s, v4.s[0]
+	WORD $0x4f841103 // fmla v3.4s, v8.4s, v4.s[0]
+	ADD R8, R7
+	ADD R10, R9
+	SUBS $1, R6
+	BNE step_1
+	MOVD R1, R11
+	MOVD R1, R12
+	WORD $0xad000560 // stp q0, q1, [x11, #0]
+	WORD $0xad010d82 // stp q2, q3, [x12, #32]
+	MOVD $64, R13
+	MOVD b+40(FP), R14
+	ADD R13, R14
+	MOVD R14, b+40(FP)
+	MOVD sums+56(FP), R15
+	ADD R13, R15
+	MOVD R15, sums+56(FP)
+	MOVD panels+8(FP), R16
+	SUBS $1, R16
+	MOVD R16, panels+8(FP)
+	BNE panel_1
+	RET
+rows_2:
+panel_2:
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	MOVD sums+56(FP), R17
+	MOVD width+64(FP), R19
+	LSL $2, R19
+	MOVBU add+72(FP), R20
+	TBZ $0, R20, after_flag0_2
+	MOVD R17, R21
+	MOVD R17, R22
+	WORD $0xad402aa9 // ldp q9, q10, [x21, #0]
+	ADD R19, R21
+	WORD $0xad4132cb // ldp q11, q12, [x22, #32]
+	ADD R19, R22
+	WORD $0xad403aad // ldp q13, q14, [x21, #0]
+	WORD $0xad4142cf // ldp q15, q16, [x22, #32]
+after_flag0_2:
+	MOVD depth+16(FP), R23
+	MOVD a+24(FP), R24
+	MOVD depthStride+32(FP), R25
+	LSL $2, R25
+	MOVD b+40(FP), R26
+	MOVD stride+48(FP), R0
+	LSL $2, R0
+step_2:
+	WORD $0xfd400311 // ldr d17, [x24, #0]
+	WORD $0xad404f52 // ldp q18, q19, [x26, #0]
+	WORD $0x4f911249 // fmla v9.4s, v18.4s, v17.s[0]
+	WORD $0x4f91126a // fmla v10.4s, v19.4s, v17.s[0]
+	WORD $0x4fb1124d // fmla v13.4s, v18.4s, v17.s[1]
+	WORD $0x4fb1126e // fmla v14.4s, v19.4s, v17.s[1]
+	WORD $0xad415754 // ldp q20, q21, [x26, #32]
+	WORD $0x4f91128b // fmla v11.4s, v20.4s, v17.s[0]
+	WORD $0x4f9112ac // fmla v12.4s, v21.4s, v17.s[0]
+	WORD $0x4fb1128f // fmla v15.4s, v20.4s, v17.s[1]
+	WORD $0x4fb112b0 // fmla v16.4s, v21.4s, v17.s[1]
+	ADD R25, R24
+	ADD R0, R26
+	SUBS $1, R23
+	BNE step_2
+	MOVD R17, R2
+	MOVD R17, R3
+	WORD $0xad002849 // stp q9, q10, [x2, #0]
+	ADD R19, R2
+	WORD $0xad01306b // stp q11, q12, [x3, #32]
+	ADD R19, R3
+	WORD $0xad00384d // stp q13, q14, [x2, #0]
+	WORD $0xad01406f // stp q15, q16, [x3, #32]
+	MOVD $64, R4
+	MOVD b+40(FP), R5
+	ADD R4, R5
+	MOVD R5, b+40(FP)
+	MOVD sums+56(FP), R6
+	ADD R4, R6
+	MOVD R6, sums+56(FP)
+	MOVD panels+8(FP), R7
+	SUBS $1, R7
+	MOVD R7, panels+8(FP)
+	BNE panel_2
+	RET
+rows_3:
+panel_3:
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	MOVD sums+56(FP), R8
+	MOVD width+64(FP), R9
+	LSL $2, R9
+	MOVBU add+72(FP), R10
+	TBZ $0, R10, after_flag0_3
+	MOVD R8, R1
+	MOVD R8, R11
+	WORD $0xad405c36 // ldp q22, q23, [x1, #0]
+	ADD R9, R1
+	WORD $0xad416578 // ldp q24, q25, [x11, #32]
+	ADD R9, R11
+	WORD $0xad406c3a // ldp q26, q27, [x1, #0]
+	ADD R9, R1
+	WORD $0xad41757c // ldp q28, q29, [x11, #32]
+	ADD R9, R11
+	WORD $0xad407c3e // ldp q30, q31, [x1, #0]
+	WORD $0xad411965 // ldp q5, q6, [x11, #32]
+after_flag0_3:
+	MOVD depth+16(FP), R12
+	MOVD a+24(FP), R14
+	MOVD depthStride+32(FP), R13
+	LSL $2, R13
+	MOVD b+40(FP), R15
+	MOVD stride+48(FP), R16
+	LSL $2, R16
+step_3:
+	WORD $0xfd4001c7 // ldr d7, [x14, #0]
+	WORD $0xbd4009c4 // ldr s4, [x14, #8]
+	WORD $0xad4001e8 // ldp q8, q0, [x15, #0]
+	WORD $0x4f871116 // fmla v22.4s, v8.4s, v7.s[0]
+	WORD $0x4f871017 // fmla v23.4s, v0.4s, v7.s[0]
+	WORD $0x4fa7111a // fmla v26.4s, v8.4s, v7.s[1]
+	WORD $0x4fa7101b // fmla v27.4s, v0.4s, v7.s[1]
+	WORD $0x4f84111e // fmla v30.4s, v8.4s, v4.s[0]
+	WORD $0x4f84101f // fmla v31.4s, v0.4s, v4.s[0]
+	WORD $0xad4109e1 // ldp q1, q2, [x15, #32]
+	WORD $0x4f871038 // fmla v24.4s, v1.4s, v7.s[0]
+	WORD $0x4f871059 // fmla v25.4s, v2.4s, v7.s[0]
+	WORD $0x4fa7103c // fmla v28.4s, v1.4s, v7.s[1]
+	WORD $0x4fa7105d // fmla v29.4s, v2.4s, v7.s[1]
+	WORD $0x4f841025 // fmla v5.4s, v1.4s, v4.s[0]
+	WORD $0x4f841046 // fmla v6.4s, v2.4s, v4.s[0]
+	ADD R13, R14
+	ADD R16, R15
+	SUBS $1, R12
+	BNE step_3
+	MOVD R8, R20
+	MOVD R8, R21
+	WORD $0xad005e96 // stp q22, q23, [x20, #0]
+	ADD R9, R20
+	WORD $0xad0166b8 // stp q24, q25, [x21, #32]
+	ADD R9, R21
+	WORD $0xad006e9a // stp q26, q27, [x20, #0]
+	ADD R9, R20
+	WORD $0xad0176bc // stp q28, q29, [x21, #32]
+	ADD R9, R21
+	WORD $0xad007e9e // stp q30, q31, [x20, #0]
+	WORD $0xad011aa5 // stp q5, q6, [x21, #32]
+	MOVD $64, R22
+	MOVD b+40(FP), R23
+	ADD R22, R23
+	MOVD R23, b+40(FP)
+	MOVD sums+56(FP), R24
+	ADD R22, R24
+	MOVD R24, sums+56(FP)
+	MOVD panels+8(FP), R25
+	SUBS $1, R25
+	MOVD R25, panels+8(FP)
+	BNE panel_3
+	RET
+rows_4:
+panel_4:
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	MOVD sums+56(FP), R26
+	MOVD width+64(FP), R0
+	LSL $2, R0
+	MOVBU add+72(FP), R17
+	TBZ $0, R17, after_flag0_4
+	MOVD R26, R19
+	MOVD R26, R2
+	WORD $0xad404a63 // ldp q3, q18, [x19, #0]
+	ADD R0, R19
+	WORD $0xad415053 // ldp q19, q20, [x2, #32]
+	ADD R0, R2
+	WORD $0xad405671 // ldp q17, q21, [x19, #0]
+	ADD R0, R19
+	WORD $0xad412849 // ldp q9, q10, [x2, #32]
+	ADD R0, R2
+	WORD $0xad40326b // ldp q11, q12, [x19, #0]
+	ADD R0, R19
+	WORD $0xad41384d // ldp q13, q14, [x2, #32]
+	ADD R0, R2
+	WORD $0xad40426f // ldp q15, q16, [x19, #0]
+	WORD $0xad410048 // ldp q8, q0, [x2, #32]
+after_flag0_4:
+	MOVD depth+16(FP), R3
+	MOVD a+24(FP), R5
+	MOVD depthStride+32(FP), R4
+	LSL $2, R4
+	MOVD b+40(FP), R6
+	MOVD stride+48(FP), R7
+	LSL $2, R7
+step_4:
+	WORD $0x3dc000a7 // ldr q7, [x5, #0]
+	WORD $0xad4010c1 // ldp q1, q4, [x6, #0]
+	WORD $0x4f871023 // fmla v3.4s, v1.4s, v7.s[0]
+	WORD $0x4f871092 // fmla v18.4s, v4.4s, v7.s[0]
+	WORD $0x4fa71031 // fmla v17.4s, v1.4s, v7.s[1]
+	WORD $0x4fa71095 // fmla v21.4s, v4.4s, v7.s[1]
+	WORD $0x4f87182b // fmla v11.4s, v1.4s, v7.s[2]
+	WORD $0x4f87188c // fmla v12.4s, v4.4s, v7.s[2]
+	WORD $0x4fa7182f // fmla v15.4s, v1.4s, v7.s[3]
+	WORD $0x4fa71890 // fmla v16.4s, v4.4s, v7.s[3]
+	WORD $0xad4158c2 // ldp q2, q22, [x6, #32]
+	WORD $0x4f871053 // fmla v19.4s, v2.4s, v7.s[0]
+	WORD $0x4f8712d4 // fmla v20.4s, v22.4s, v7.s[0]
+	WORD $0x4fa71049 // fmla v9.4s, v2.4s, v7.s[1]
+	WORD $0x4fa712ca // fmla v10.4s, v22.4s, v7.s[1]
+	WORD $0x4f87184d // fmla v13.4s, v2.4s, v7.s[2]
+	WORD $0x4f871ace // fmla v14.4s, v22.4s, v7.s[2]
+	WORD $0x4fa71848 // fmla v8.4s, v2.4s, v7.s[3]
+	WORD $0x4fa71ac0 // fmla v0.4s, v22.4s, v7.s[3]
+	ADD R4, R5
+	ADD R7, R6
+	SUBS $1, R3
+	BNE step_4
+	MOVD R26, R10
+	MOVD R26, R1
+	WORD $0xad004943 // stp q3, q18, [x10, #0]
+	ADD R0, R10
+	WORD $0xad015033 // stp q19, q20, [x1, #32]
+	ADD R0, R1
+	WORD $0xad005551 // stp q17, q21, [x10, #0]
+	ADD R0, R10
+	WORD $0xad012829 // stp q9, q10, [x1, #32]
+	ADD R0, R1
+	WORD $0xad00314b // stp q11, q12, [x10, #0]
+	ADD R0, R10
+	WORD $0xad01382d // stp q13, q14, [x1, #32]
+	ADD R0, R1
+	WORD $0xad00414f // stp q15, q16, [x10, #0]
+	WORD $0xad010028 // stp q8, q0, [x1, #32]
+	MOVD $64, R11
+	MOVD b+40(FP), R12
+	ADD R11, R12
+	MOVD R12, b+40(FP)
+	MOVD sums+56(FP), R14
+	ADD R11, R14
+	MOVD R14, sums+56(FP)
+	MOVD panels+8(FP), R13
+	SUBS $1, R13
+	MOVD R13, panels+8(FP)
+	BNE panel_4
+	RET
+rows_5:
+panel_5:
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	MOVD sums+56(FP), R15
+	MOVD width+64(FP), R16
+	LSL $2, R16
+	MOVBU add+72(FP), R8
+	TBZ $0, R8, after_flag0_5
+	MOVD R15, R9
+	MOVD R15, R20
+	WORD $0xad406137 // ldp q23, q24, [x9, #0]
+	ADD R16, R9
+	WORD $0xad416a99 // ldp q25, q26, [x20, #32]
+	ADD R16, R20
+	WORD $0xad40713b // ldp q27, q28, [x9, #0]
+	ADD R16, R9
+	WORD $0xad417a9d // ldp q29, q30, [x20, #32]
+	ADD R16, R20
+	WORD $0xad40153f // ldp q31, q5, [x9, #0]
+	ADD R16, R9
+	WORD $0xad410686 // ldp q6, q1, [x20, #32]
+	ADD R16, R20
+	WORD $0xad400924 // ldp q4, q2, [x9, #0]
+	ADD R16, R9
+	WORD $0xad415a87 // ldp q7, q22, [x20, #32]
+	ADD R16, R20
+	WORD $0xad404923 // ldp q3, q18, [x9, #0]
+	WORD $0xad415293 // ldp q19, q20, [x20, #32]
+after_flag0_5:
+	MOVD depth+16(FP), R21
+	MOVD a+24(FP), R23
+	MOVD depthStride+32(FP), R22
+	LSL $2, R22
+	MOVD b+40(FP), R24
+	MOVD stride+48(FP), R25
+	LSL $2, R25
+step_5:
+	WORD $0x3dc002f1 // ldr q17, [x23, #0]
+	WORD $0xbd4012f5 // ldr s21, [x23, #16]
+	WORD $0xad402b09 // ldp q9, q10, [x24, #0]
+	WORD $0x4f911137 // fmla v23.4s, v9.4s, v17.s[0]
+	WORD $0x4f911158 // fmla v24.4s, v10.4s, v17.s[0]
+	WORD $0x4fb1113b // fmla v27.4s, v9.4s, v17.s[1]
+	WORD $0x4fb1115c // fmla v28.4s, v10.4s, v17.s[1]
+	WORD $0x4f91193f // fmla v31.4s, v9.4s, v17.s[2]
+	WORD $0x4f911945 // fmla v5.4s, v10.4s, v17.s[2]
+	WORD $0x4fb11924 // fmla v4.4s, v9.4s, v17.s[3]
+	WORD $0x4fb11942 // fmla v2.4s, v10.4s, v17.s[3]
+	WORD $0x4f951123 // fmla v3.4s, v9.4s, v21.s[0]
+	WORD $0x4f951152 // fmla v18.4s, v10.4s, v21.s[0]
+	WORD $0xad41330b // ldp q11, q12, [x24, #32]
+	WORD $0x4f911179 // fmla v25.4s, v11.4s, v17.s[0]
+	WORD $0x4f91119a // fmla v26.4s, v12.4s, v17.s[0]
+	WORD $0x4fb1117d // fmla v29.4s, v11.4s, v17.s[1]
+	WORD $0x4fb1119e // fmla v30.4s, v12.4s, v17.s[1]
+	WORD $0x4f911966 // fmla v6.4s, v11.4s, v17.s[2]
+	WORD $0x4f911981 // fmla v1.4s, v12.4s, v17.s[2]
+	WORD $0x4fb11967 // fmla v7.4s, v11.4s, v17.s[3]
+	WORD $0x4fb11996 // fmla v22.4s, v12.4s, v17.s[3]
+	WORD $0x4f951173 // fmla v19.4s, v11.4s, v21.s[0]
+	WORD $0x4f951194 // fmla v20.4s, v12.4s, v21.s[0]
+	ADD R22, R23
+	ADD R25, R24
+	SUBS $1, R21
+	BNE step_5
+	MOVD R15, R17
+	MOVD R15, R19
+	WORD $0xad006237 // stp q23, q24, [x17, #0]
+	ADD R16, R17
+	WORD $0xad016a79 // stp q25, q26, [x19, #32]
+	ADD R16, R19
+	WORD $0xad00723b // stp q27, q28, [x17, #0]
+	ADD R16, R17
+	WORD $0xad017a7d // stp q29, q30, [x19, #32]
+	ADD R16, R19
+	WORD $0xad00163f // stp q31, q5, [x17, #0]
+	ADD R16, R17
+	WORD $0xad010666 // stp q6, q1, [x19, #32]
+	ADD R16, R19
+	WORD $0xad000a24 // stp q4, q2, [x17, #0]
+	ADD R16, R17
+	WORD $0xad015a67 // stp q7, q22, [x19, #32]
+	ADD R16, R19
+	WORD $0xad004a23 // stp q3, q18, [x17, #0]
+	WORD $0xad015273 // stp q19, q20, [x19, #32]
+	MOVD $64, R2
+	MOVD b+40(FP), R3
+	ADD R2, R3
+	MOVD R3, b+40(FP)
+	MOVD sums+56(FP), R5
+	ADD R2, R5
+	MOVD R5, sums+56(FP)
+	MOVD panels+8(FP), R4
+	SUBS $1, R4
+	MOVD R4, panels+8(FP)
+	BNE panel_5
+	RET
+rows_6:
+panel_6:
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	WORD $0x6f00e418 // movi v24.2d, #0
+	WORD $0x6f00e419 // movi v25.2d, #0
+	WORD $0x6f00e41a // movi v26.2d, #0
+	WORD $0x6f00e41b // movi v27.2d, #0
+	WORD $0x6f00e41c // movi v28.2d, #0
+	WORD $0x6f00e41d // movi v29.2d, #0
+	WORD $0x6f00e41e // movi v30.2d, #0
+	WORD $0x6f00e41f // movi v31.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	MOVD sums+56(FP), R6
+	MOVD width+64(FP), R7
+	LSL $2, R7
+	MOVBU add+72(FP), R26
+	TBZ $0, R26, after_flag0_6
+	MOVD R6, R0
+	MOVD R6, R10
+	WORD $0xad40380d // ldp q13, q14, [x0, #0]
+	ADD R7, R0
+	WORD $0xad41414f // ldp q15, q16, [x10, #32]
+	ADD R7, R10
+	WORD $0xad400008 // ldp q8, q0, [x0, #0]
+	ADD R7, R0
+	WORD $0xad412949 // ldp q9, q10, [x10, #32]
+	ADD R7, R10
+	WORD $0xad402c11 // ldp q17, q11, [x0, #0]
+	ADD R7, R0
+	WORD $0xad413155 // ldp q21, q12, [x10, #32]
+	ADD R7, R10
+	WORD $0xad406017 // ldp q23, q24, [x0, #0]
+	ADD R7, R0
+	WORD $0xad416959 // ldp q25, q26, [x10, #32]
+	ADD R7, R10
+	WORD $0xad40701b // ldp q27, q28, [x0, #0]
+	ADD R7, R0
+	WORD $0xad41795d // ldp q29, q30, [x10, #32]
+	ADD R7, R10
+	WORD $0xad40141f // ldp q31, q5, [x0, #0]
+	WORD $0xad410546 // ldp q6, q1, [x10, #32]
+after_flag0_6:
+	MOVD depth+16(FP), R1
+	MOVD a+24(FP), R12
+	MOVD depthStride+32(FP), R11
+	LSL $2, R11
+	MOVD b+40(FP), R14
+	MOVD stride+48(FP), R13
+	LSL $2, R13
+step_6:
+	WORD $0x3dc00184 // ldr q4, [x12, #0]
+	WORD $0xfd400982 // ldr d2, [x12, #16]
+	WORD $0xad4059c7 // ldp q7, q22, [x14, #0]
+	WORD $0x4f8410ed // fmla v13.4s, v7.4s, v4.s[0]
+	WORD $0x4f8412ce // fmla v14.4s, v22.4s, v4.s[0]
+	WORD $0x4fa410e8 // fmla v8.4s, v7.4s, v4.s[1]
+	WORD $0x4fa412c0 // fmla v0.4s, v22.4s, v4.s[1]
+	WORD $0x4f8418f1 // fmla v17.4s, v7.4s, v4.s[2]
+	WORD $0x4f841acb // fmla v11.4s, v22.4s, v4.s[2]
+	WORD $0x4fa418f7 // fmla v23.4s, v7.4s, v4.s[3]
+	WORD $0x4fa41ad8 // fmla v24.4s, v22.4s, v4.s[3]
+	WORD $0x4f8210fb // fmla v27.4s, v7.4s, v2.s[0]
+	WORD $0x4f8212dc // fmla v28.4s, v22.4s, v2.s[0]
+	WORD $0x4fa210ff // fmla v31.4s, v7.4s, v2.s[1]
+	WORD $0x4fa212c5 // fmla v5.4s, v22.4s, v2.s[1]
+	WORD $0xad4149c3 // ldp q3, q18, [x14, #32]
+	WORD $0x4f84106f // fmla v15.4s, v3.4s, v4.s[0]
+	WORD $0x4f841250 // fmla v16.4s, v18.4s, v4.s[0]
+	WORD $0x4fa41069 // fmla v9.4s, v3.4s, v4.s[1]
+	WORD $0x4fa4124a // fmla v10.4s, v18.4s, v4.s[1]
+	WORD $0x4f841875 // fmla v21.4s, v3.4s, v4.s[2]
+	WORD $0x4f841a4c // fmla v12.4s, v18.4s, v4.s[2]
+	WORD $0x4fa41879 // fmla v25.4s, v3.4s, v4.s[3]
+	WORD $0x4fa41a5a // fmla v26.4s, v18.4s, v4.s[3]
+	WORD $0x4f82107d // fmla v29.4s, v3.4s, v2.s[0]
+	WORD $0x4f82125e // fmla v30.4s, v18.4s, v2.s[0]
+	WORD $0x4fa21066 // fmla v6.4s, v3.4s, v2.s[1]
+	WORD $0x4fa21241 // fmla v1.4s, v18.4s, v2.s[1]
+	ADD R11, R12
+	ADD R13, R14
+	SUBS $1, R1
+	BNE step_6
+	MOVD R6, R8
+	MOVD R6, R9
+	WORD $0xad00390d // stp q13, q14, [x8, #0]
+	ADD R7, R8
+	WORD $0xad01412f // stp q15, q16, [x9, #32]
+	ADD R7, R9
+	WORD $0xad000108 // stp q8, q0, [x8, #0]
+	ADD R7, R8
+	WORD $0xad012929 // stp q9, q10, [x9, #32]
+	ADD R7, R9
+	WORD $0xad002d11 // stp q17, q11, [x8, #0]
+	ADD R7, R8
+	WORD $0xad013135 // stp q21, q12, [x9, #32]
+	ADD R7, R9
+	WORD $0xad006117 // stp q23, q24, [x8, #0]
+	ADD R7, R8
+	WORD $0xad016939 // stp q25, q26, [x9, #32]
+	ADD R7, R9
+	WORD $0xad00711b // stp q27, q28, [x8, #0]
+	ADD R7, R8
+	WORD $0xad01793d // stp q29, q30, [x9, #32]
+	ADD R7, R9
+	WORD $0xad00151f // stp q31, q5, [x8, #0]
+	WORD $0xad010526 // stp q6, q1, [x9, #32]
+	MOVD $64, R20
+	MOVD b+40(FP), R21
+	ADD R20, R21
+	MOVD R21, b+40(FP)
+	MOVD sums+56(FP), R23
+	ADD R20, R23
+	MOVD R23, sums+56(FP)
+	MOVD panels+8(FP), R22
+	SUBS $1, R22
+	MOVD R22, panels+8(FP)
+	BNE panel_6
+	RET
+
 // func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)
 TEXT ·multiplyTabled(SB), NOSPLIT, $0-65
 	MOVD rows+0(FP), R0

@@ -117,6 +117,11 @@ func (p *pass) run(r rule) {
 //go:noescape
 func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)
 
+// multiplyPanels is multiplyInPlace for 1 to 6 rows.
+//
+//go:noescape
+func multiplyPanels(rows, panels, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)
+
 // multiplyTabled is multiplyTable for a tile of 1 to 6 rows.
 //
 //go:noescape

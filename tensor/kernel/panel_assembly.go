@@ -36,6 +36,17 @@ func operandAddresses[T Float](rows, tiles, depth int, a leftFactor[T], c []T, s
 	return pa, addressOf(c, (rows*tiles-1)*stride+columns), addressOf(bias, biases)
 }
 
+// multiplyInPlaceFast is multiplyInPlace in assembly.
+func multiplyInPlaceFast[T Float](rows, panels, depth int, a []T, aStride int, b []T, bStride int, sums []T, add bool) bool {
+	if !useAssembly[T]() {
+		return false
+	}
+	width := panels * panelColumns
+	pa, pb := addressOf(a, (depth-1)*aStride+rows), addressOf(b, (depth-1)*bStride+width)
+	multiplyPanels(rows, panels, depth, pa, aStride, pb, bStride, addressOf(sums, rows*width), width, add)
+	return true
+}
+
 // multiplyWindowsFast is multiply for a run of panels that are read in place: element (k, j) is
 // padded[half+taps[k]+j].
 func multiplyWindowsFast[T Float](rows int, a leftFactor[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {

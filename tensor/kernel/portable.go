@@ -70,6 +70,10 @@ func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whol
 	return false
 }
 
+func multiplyInPlaceFast[T Float](rows, panels, depth int, a []T, aStride int, b []T, bStride int, sums []T, add bool) bool {
+	return false
+}
+
 func multiplyWindowsFast[T Float](rows int, a leftFactor[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	return false
 }

@@ -46,6 +46,7 @@ func AVX512() {
 
 func all(t target) {
 	multiply(t)
+	multiplyPanels(t)
 	multiplyTable(t)
 	multiplyWindows(t)
 	scatter(t)

@@ -219,6 +219,47 @@ func multiplyPacked(t target) {
 	})
 }
 
+// multiplyPanels writes the microkernel for a right factor that is read in place.
+func multiplyPanels(t target) {
+	name := "multiplyPanels" + t.suffix
+	TEXT(name, NOSPLIT, "func(rows, panels, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s is multiplyInPlace for 1 to %d rows.", name, t.rows))
+	byRowCount(t.rows, func(rows int) {
+		panel, start, step := fmt.Sprintf("panel_%d", rows), fmt.Sprintf("start_%d", rows), fmt.Sprintf("step_%d", rows)
+		Label(panel)
+		s := newAccumulators(t, rows)
+		sums, width := Load(Param("sums"), GP64()).(GPVirtual), loadBytes("width")
+		add := Load(Param("add"), GP8())
+		TESTB(add, add)
+		JZ(LabelRef(start))
+		s.each(sums, width, func(sum VecVirtual, at Mem) { VMOVUPS(at, sum) })
+		Label(start)
+		depth, a, b := Load(Param("depth"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
+		depthStride, stride, ahead := loadBytes("depthStride"), loadBytes("stride"), GP64()
+		MOVQ(stride, ahead)
+		IMULQ(depth, ahead)
+		scalars := make([]Mem, rows)
+		for i := range scalars {
+			scalars[i] = Mem{Base: a, Disp: i * bytes}
+		}
+		Label(step)
+		PREFETCHT1(Mem{Base: b, Index: ahead, Scale: 1}) // the next call's
+		s.step(scalars, Mem{Base: b})
+		ADDQ(depthStride, a)
+		ADDQ(stride, b)
+		DECQ(depth)
+		JNZ(LabelRef(step))
+		s.each(sums, width, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
+		advanceParam("b", Imm(panelColumns*bytes))
+		advanceParam("sums", Imm(panelColumns*bytes))
+		panels := Load(Param("panels"), GP64())
+		DECQ(panels)
+		Store(panels, Param("panels"))
+		JNZ(LabelRef(panel))
+	})
+}
+
 // finish writes the epilogues selected by the flags f, and stores the sums. If the bias is per row,
 // it advances to the rows of the next tile.
 func (s accumulators) finish(c, stride GPVirtual, bias, f Register) {

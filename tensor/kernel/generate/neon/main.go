@@ -20,6 +20,7 @@ const (
 func main() {
 	f := &arm64.File{Package: "kernel"}
 	multiplyTiles(f)
+	multiplyPanels(f)
 	multiplyTable(f)
 	multiplyWindows(f)
 	scatter(f)

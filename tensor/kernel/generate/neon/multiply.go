@@ -125,6 +125,36 @@ func (t tile) across(at place) (scalars []scalar) {
 	return scalars
 }
 
+// multiplyPanels writes the microkernel for a right factor that is read in place.
+func multiplyPanels(file *File) {
+	f := file.Function("multiplyPanels",
+		"func(rows, panels, depth int, a *float32, depthStride int, b *float32, stride int, sums *float32, width int, add bool)",
+		fmt.Sprintf("is multiplyInPlace for 1 to %d rows.", maxRows))
+	byRows(f, func(rows int) {
+		panel, step := fmt.Sprintf("panel_%d", rows), fmt.Sprintf("step_%d", rows)
+		f.Label(panel)
+		t := newTile(f, rows)
+		sums, width := place{f.Param("sums"), 0}.row(), f.Bytes("width")
+		t.when(f.Param("add"), 0, func() { t.load(sums, width) })
+		depth, a, depthStride, b, stride := f.Param("depth"), f.Param("a"), f.Bytes("depthStride"), f.Param("b"), f.Bytes("stride")
+		f.Label(step)
+		t.multiplyAdd(t.across(place{a, 0}), place{b, 0}.row())
+		f.Go("ADD R%d, R%d", depthStride, a)
+		f.Go("ADD R%d, R%d", stride, b)
+		f.Go("SUBS $1, R%d", depth)
+		f.Go("BNE %s", step)
+		t.store(sums, width)
+		line := f.General()
+		f.Go("MOVD $%d, R%d", panelColumns*bytes, line)
+		f.Advance("b", line)
+		f.Advance("sums", line)
+		panels := f.Param("panels")
+		f.Go("SUBS $1, R%d", panels)
+		f.Keep("panels", panels)
+		f.Go("BNE %s", panel)
+	})
+}
+
 // multiplyTable writes the microkernel with a left factor addressed by tables.
 func multiplyTable(file *File) {
 	f := file.Function("multiplyTabled",

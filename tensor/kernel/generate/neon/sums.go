@@ -87,6 +87,13 @@ func (t tile) each(halves [2]place, stride X, visit func(row []V, half int, at p
 	}
 }
 
+// load replaces the sums by the contents of an output with separate halves.
+func (t tile) load(halves [2]place, stride X) {
+	t.each(halves, stride, func(row []V, half int, at place) {
+		t.Arm("ldp q%d, q%d, [x%d, #%d]", row[2*half], row[2*half+1], at.base, at.bytes)
+	})
+}
+
 func (t tile) add(halves [2]place, stride X) { t.each(halves, stride, t.addHalf) }
 
 func (t tile) store(halves [2]place, stride X) {
