@@ -12,6 +12,7 @@ type arrayPart struct {
 	images                  []byte // [N C H W]
 	channels, height, width int
 	labels                  []int32  // nil if there are none
+	labelColumn             string   // heading of the column with the labels, if a column has them
 	labelNames              []string // if the labels are text; nameLabels makes class numbers of them
 	groups                  []string // nil if there are none
 	ids                     []string // nil if they are not kept, or there are none

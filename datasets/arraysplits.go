@@ -42,7 +42,7 @@ func (s arraySet) splits(path string, options Options) (*Splits, error) {
 		d := part.dataset(path, s.hashes)
 		d.Name = nameOf(path)
 		if part.labels != nil {
-			d.Labels, d.Classes, d.ClassNames = part.labels, len(classNames), classNames
+			d.Labels, d.LabelColumn, d.Classes, d.ClassNames = part.labels, part.labelColumn, len(classNames), classNames
 		}
 		all[split] = d
 	}

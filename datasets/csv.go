@@ -113,6 +113,9 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 		if columns.skipped != "" && part.ids == nil {
 			options.remark("%s: column %s is not read, since it numbers the images", filepath.Base(file), columns.skipped)
 		}
+		if len(columns.unread) > 0 {
+			options.remark("%s: columns that are not read: %s", filepath.Base(file), abbreviated(columns.unread))
+		}
 		set.parts[split] = part
 		set.hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
 	}
@@ -142,8 +145,8 @@ func newCSVReader(path string, from io.Reader, options Options) (*csvReader, err
 		return nil, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
 	}
 	r := &csvReader{
-		path: path, data: data, groupName: strings.ToLower(group), otherNames: others, want: shape{options.Channels, options.Height, options.Width},
-		floatMax: options.FloatMax,
+		path: path, data: data, groupName: strings.ToLower(group), labelName: strings.ToLower(options.Label), otherNames: others,
+		want: shape{options.Channels, options.Height, options.Width}, floatMax: options.FloatMax,
 	}
 	if err := r.start(); err != nil {
 		return nil, err
@@ -165,7 +168,7 @@ func (r *csvReader) read(options Options) (*arrayPart, error) {
 		}
 		return nil, r.fail(text, r.pixels, r.described(r.unlike()))
 	}
-	part := &arrayPart{name: r.path, channels: of.channels, height: of.height, width: of.width}
+	part := &arrayPart{name: r.path, labelColumn: r.labelColumn(), channels: of.channels, height: of.height, width: of.width}
 	keepsIDs := options.Unlabelled && r.skip >= 0
 	if keepsIDs {
 		part.idName = r.heading

@@ -40,6 +40,7 @@ type csvColumns struct {
 	heading  string   // the name of the column skip as it is written
 	group    int      // the column of the images' groups, -1 for none
 	others   []int    // columns that are not read, see Options.OtherColumns
+	unread   []string // other columns of labels than the one that Options.Label names
 	pixels   int      // number of the remaining columns
 }
 
@@ -47,6 +48,7 @@ type csvColumns struct {
 type csvReader struct {
 	csvColumns
 	path, groupName string
+	labelName       string   // in lower case, see Options.Label
 	otherNames      []string // in lower case, see Options.OtherColumns
 	data            *bufio.Reader
 	end             byte   // of a line: '\n', or '\r' in files of the first Macintosh
@@ -199,7 +201,9 @@ func indexColumn(names []string, isOther func(name string) bool) int {
 // header determines the columns by their names. odd is the first column whose heading is not a
 // number.
 func (r *csvReader) header(odd int) error {
-	r.skip = indexColumn(r.names, func(name string) bool { return name == r.groupName || slices.Contains(r.otherNames, name) })
+	r.skip = indexColumn(r.names, func(name string) bool {
+		return name == r.groupName || name == r.labelName || slices.Contains(r.otherNames, name)
+	})
 	if r.skip >= 0 {
 		r.skipped, r.heading = fmt.Sprintf("%d, %q,", r.skip+1, r.names[r.skip]), r.names[r.skip]
 		if r.skip < len(r.headings) {
@@ -207,7 +211,9 @@ func (r *csvReader) header(odd int) error {
 		}
 		r.pixels--
 	}
-	r.label = column(r.names, classHeadings)
+	if r.label = slices.Index(r.names, r.labelName); r.labelName == "" || r.label < 0 {
+		r.label = column(r.names, classHeadings)
+	}
 	if r.label < 0 {
 		r.pixels++
 	}
@@ -218,7 +224,14 @@ func (r *csvReader) header(odd int) error {
 		r.pixels--
 	}
 	for at, name := range r.names {
-		if at != r.skip && at != r.label && at != r.group && slices.Contains(r.otherNames, name) {
+		if at == r.skip || at == r.label || at == r.group {
+			continue
+		}
+		labels := r.labelName != "" && slices.Contains(labelHeadings, name)
+		if labels {
+			r.unread = append(r.unread, name)
+		}
+		if labels || slices.Contains(r.otherNames, name) {
 			r.others = append(r.others, at)
 			r.pixels--
 		}
@@ -226,7 +239,7 @@ func (r *csvReader) header(odd int) error {
 	_, fits := r.shapeOf(r.pixels)
 	fits = fits && r.pixels >= csvMinUnlabelled
 	if file := column(r.names, fileHeadings); file >= 0 && !(fits && file == r.skip) { // image_id may be either
-		return r.fail("must have a label and pixels, got the header of a table of files")
+		return fileTableError{r.fail("must have a label and pixels, got the header of a table of files: give the files, or their directory")}
 	}
 	if r.label >= 0 {
 		return nil
@@ -239,6 +252,20 @@ func (r *csvReader) header(odd int) error {
 		return r.fail("must have the pixels of a square image, in columns with a number in their names, got %d columns%s", r.pixels, r.described(unlike))
 	}
 	return r.fail("column %d must be an integer, or a column be called %s, got %.20q", odd+1, strings.Join(classHeadings, ", "), r.names[odd])
+}
+
+// fileTableError is the error for a table of files.
+type fileTableError struct{ error }
+
+// labelColumn returns the heading of the column with the labels, or "".
+func (r *csvReader) labelColumn() string {
+	switch {
+	case !r.headed || r.label < 0:
+		return ""
+	case r.label < len(r.headings):
+		return r.headings[r.label]
+	}
+	return r.names[r.label]
 }
 
 // unlike returns the names of columns that are not named like pixels, such as "pixel7".

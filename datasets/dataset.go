@@ -44,6 +44,8 @@ type Dataset struct {
 
 	Place string // directory of the files
 
+	LabelColumn string // heading of the column with the labels, or "" if no column has them
+
 	// Skipped lists the image files that were skipped, each as "path: reason", because they could
 	// not be read or have no class. A subset of a data set keeps the whole list.
 	Skipped []string

@@ -36,16 +36,16 @@
 // Validation and Seed); images of one group, such as a patient, stay together (Options.Group). A
 // directory that contains only one directory is replaced by that one.
 //
-// Instead of class directories there may be a CSV file next to the images, or next to the
-// directories with the images, separated by commas, semicolons or tabs, in UTF-8, or in UTF-16 with
-// a byte order mark. Its header must have a
-// column of file names (filename, file, path, image, image_path, image_id and the like) and one of
-// classes (classid, class, label, category, target and the like). Where there are no class
+// Instead of class directories there may be a label table: a CSV file next to the images, or next
+// to the directories with the images, separated by commas, semicolons or tabs, in UTF-8, or in
+// UTF-16 with a byte order mark. Its header must have a column of file names (filename, file, path,
+// image, image_path, image_id and the like) and one of classes (classid, class, label, category,
+// target and the like, or the column that Options.Label names). Where there are no class
 // directories, other headings are understood, too, if the contents are clear: a column of images'
 // names with a single other column, or with a column for each class that has a 1 for its images. A
 // column called split, subset, partition, set or fold whose values are train, val and test (or the
 // names of directories above) assigns the splits, as do several tables with such names: train.csv,
-// test.csv.
+// test.csv. If the directory has several tables otherwise, open one by its path.
 //
 // File names are relative to the CSV file's directory, or base names that are unique below it. They
 // may have slashes or backslashes, and another extension than the image or none; if none of them is
@@ -71,10 +71,11 @@
 //
 //   - the images: bytes, or a struct with the bytes and, optionally, the path of the file. Of
 //     several such columns the one called image, img or pixel_values is read.
-//   - the labels: integers or text. These are the column that the metadata "huggingface" of the
-//     file describe as class labels, or else the first called class, label, category, labels,
-//     target, fine_label and the like. Integers are the numbers of the classes in these metadata,
-//     or else the names of the classes. Labels of -1 and null are missing.
+//   - the labels: integers or text. These are the column that Options.Label names, or the one that
+//     the metadata "huggingface" of the file describe as class labels, or else the first called
+//     class, label, category, labels, target, fine_label and the like. Integers are the numbers of
+//     the classes in these metadata, or else the names of the classes. Labels of -1 and null are
+//     missing.
 //   - the groups, if Options.Group names them.
 //
 // Other columns are not read, which is a remark unless they are in Options.OtherColumns; those that

@@ -156,7 +156,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
 			Channels: d.Channels, Height: d.Height, Width: d.Width, Cropped: options.Crop, Bits: options.Bits,
 			Classes: len(classes), ClassNames: classes,
-			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.place(),
+			Files: part.Files, Groups: t.splits[split].groups(part.Files), Skipped: part.Skipped, Place: t.place(), LabelColumn: t.label,
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},
 		}
 		images = images[n:]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -90,6 +91,59 @@ func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*ta
 	return slices.DeleteFunc(found, func(t *table) bool { return t.splitByName() < 0 }), nil
 }
 
+// table lists the images in one label table.
+func (s *scanner) table(name string) ([3]*listing, error) {
+	entries, err := s.readDir("")
+	if err != nil {
+		return [3]*listing{}, err
+	}
+	at := slices.IndexFunc(entries, func(e dirEntry) bool { return e.name == name })
+	if at < 0 { // removed since it was found
+		return [3]*listing{}, errors.Errorf("datasets: %s: must exist, got no such file", s.path(name))
+	}
+	t, err := s.readTable(entries[at])
+	if err != nil {
+		return [3]*listing{}, err
+	}
+	for _, entry := range entries {
+		s.tables[entry.name] = isTable(entry) // other tables are left out on purpose
+	}
+	index, err := s.index("")
+	if err != nil {
+		return [3]*listing{}, err
+	}
+	if (t.file < 0 || t.class < 0) && !t.guess(index) {
+		return [3]*listing{}, errors.WithStack(&NoClassesError{s.path(name),
+			"must have a column of files and one of classes, got the columns " + abbreviated(t.headings) + s.options.labelAdvice()})
+	}
+	return s.listed("", []*table{t})
+}
+
+// labelAdvice returns what to do if the column with the labels is not recognised.
+func (o Options) labelAdvice() string {
+	if o.Label != "" {
+		return fmt.Sprintf("; the label, %q, must be one of them", o.Label)
+	}
+	return "; state the column with the classes as label"
+}
+
+// tableDescription describes label tables among what can be opened, for errors.
+const tableDescription = "a CSV file with the names and classes of images next to it or below it (.csv)"
+
+// isTableFile reports whether a file is a CSV file with a column of file names, and no pixels.
+func (o Options) isTableFile(path string) bool {
+	if !strings.EqualFold(filepath.Ext(path), ".csv") || isDir(path) {
+		return false
+	}
+	file, err := openFile(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	_, err = newCSVReader(path, file, o)
+	return errors.As(err, new(fileTableError))
+}
+
 // splitByName returns the split whose name the table's file has, or -1.
 func (t *table) splitByName() Split {
 	stem, _ := csvStem(t.entry.name)
@@ -132,7 +186,11 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 		names[i] = strings.ToLower(t.headings[i])
 	}
 	t.file, t.class, t.split = column(names, fileHeadings), column(names, classHeadings), column(names, splitHeadings)
-	t.group = slices.IndexFunc(t.headings, func(heading string) bool { return s.group != "" && strings.EqualFold(heading, s.group) })
+	group := s.options.GroupColumn()
+	t.group = slices.IndexFunc(t.headings, func(heading string) bool { return group != "" && strings.EqualFold(heading, group) })
+	if at := slices.IndexFunc(t.headings, s.options.isLabel); at >= 0 {
+		t.class = at
+	}
 	named := t.file >= 0 && t.class >= 0
 	if !named && len(names) > maxGuessed {
 		return t, nil

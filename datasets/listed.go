@@ -42,6 +42,9 @@ func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err er
 			return lists, err
 		}
 		names = append(names, t.entry.base())
+		if t.class >= 0 {
+			s.label = t.headings[t.class]
+		}
 	}
 	if lists[Train] == nil {
 		return lists, errors.Errorf("datasets: %s: must have rows whose %s is train", s.path(tables[0].entry.name), tables[0].headings[tables[0].split])
@@ -64,7 +67,7 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 		if row.class, err = t.classOf(fields); err != nil {
 			return nil, errors.Errorf("datasets: %s: record %d: %s %v%s", s.path(t.entry.name), row.record, strings.ToValidUTF8(row.name, "?"), err, t.encoding)
 		}
-		if row.group, err = t.groupOf(fields, s.group); err != nil {
+		if row.group, err = t.groupOf(fields, s.options.GroupColumn()); err != nil {
 			return nil, invalid("Group", "%s: record %d: %v", s.path(t.entry.name), row.record, err)
 		}
 		if isMissingWord(row.class) {

@@ -40,6 +40,9 @@ func openAll(name string, options Options) (*Splits, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := options.checkLabel(splits); err != nil {
+		return nil, err
+	}
 	options.remarkSkipped(splits.Train, splits.Validation, splits.Test)
 	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
 		if part != nil {
@@ -74,6 +77,8 @@ func open(name string, options Options) (*Splits, error) {
 	}
 	var splits *Splits
 	switch arrays := arraysAt(path); {
+	case options.isTableFile(path):
+		splits, err = openTree(func() (tree, error) { return options.scanTable(path) }, options)
 	case arrays != nil:
 		splits, err = arrays.open(path, options)
 	case isParquet(path):
@@ -109,7 +114,7 @@ func readable() []string {
 	for _, format := range arrayFormats {
 		all = append(all, format.description)
 	}
-	return append(all, parquetDescription, "a directory with a directory of images for each class ("+extensions()+")")
+	return append(all, parquetDescription, tableDescription, "a directory with a directory of images for each class ("+extensions()+")")
 }
 
 // unlabelled returns all images at a path as a test split without labels.

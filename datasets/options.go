@@ -98,9 +98,14 @@ type Options struct {
 	// have. "" is no groups.
 	Group string
 
+	// Label is the name of the column with the labels, in any case, for label tables, CSV files of
+	// pixels and Parquet files whose labels have another heading or that have several columns of
+	// labels. It is an error if the data have no such column. "" finds the column by its heading.
+	Label string
+
 	// OtherColumns are the names of columns to ignore in CSV files of pixels and in Parquet files;
-	// files need not have them. It makes files with the column of a run's groups acceptable when
-	// the run predicts, and selects another column of labels in a Parquet file.
+	// files need not have them. It makes files with the columns of a run's groups and labels
+	// acceptable when the run predicts.
 	OtherColumns []string
 
 	// MinClasses is the smallest number of classes that training images may have. Fewer in a
@@ -212,6 +217,24 @@ func (o Options) GroupColumn() string {
 		return ""
 	}
 	return strings.TrimSpace(column)
+}
+
+// isLabel reports whether a heading is the one that Options.Label names.
+func (o Options) isLabel(heading string) bool {
+	return o.Label != "" && strings.EqualFold(heading, o.Label)
+}
+
+// checkLabel returns an error if the labels of a split are not in the column that Options.Label
+// names.
+func (o Options) checkLabel(splits *Splits) error {
+	for _, d := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
+		if o.Label == "" || d == nil || d.Labels == nil || o.isLabel(d.LabelColumn) {
+			continue
+		}
+		return invalid("Label", "must be a column of the label table, CSV file or Parquet file, got %q, but the labels of %s are in %s",
+			o.Label, d.Name, cmp.Or(d.LabelColumn, "no column"))
+	}
+	return nil
 }
 
 // groupPattern returns the pattern of the groups, or nil if they are not given by a pattern.

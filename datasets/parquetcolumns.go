@@ -64,13 +64,15 @@ func chooseColumns(f *parquet.File, options Options) (c parquetColumns, err erro
 	if err != nil {
 		return c, err
 	}
-	var images, labels, labelsByClass, others []parquet.Column
+	var images, labels, labelsByClass, named, others []parquet.Column
 	for _, column := range f.Columns {
 		c.all = append(c.all, fmt.Sprintf("%s (%s)", column.Name, column.Type))
 		isScalar := column.Type == parquet.Integer || column.Type == parquet.Text
 		switch {
 		case isScalar && options.GroupColumn() != "" && strings.EqualFold(column.Name, options.GroupColumn()):
 			c.group = &column
+		case isScalar && options.isLabel(column.Name):
+			named = append(named, column)
 		case slices.ContainsFunc(options.OtherColumns, func(name string) bool { return strings.EqualFold(column.Name, name) }):
 		case imageField(column) != nil:
 			images = append(images, column)
@@ -82,8 +84,10 @@ func chooseColumns(f *parquet.File, options Options) (c parquetColumns, err erro
 			others = append(others, column)
 		}
 	}
-	if len(labelsByClass) > 0 {
-		labelsByClass, others, labels = labels, append(others, labels...), labelsByClass
+	for _, better := range [][]parquet.Column{labelsByClass, named} {
+		if len(better) > 0 {
+			others, labels = append(others, labels...), better
+		}
 	}
 	image, rest, err := preferred("images", images, imageHeadings)
 	if err != nil {

@@ -216,9 +216,12 @@ func (o Options) scanParquet(root string) (tree, error) {
 	if found.splits == [3]*listing{} || files.splits[Train] != nil && found.splits[Train] == nil {
 		problem := "must have a label for each image, got none or only -1"
 		if columns.label == nil {
-			problem = "must have a column of labels (" + strings.Join(labelHeadings[:3], ", ") + " ...), got the columns " + abbreviated(columns.all)
+			problem = "must have a column of labels (" + strings.Join(labelHeadings[:3], ", ") + " ...), got the columns " + abbreviated(columns.all) + o.labelAdvice()
 		}
 		return found, errors.WithStack(&NoClassesError{root, problem})
+	}
+	if columns.label != nil {
+		found.label = columns.label.Name
 	}
 	if err := s.checkClasses(found.splits); err != nil {
 		return found, err

@@ -16,7 +16,8 @@ import (
 type scanner struct {
 	context context.Context
 	root    string
-	group   string                 // the column of label tables with the groups, or ""
+	options Options
+	label   string                 // heading of the column with the labels, once listed
 	indices map[string]*imageIndex // by directory, see index
 	leftOut map[string]bool        // names of the files that are not images by their extension
 	looked  map[string]string      // columns of the CSV files that are not label tables, by name

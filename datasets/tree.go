@@ -3,6 +3,7 @@ package datasets
 import (
 	"cmp"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -11,6 +12,7 @@ import (
 // tree is the content of an image directory.
 type tree struct {
 	root    string
+	label   string      // heading of the column with the labels, "" for class directories
 	splits  [3]*listing // by Split; only Train if the directory has no splits
 	remarks []string
 	flat    [3][]string // by Split: directories or Parquet files of images without classes
@@ -32,14 +34,23 @@ func (t tree) classes() []string {
 }
 
 // scan lists the image files below a directory.
-func (o Options) scan(root string) (tree, error) {
+func (o Options) scan(root string) (tree, error) { return o.list(root, (*scanner).scan) }
+
+// scanTable lists the image files that a label table names.
+func (o Options) scanTable(path string) (tree, error) {
+	return o.list(filepath.Dir(path), func(s *scanner) ([3]*listing, error) { return s.table(filepath.Base(path)) })
+}
+
+// list lists the image files that a scanner finds below a directory.
+func (o Options) list(root string, scan func(*scanner) ([3]*listing, error)) (tree, error) {
 	s := newScanner(o.context(), root)
-	s.group = o.GroupColumn()
+	s.options = o
 	found := tree{root: root}
 	var err error
-	if found.splits, err = s.scan(); err != nil {
+	if found.splits, err = scan(s); err != nil {
 		return found, err
 	}
+	found.label = s.label
 	if err := s.checkClasses(found.splits); err != nil {
 		return found, err
 	}
@@ -285,6 +296,9 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	found := "nothing"
 	if len(names) > 0 {
 		found = abbreviated(names)
+	}
+	if len(s.looked) > 0 {
+		found += s.options.labelAdvice()
 	}
 	return errors.WithStack(&NoClassesError{s.path(dir),
 		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})

@@ -51,6 +51,7 @@ func calibrateCommand(c *console) *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&k.data.Name, "data", "", "labelled images: a name, a directory or a file (default: the run's validation images)")
 	config.BindDataDir(f, &k.data.Dir)
+	k.data.BindLabel(f)
 	f.StringVar(&k.data.Group, "group", "", "images of a patient, video or track count as one where images must be independent: parent, column=NAME or a\n"+
 		"regular expression, as for fit")
 	f.BoolVar(&k.allowTrained, "allow-trained", false, "calibrate although the run was trained on some of the images, so that nothing is guaranteed")
@@ -117,6 +118,9 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	if isOwn {
 		if k.data.Group != "" && k.data.Group != own.Group {
 			return nil, nil, usage("pollen: calibrate: --group must be that of the run for its own data, %q, got %q", own.Group, k.data.Group)
+		}
+		if k.data.Label != "" && k.data.Label != own.Label {
+			return nil, nil, usage("pollen: calibrate: --label must be that of the run for its own data, %q, got %q", own.Label, k.data.Label)
 		}
 		data = own
 		data.MaxSkipped = cmp.Or(k.data.MaxSkipped, own.MaxSkipped)

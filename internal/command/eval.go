@@ -34,6 +34,7 @@ func (s *scoreFlags) bind(command *cobra.Command) {
 	f := command.Flags()
 	f.StringVar(&s.data.Name, "data", "", "data set whose test images are scored, or all its images if it is not split (default: the run's own)")
 	config.BindDataDir(f, &s.data.Dir)
+	s.data.BindLabel(f)
 	s.data.BindMaxSkipped(f)
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)

@@ -38,7 +38,7 @@ func AsUsageError(err error) error {
 type Data struct {
 	Name, Dir, Size, Classes, WithoutClasses string // lists are separated by commas
 	Resize                                   string // Stretch or Crop
-	Group, Duplicates                        string
+	Label, Group, Duplicates                 string
 	Channels, Bits                           int
 	FloatMax                                 float64
 	Validation, Test, MaxSkipped             fraction
@@ -61,6 +61,11 @@ func (d *Data) BindMaxSkipped(f *pflag.FlagSet) {
 	f.Var(&d.MaxSkipped, "max-skipped", "fraction of the image files of each split that may be skipped because they cannot be read (default 0.05)")
 }
 
+// BindLabel binds the flag for the column with the labels.
+func (d *Data) BindLabel(f *pflag.FlagSet) {
+	f.StringVar(&d.Label, "label", "", "the column with the classes, of a label table, CSV or Parquet file (default: found by its heading)")
+}
+
 // bind binds the flags that select data.
 func (d *Data) bind(f *pflag.FlagSet) {
 	f.StringVar(&d.Name, "data", "mnist", "training data: a name from the list above, a directory or a file")
@@ -80,6 +85,7 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 		"split; 0 for none (default 0.1, or up to 0.2 of few images; none of the data sets in the list)")
 	f.Var(&d.Test, "test", "fraction of all images to hold out for scores, if the data have no test split; 0 for none\n"+
 		"(default 0.2, or half of the validation split)")
+	d.BindLabel(f)
 	f.StringVar(&d.Group, "group", "", "keep images of a patient, video or track in the same split: parent for the directory that a file is in,\n"+
 		"column=NAME for a column of the label table or Parquet file, or a regular expression on file names whose first group\n"+
 		"is the image's, such as '^(.*)_' (default: no groups)")
@@ -127,7 +133,7 @@ func (d *Data) Notes(into map[string]string) {
 		floatMax = strconv.FormatFloat(d.FloatMax, 'g', -1, 64)
 	}
 	for key, value := range map[string]string{
-		"group": d.Group, "duplicates": d.Duplicates,
+		"label": d.Label, "group": d.Group, "duplicates": d.Duplicates,
 		"data": d.Place(), "data-folder": Absolute(d.Dir), "size": d.Size, "resize": d.Resize, "classes": d.Classes, "without-classes": d.WithoutClasses,
 		"channels": channels, "bits": bits, "float-max": floatMax, "validation": d.Validation.String(), "test": d.Test.String(), "max-skipped": d.MaxSkipped.String(),
 	} {
@@ -179,7 +185,7 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 	o = datasets.Options{
 		Dir: d.Dir, Context: ctx, Channels: d.Channels, Bits: d.Bits, FloatMax: d.FloatMax, OnProgress: progress,
 		Validation: float64(d.Validation), Test: float64(d.Test), MaxSkipped: float64(d.MaxSkipped),
-		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses), Group: d.Group,
+		Classes: split(d.Classes), WithoutClasses: split(d.WithoutClasses), Label: d.Label, Group: d.Group,
 		Duplicates: datasets.Duplicates(d.Duplicates),
 	}
 	if d.Resize != "" && d.Resize != Stretch && d.Resize != Crop {
@@ -243,6 +249,8 @@ func TestData(runs []string, own []Data, classes [][]string, place string) (Data
 				runs[first], tested.Name, runs[i], d.Name)
 		case d.Place() != tested.Place():
 			return d, Usagef("pollen: %s was trained on %s, %s on %s: choose one with --data", runs[first], tested.Name, runs[i], d.Name)
+		case d.Label != tested.Label:
+			return d, Usagef("pollen: %s was trained on other labels of %s than %s: score them separately", runs[i], d.Name, runs[first])
 		case d.Classes != tested.Classes || d.WithoutClasses != tested.WithoutClasses:
 			return d, Usagef("pollen: %s was trained on other classes of %s than %s: score them separately", runs[i], d.Name, runs[first])
 		case d.Test != tested.Test || d.Group != tested.Group || d.drops() != tested.drops():
@@ -273,10 +281,12 @@ func FilesChanged(m bayes.Manifest, d Data, hashes map[string]string) bool {
 // GroupColumn returns the column of groups as a list, which is empty if groups are not given by a
 // column.
 func (d *Data) GroupColumn() []string {
-	if column := (datasets.Options{Group: d.Group}).GroupColumn(); column != "" {
-		return []string{column}
-	}
-	return nil
+	return given((datasets.Options{Group: d.Group}).GroupColumn())
+}
+
+// given returns a list of the texts that are not empty.
+func given(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // OOD returns the out-of-distribution data of a name and classes ("" for all), for runs that were
@@ -288,7 +298,7 @@ func (d Data) OOD(name, classes string, known []string) (Data, error) {
 		other.Foreign = true
 		return other, nil
 	}
-	other.Size, other.Channels, other.Resize = d.Size, d.Channels, d.Resize
+	other.Size, other.Channels, other.Resize, other.Label = d.Size, d.Channels, d.Resize, d.Label
 	switch {
 	case classes != "":
 	case d.WithoutClasses != "":
@@ -320,7 +330,7 @@ func ImagesOf(m bayes.Manifest) datasets.Options {
 	d, own := m.Data, DataOf(m)
 	return datasets.Options{
 		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits,
-		FloatMax: own.FloatMax, OtherColumns: own.GroupColumn(),
+		FloatMax: own.FloatMax, OtherColumns: append(own.GroupColumn(), given(own.Label)...),
 	}
 }
 
@@ -329,7 +339,7 @@ func DataOf(m bayes.Manifest) Data {
 	n := m.Notes
 	d := Data{
 		Name: n["data"], Dir: n["data-folder"], Size: n["size"], Resize: n["resize"], Classes: n["classes"], WithoutClasses: n["without-classes"],
-		Group: n["group"], Duplicates: n["duplicates"],
+		Label: n["label"], Group: n["group"], Duplicates: n["duplicates"],
 	}
 	// Missing notes leave 0.
 	d.Channels, _ = strconv.Atoi(n["channels"])
