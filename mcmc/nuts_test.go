@@ -99,6 +99,27 @@ func TestNUTSAdapts(t *testing.T) {
 	}
 }
 
+// TestShortWarmup: after a warm-up of any length, however short, every chain accepts proposals.
+func TestShortWarmup(t *testing.T) {
+	for _, warmup := range []int{1, 2, 3, 4, 6, 9, 10} {
+		for name, sampler := range map[string]mcmc.Sampler{
+			"NUTS": mcmc.NUTS{Warmup: warmup},
+			"HMC":  mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 4}, StepSize: 0.1, Warmup: warmup},
+			"MALA": mcmc.Metropolis{Proposal: mcmc.MALA{}, StepSize: 0.05, Warmup: warmup},
+		} {
+			traces := exactRun{
+				field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: trial.Classes, chains: 4, temperature: 1,
+				start: trial.StartAt(0.5), sampler: sampler,
+			}.draw(t, 60, 1)
+			for chain, trace := range traceOf(t, traces, mcmc.TraceAcceptance, 0) {
+				if mean := meanOf([][]float64{trace}); mean < 0.1 {
+					t.Errorf("%s, warm-up of %d: chain %d accepts with a mean probability of %v", name, warmup, chain, mean)
+				}
+			}
+		}
+	}
+}
+
 // TestNUTSThousandDimensions as TestThousandDimensions.
 func TestNUTSThousandDimensions(t *testing.T) {
 	const dimensions, temperature = 1000, 0.7
