@@ -137,6 +137,9 @@ func (p *Predictions) check(what string) error {
 
 // checkLabels returns an error unless each example has a label of one of the classes.
 func (p *Predictions) checkLabels(what string) error {
+	if p == nil {
+		return errors.Errorf("evaluate: %s: predictions must not be nil", what)
+	}
 	if p.Labels == nil {
 		return errors.Errorf("evaluate: %s: must have labels", what)
 	}
