@@ -287,6 +287,31 @@ func TestNUTSEdgeOfSupport(t *testing.T) {
 	checkExpected(t, "square", functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, 0), 2*0.6*0.6)
 }
 
+// TestInfiniteDensity: a potential of -Inf, here below w = -1, ends a run of every sampler with an
+// error.
+func TestInfiniteDensity(t *testing.T) {
+	for name, sampler := range map[string]mcmc.Sampler{
+		"NUTS": mcmc.NUTS{StepSize: 0.5}, "HMC": mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 3}, StepSize: 0.5},
+		"random walk": mcmc.Metropolis{Proposal: mcmc.RandomWalk{}, StepSize: 1},
+	} {
+		b := graph.New(tensor.Float64)
+		w := b.Parameter("w", trial.StartAt(1), 1)
+		log := b.Apply(op.Log{}, b.Apply(op.ReLU{}, b.Apply(op.Scale{Factor: 1, Offset: 1}, w)))
+		potential := b.Apply(op.Sum{}, b.Apply(op.Add{}, b.Apply(op.Squared{}, w), log))
+		chains, err := sampler.Attach(b, mcmc.Target{Potential: potential, Temperature: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 4}, 0)
+		_, err = chains.Sample(t.Context(), session, 500, 1)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		} else if _, isNUTS := sampler.(mcmc.NUTS); isNUTS && !strings.Contains(err.Error(), "the potential must not be -Inf") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNUTSStops(t *testing.T) {
 	e := bowlRun(mcmc.NUTS{Warmup: 20}, 5)
 	session, chains := e.load(t, graph.LoadOptions{Seed: 3}, 0)
