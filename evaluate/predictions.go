@@ -7,6 +7,7 @@ import (
 )
 
 // Predictions has the averaged probabilities on one data set, with the uncertainty of each example.
+// NewPredictions and Predictive.Predictions make it; scores refuse one without Uncertainty.
 type Predictions struct {
 	// Name is the data set's name, for titles.
 	Name string
