@@ -49,8 +49,9 @@ type LaplaceApproximation struct {
 }
 
 // NewLaplaceApproximation begins an approximation of the named layer around a sample's parameters.
-// priors has the prior of each of the sample's parameters, in order. Draws use the seed. It returns
-// an error if the layer is not linear or its priors are not Gaussian.
+// priors has the prior of each of the sample's parameters, in order. Draws use the seed, and share
+// the values of the other layers with mode, which must not be changed. It returns an error if the
+// layer is not linear or its priors are not Gaussian.
 func NewLaplaceApproximation(seed uint64, mode samples.Sample, layer string, priors []langevin.Prior) (*LaplaceApproximation, error) {
 	if err := mode.Validate(); err != nil {
 		return nil, errors.Wrap(err, "approximate: laplace")
@@ -94,7 +95,9 @@ const agreementExamples = 256
 // Inputs returns F, the number of the layer's inputs.
 func (l *LaplaceApproximation) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
 
-// Observe adds examples: their inputs to the layer [n F] and their probabilities [n K].
+// Observe adds examples: their inputs to the layer [n F] and their probabilities [n K]. Inputs that
+// are not finite, and rows of probabilities that are not distributions, are errors, after which the
+// approximation is as before.
 func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	k, f := l.outputs.SymmetricDim(), l.Inputs()
 	n := len(probabilities) / k
@@ -103,6 +106,9 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	}
 	if n == 0 {
 		return nil
+	}
+	if err := checkObserved(inputs, probabilities, k); err != nil {
+		return err
 	}
 	a := mat.NewDense(len(l.scales), n, nil)
 	for i := range n {
@@ -128,6 +134,29 @@ func (l *LaplaceApproximation) Observe(inputs, probabilities []float32) error {
 	l.inputs.AddSym(l.inputs, &sum)
 	l.n += n
 	l.stds = nil
+	return nil
+}
+
+// checkObserved returns an error for inputs that are not finite, and for rows of k probabilities
+// that are not distributions up to the rounding of a softmax.
+func checkObserved(inputs, probabilities []float32, k int) error {
+	for i, x := range inputs {
+		if x-x != 0 {
+			return errors.Errorf("approximate: laplace: inputs must be finite, got %v at %d", x, i)
+		}
+	}
+	for i := range len(probabilities) / k {
+		sum := 0.0
+		for _, p := range probabilities[i*k : (i+1)*k] {
+			if !(p >= 0) {
+				return errors.Errorf("approximate: laplace: example %d: probabilities must be at least 0, got %v", i, p)
+			}
+			sum += float64(p)
+		}
+		if !(math.Abs(sum-1) < 1e-3) {
+			return errors.Errorf("approximate: laplace: example %d: probabilities must sum to 1, got %v", i, sum)
+		}
+	}
 	return nil
 }
 

@@ -269,11 +269,12 @@ func TestLaplaceErrors(t *testing.T) {
 	_, err = l.Draw(0)
 	wantError(t, err, "no examples observed")
 	wantError(t, l.Observe(make([]float32, 3), make([]float32, 3)), "3 inputs and 2 probabilities, got 3 and 3")
-	if err := l.Observe([]float32{1, 2, float32(math.NaN())}, []float32{0.5, 0.5}); err != nil {
-		t.Fatal(err)
-	}
+	nan := float32(math.NaN())
+	wantError(t, l.Observe([]float32{1, 2, nan}, []float32{0.5, 0.5}), "inputs must be finite, got NaN at 2")
+	wantError(t, l.Observe([]float32{1, 2, 3}, []float32{0.5, nan}), "example 0: probabilities must be at least 0, got NaN")
+	wantError(t, l.Observe([]float32{1, 2, 3, 1, 2, 3}, []float32{0.5, 0.5, 4, 2}), "example 1: probabilities must sum to 1, got 6")
 	_, err = l.Draw(0)
-	wantError(t, err, "not finite")
+	wantError(t, err, "no examples observed")
 	_, err = l.Draw(-1)
 	wantError(t, err, "the draw must be at least 0, got -1")
 }

@@ -130,8 +130,8 @@ func sumOf(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Sum{
 // Different draw numbers from one state give independent samples; the sample's step is the
 // session's plus the draw number.
 func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, error) {
-	if s == nil || len(q.factors) == 0 {
-		return samples.Sample{}, errors.New("approximate: mean field: Draw must have a session, and a MeanField of BayesByBackprop.Apply")
+	if err := q.check(s); err != nil {
+		return samples.Sample{}, err
 	}
 	if draw < 0 || uint64(draw) > random.MaxStep-s.Steps() {
 		return samples.Sample{}, errors.Errorf("approximate: mean field: the draw must be at least 0, got %d", draw)
@@ -162,9 +162,20 @@ func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, err
 	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
 }
 
+// check returns an error without a session, and for a q that no network was built with.
+func (q *MeanField) check(s *graph.Session) error {
+	if s == nil || len(q.factors) == 0 {
+		return errors.New("approximate: mean field: there must be a session, and a MeanField of BayesByBackprop.Apply")
+	}
+	return nil
+}
+
 // Mean returns the mean of q in a chain of a session, whose program must contain this q, as a
 // sample of the plain network's parameters, of weight 1.
 func (q *MeanField) Mean(s *graph.Session, chain int) (samples.Sample, error) {
+	if err := q.check(s); err != nil {
+		return samples.Sample{}, err
+	}
 	address, err := drawAddress(s, chain, 0)
 	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}
 	for _, f := range q.factors {

@@ -294,8 +294,11 @@ func TestDrawsPredict(t *testing.T) {
 	}
 }
 
-// The zero MeanField has nothing to draw.
+// The zero MeanField has neither draws nor a mean.
 func TestZeroMeanField(t *testing.T) {
+	if _, err := (&approximate.MeanField{}).Mean(nil, 0); err == nil || !strings.Contains(err.Error(), "a MeanField of BayesByBackprop.Apply") {
+		t.Error(err)
+	}
 	if _, err := (&approximate.MeanField{}).Draw(nil, 0, 0); err == nil || !strings.Contains(err.Error(), "a MeanField of BayesByBackprop.Apply") {
 		t.Error(err)
 	}

@@ -91,11 +91,11 @@ func ParseMethod(text string) (Method, error) {
 }
 
 // MethodText returns the text that ParseMethod reads as m. For a method that is not registered it
-// is only the name.
+// is only the name, and for nil, the default of a Spec, it is "".
 func MethodText(m Method) string {
 	k := knownAs(m)
 	if k == nil {
-		return m.Name()
+		return MethodName(m)
 	}
 	standard := attributes.Of(k.method)
 	// An attribute is left out only if it is zero in both: a zero where the customary value is not
@@ -129,8 +129,12 @@ func knownAs(m Method) *known {
 	return nil
 }
 
-// MethodName returns the name that ParseMethod accepts for a method, without its attributes.
+// MethodName returns the name that ParseMethod accepts for a method, without its attributes. It is
+// "" for nil, the default of a Spec.
 func MethodName(m Method) string {
+	if m == nil {
+		return ""
+	}
 	if k := knownAs(m); k != nil {
 		return k.name
 	}

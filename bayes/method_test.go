@@ -193,6 +193,13 @@ func TestNil(t *testing.T) {
 	}
 }
 
+// TestNilMethod: nil, the method of a Spec that leaves it out, has no name.
+func TestNilMethod(t *testing.T) {
+	if name, text, optimizer := MethodName(nil), MethodText(nil), IsOptimizer(nil); name != "" || text != "" || optimizer {
+		t.Errorf("got the name %q, the text %q, an optimizer: %v", name, text, optimizer)
+	}
+}
+
 // TestZeroMethods: the zero value of a method is an error that names an attribute, or has only
 // attributes whose zero is documented.
 func TestZeroMethods(t *testing.T) {

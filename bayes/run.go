@@ -18,7 +18,8 @@ import (
 // Run is the directory of a run, which may be finished, interrupted, or still sampling in another
 // process. A Run holds no file open and caches no sample: every call reads the directory as it is
 // then, so that a Run of a growing directory predicts with more and more samples. Use a Predictor
-// to keep samples loaded.
+// to keep samples loaded. Several goroutines may use a Run. Methods that write to its directory,
+// such as Calibrate, return a LockedError while another one does.
 type Run struct {
 	environment
 	dir      string

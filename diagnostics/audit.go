@@ -40,7 +40,8 @@ func StepConventions() []StepConvention {
 //	m = Rate, or Rate/2 with WellingTeh
 //
 // in the program's own convention. The program samples from exp(-U/T), with the T of Temperature
-// and the prior of Prior. With a preconditioner G, Noise is the value where G = 1.
+// and the prior of Prior. With a preconditioner G, Noise is the value where G = 1. The other
+// methods require settings that Validate accepts.
 type Audit struct {
 	Rate        float64 // learning rate, or epsilon
 	Noise       float64 // standard deviation of the noise that a step adds to each parameter

@@ -62,7 +62,7 @@ func (m Measured) String() string {
 	}
 	unit := math.Pow(10, place)
 	digits := max(0, -int(place))
-	rounded := func(v float64) string { return fmt.Sprintf("%.*f", digits, math.Round(v/unit)*unit) }
+	rounded := func(v float64) string { return fmt.Sprintf("%.*f", digits, math.Round(v/unit)*unit+0) } // no negative zero
 	if m.Groups > 0 && m.Groups < fewGroups {
 		low, high := m.Interval()
 		return fmt.Sprintf("%s (%s to %s)", rounded(float64(m.Value)), rounded(low), rounded(high))

@@ -96,6 +96,9 @@ type Ranking struct {
 // RankingOf returns the ranking of a class. ok is false unless there are examples of the class and
 // of others.
 func RankingOf(p *Predictions, class int) (r Ranking, ok bool) {
+	if p == nil || class < 0 || class >= p.Classes {
+		return r, false
+	}
 	var own, others []float64
 	for i, label := range p.Labels {
 		probability := float64(p.row(i)[class])

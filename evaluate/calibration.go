@@ -181,8 +181,12 @@ func (c *Calibration) NonconformityThreshold(rate float64) (float64, error) {
 
 // PValue returns the conformal p-value of a nonconformity score: the probability that a new
 // in-distribution example has at least this score, (1 + m)/(n + 1) if m of the n held-out examples
-// have. For an in-distribution example it is at most a with a probability of at most a.
+// have. For an in-distribution example it is at most a with a probability of at most a. It is NaN
+// for a NaN, and for a calibration without nonconformity scores.
 func (c *Calibration) PValue(nonconformity float64) float64 {
+	if math.IsNaN(nonconformity) || c.Nonconformity == nil {
+		return math.NaN()
+	}
 	below, _ := slices.BinarySearch(c.Nonconformity, nonconformity)
 	return float64(1+c.Examples-below) / float64(c.Examples+1)
 }

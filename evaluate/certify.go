@@ -39,7 +39,7 @@ type Certificate struct {
 	Answered int `json:"answered"`
 	Wrong    int `json:"wrong"`
 	// Needed is the minimum number of answered examples, all without an error, for which a
-	// threshold can be certified.
+	// threshold can be certified, at most 2^31 - 1.
 	Needed int `json:"needed"`
 	// Grouped reports that the examples have groups, so that Images, Answered, Wrong and Needed
 	// are numbers of groups.
@@ -141,7 +141,8 @@ func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
 func certify(confidences []float64, wrong []bool, risk, confidence float64, pValue func(m, wrong int, risk float64) float64) Certificate {
 	n, delta := len(confidences), 1-confidence
 	each := delta / float64(len(starts))
-	result := Certificate{Risk: risk, Confidence: confidence, Images: n, Needed: int(math.Ceil(math.Log(each)/math.Log1p(-risk) - 1e-9))}
+	needed := math.Ceil(math.Log(each)/math.Log1p(-risk) - 1e-9)
+	result := Certificate{Risk: risk, Confidence: confidence, Images: n, Needed: int(min(needed, math.MaxInt32))}
 	order := indices(n)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(confidences[b], confidences[a]) })
 	// Between the confidences of two successive examples the p-value is constant, so that tests at

@@ -177,6 +177,9 @@ func TestCertifyRefuses(t *testing.T) {
 		none.String() != "no answers with at most 10 % errors can be certified: that needs at least 36 held-out images, and there are 2" {
 		t.Errorf("%v, %v", none, err)
 	}
+	if none, err = c.Certify(1e-300, 0.9); err != nil || none.Needed != math.MaxInt32 {
+		t.Errorf("of a risk of nearly 0: %v, %v", none, err)
+	}
 	p := predictionsOf(t, []float64{0.9, 0.1, 0.2, 0.8, 0.3, 0.7}, []int32{0, 1, 1}, 2)
 	p.Groups = []string{"a", "b", "b"}
 	if c, err = Calibrate(p); err != nil {

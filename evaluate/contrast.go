@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 )
@@ -37,6 +38,9 @@ func (p *Predictions) ContrastWith(reference *Predictions) (Contrast, error) {
 	if p.Len() != reference.Len() || p.Classes != reference.Classes {
 		return c, errors.Errorf("evaluate: ContrastWith: must have the reference's %[3]d examples and %[4]d classes, got %[1]d and %[2]d",
 			p.Len(), p.Classes, reference.Len(), reference.Classes)
+	}
+	if !slices.Equal(p.Labels, reference.Labels) {
+		return c, errors.New("evaluate: ContrastWith: must have the reference's labels, got others")
 	}
 	right, err := p.Correct()
 	if err != nil {
@@ -80,9 +84,12 @@ func (d *difference) add(x float64) {
 }
 
 // above reports whether the mean exceeds threshold, and also exceeds 0 by worseErrors standard
-// errors.
+// errors. A single difference has no standard error, and is not enough.
 func (d *difference) above(threshold float64) bool {
+	if d.n < 2 {
+		return false
+	}
 	mean := d.sum / d.n
-	variance := max(0, d.squares/d.n-mean*mean) / d.n
+	variance := max(0, d.squares/d.n-mean*mean) / (d.n - 1)
 	return mean > threshold && mean > worseErrors*math.Sqrt(variance)
 }

@@ -44,6 +44,8 @@ func TestContrastWith(t *testing.T) {
 		{"unsure for sure", 100, 0, 0.5625, 0, 0.9375, 1, 1, math.Log(16. / 9), true},
 		{"a little less sure", 100, 0, 0.9375, 0, 0.96875, 1, 1, math.Log(16. / 15), false},
 		{"unsure, with fewer mistakes", 100, 0, 0.5625, 1, 0.9375, 1, 0.99, math.Log(16. / 9), false},
+		{"a single mistake", 1, 1, 0.75, 0, 0.75, 0, 1, math.Log(4), false},
+		{"two mistakes of two", 2, 2, 0.75, 0, 0.75, 0, 1, math.Log(4), true},
 		{"sure of a mistake", 100, 1, 1, 1, 1, 0.99, 0.99, 0.01 * math.Log(1e12), false},
 	} {
 		got, err := certain(t, c.n, c.wrong, c.confidence).ContrastWith(certain(t, c.n, c.referenceWrong, c.referenceConfidence))
@@ -56,6 +58,11 @@ func TestContrastWith(t *testing.T) {
 	}
 	if _, err := certain(t, 10, 0, 1).ContrastWith(certain(t, 11, 0, 1)); err == nil {
 		t.Error("other examples: no error")
+	}
+	relabelled := certain(t, 10, 0, 1)
+	relabelled.Labels[3] = 1
+	if _, err := relabelled.ContrastWith(certain(t, 10, 0, 1)); err == nil {
+		t.Error("other labels: no error")
 	}
 	unlabelled := certain(t, 10, 0, 1)
 	unlabelled.Labels = nil

@@ -52,6 +52,9 @@ func FidelityOODScores() (scores []OODScore) {
 // NewFidelity compares the assessments of a teacher and a student on the same data, without
 // out-of-distribution data, which AddOut adds. A probability of 0 of the student counts as 1e-12.
 func NewFidelity(teacher, student *Assessment) (*Fidelity, error) {
+	if teacher == nil || student == nil || teacher.In == nil || student.In == nil {
+		return nil, errors.New("evaluate: NewFidelity: assessments and their predictions must not be nil")
+	}
 	t, s := teacher.In, student.In
 	comparison, err := Compare(s.Probabilities, t.Probabilities, t.Classes)
 	if err != nil {
@@ -72,6 +75,9 @@ func NewFidelity(teacher, student *Assessment) (*Fidelity, error) {
 // inTeacher and inStudent are their predictions on the held-out data, teacher and student those on
 // the out-of-distribution data.
 func (f *Fidelity) AddOut(inTeacher, inStudent, teacher, student *Predictions) error {
+	if slices.Contains([]*Predictions{inTeacher, inStudent, teacher, student}, nil) {
+		return errors.New("evaluate: AddOut: predictions must not be nil")
+	}
 	if teacher.Len() != student.Len() {
 		return errors.Errorf("evaluate: AddOut: the student must predict the teacher's %d images, got %d", teacher.Len(), student.Len())
 	}

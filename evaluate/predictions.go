@@ -7,6 +7,7 @@ import (
 )
 
 // Predictions has the averaged probabilities on one data set, with the uncertainty of each example.
+// NewPredictions and Predictive.Predictions make it; scores refuse one without Uncertainty.
 type Predictions struct {
 	// Name is the data set's name, for titles.
 	Name string
@@ -137,6 +138,9 @@ func (p *Predictions) check(what string) error {
 
 // checkLabels returns an error unless each example has a label of one of the classes.
 func (p *Predictions) checkLabels(what string) error {
+	if p == nil {
+		return errors.Errorf("evaluate: %s: predictions must not be nil", what)
+	}
 	if p.Labels == nil {
 		return errors.Errorf("evaluate: %s: must have labels", what)
 	}

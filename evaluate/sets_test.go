@@ -144,6 +144,9 @@ func TestNeededExamplesOfNoLevel(t *testing.T) {
 			t.Errorf("NeededExamples(%v) = %d", level, n)
 		}
 	}
+	if n := NeededExamples(1e-12); n != 1 {
+		t.Errorf("NeededExamples of nearly 0 = %d, want 1", n)
+	}
 }
 
 // A class has a threshold of its own exactly from ceil((n+1) level) <= n examples on.

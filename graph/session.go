@@ -278,7 +278,8 @@ func (s *Session) runParts(steps int, pace Pace) (made int, err error) {
 
 // Evaluate computes the outputs of all chains without counting a step. Metrics are discarded and
 // may be infinite. It returns an error if the program has updates. The program itself increments
-// the step counter, so Evaluate sets it back afterwards.
+// the step counter, so Evaluate sets it back afterwards: the next call draws the same random
+// numbers, and Run new ones.
 func (s *Session) Evaluate() error {
 	if s.program.updates {
 		return errors.New("graph: evaluate: the program has updates, which only Run may make")

@@ -317,7 +317,7 @@ func TestSessionErrors(t *testing.T) {
 		{"an unknown name to write", graph.Write(s, "conv3.weight", 0, 0, []float32{1}), []string{`"conv3.weight"`}},
 		{"another type", graph.Read(s, "conv1.weight", 0, 0, []float64{1}), []string{"conv1.weight: the values must be of float32, got float64"}},
 		{"another type to write", graph.Write(s, "images", 0, 0, []float32{1}), []string{"images: the values must be of uint8, got float32"}},
-		{"too long", graph.Write(s, "conv1.weight", 0, 0, make([]float32, 73)), []string{"conv1.weight", "292"}},
+		{"too long", graph.Write(s, "conv1.weight", 0, 0, make([]float32, 73)), []string{"conv1.weight", "72 elements, got 73"}},
 		{"beyond the end", graph.Read(s, "conv1.weight", 0, 70, make([]float32, 3)), []string{"conv1.weight"}},
 		{"before the start", graph.Read(s, "conv1.weight", 0, -1, make([]float32, 3)), []string{"conv1.weight"}},
 		{"a chain too many", graph.Read(s, "conv1.weight", 2, 0, make([]float32, 3)), []string{"chain must be in [0, 2), got 2"}},
@@ -368,6 +368,11 @@ func TestReadAndWrite(t *testing.T) {
 	part := make([]float64, 2)
 	must(t, graph.Read(s, "y", 0, 3, part))
 	sameBits(t, "y[3:5]", part, []float64{7, 0})
+	const within = "must be within its 5 elements"
+	wantError(t, "a read beyond the end", graph.Read(s, "y", 0, 4, part), within+", got 2 from element 4 on")
+	wantError(t, "a read before the beginning", graph.Read(s, "y", 0, -1, part), within)
+	wantError(t, "a write beyond the end", graph.Write(s, "x", 0, 0, make([]float64, 6)), within)
+	wantError(t, "a write whose first byte overflows", graph.Write(s, "x", 0, 1<<61, part), within)
 }
 
 // An output may be an input, or a view of one: its value is what the input holds after the step.

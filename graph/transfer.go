@@ -10,7 +10,7 @@ import (
 
 // Write sets values of a chain's input, starting at element first, so that a large input can be
 // written in parts. Inputs made by Builder.Data are shared by all chains: their chain is 0. T must
-// be the input's type.
+// be the input's type. The values are copied.
 func Write[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	if !s.program.isInput(name) && s.program.isOutput(name) {
 		return errors.Errorf("graph: %s: an output cannot be written, only an input", name)
@@ -33,6 +33,9 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 	}
 	if want := tensor.DTypeOf[T](); t.DType != want {
 		return errors.Errorf("graph: %s: the values must be of %v, got %v", name, t.DType, want)
+	}
+	if n := t.Shape.Elements(); first < 0 || first > n || len(values) > n-first {
+		return errors.Errorf("graph: %s: the values must be within its %d elements, got %d from element %d on", name, n, len(values), first)
 	}
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }

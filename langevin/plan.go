@@ -15,7 +15,8 @@ import (
 // With Cycles it is cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), with any Sampler. A
 // cycle has ceil(Steps/Cycles) steps. Its first BurnIn steps explore at temperature 0, the others
 // sample. The paper's beta is BurnIn over the length of a cycle, and its step sizes h_k = h_0/2
-// (cos(pi mod(k-1, L)/L) + 1) are the schedule optimizers.Cyclical.
+// (cos(pi mod(k-1, L)/L) + 1) are the schedule optimizers.Cyclical. A plan that Validate refuses
+// has no samples.
 type Plan struct {
 	Steps    int
 	BurnIn   int // of each cycle if there are cycles
@@ -42,6 +43,9 @@ func (p Plan) cycle() int {
 
 // Samples returns the number of samples of each chain.
 func (p Plan) Samples() int {
+	if p.Validate() != nil {
+		return 0
+	}
 	length := p.cycle()
 	of := func(steps int) int { return max(0, steps-p.BurnIn) / p.Thinning }
 	return p.Steps/length*of(length) + of(p.Steps%length)
@@ -83,9 +87,9 @@ func withRest(sampler Sampler) []Sampler {
 func (p Plan) cycleStep(step int) int { return (step-1)%p.cycle() + 1 }
 
 // CycleAt returns the index, from 0, of the cycle that contains the last of the run's first step
-// steps. step must be at least 1. Without cycles CycleAt returns 0.
+// steps. step must be at least 1. Without cycles or steps CycleAt returns 0.
 func (p Plan) CycleAt(step int) int {
-	if p.Cycles == 0 {
+	if p.Cycles == 0 || p.Steps == 0 {
 		return 0
 	}
 	return (step - 1) / p.cycle()
@@ -93,7 +97,7 @@ func (p Plan) CycleAt(step int) int {
 
 // SampleAt reports whether the state after the given number of steps is a sample.
 func (p Plan) SampleAt(step int) bool {
-	if step < 1 {
+	if step < 1 || p.Validate() != nil {
 		return false
 	}
 	made := p.cycleStep(step)

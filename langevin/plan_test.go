@@ -162,6 +162,18 @@ func TestPlanValidate(t *testing.T) {
 	}
 }
 
+// TestInvalidPlan: a plan that Validate refuses has no samples.
+func TestInvalidPlan(t *testing.T) {
+	for _, p := range []Plan{{}, {Steps: 10}, {Cycles: 1}, {Steps: 10, BurnIn: 10, Thinning: 1}, {Steps: 2, Thinning: 1, Cycles: 3}} {
+		if p.Samples() != 0 || p.SampleAt(10) {
+			t.Errorf("%+v: %d samples, a sample after step 10: %v", p, p.Samples(), p.SampleAt(10))
+		}
+	}
+	if cycle := (Plan{Cycles: 1}).CycleAt(10); cycle != 0 {
+		t.Errorf("without steps, step 10 is in cycle %d", cycle)
+	}
+}
+
 // Cycles of 28 steps in three have 10, 10 and 8.
 func TestCycleAt(t *testing.T) {
 	p := Plan{Steps: 28, Cycles: 3}

@@ -137,7 +137,8 @@ const VirialPrefix = "theta.g "
 
 // Attach differentiates the loss, the mean negative log-likelihood of a minibatch, and attaches the
 // sampler's updates to all parameters of the builder. stepSizes and temperatures are h and T by
-// step; their last entries hold for all later steps. It returns the builder's error.
+// step, of the same length; their last entries hold for all later steps. Both are kept, not copied,
+// see Builder.Table. It returns the builder's error.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	return AttachScaled(b, sampler, posterior, loss, stepSizes, temperatures, nil, nil)
 }

@@ -16,7 +16,7 @@ const (
 // proposal m, which had the acceptance probability a:
 //
 //	H    <- (1 - 1/(m + t0)) H + (target - a)/(m + t0)
-//	x    <- anchor - sqrt(m)/gamma H,    anchor = log(10 first step size)
+//	x    <- anchor - sqrt(m)/gamma H,    anchor = log(10 first step size), see anchorOf
 //	mean <- m^-kappa x + (1 - m^-kappa) mean
 //
 // x is the logarithm of the step size during warm-up; mean is the logarithm of the step size
@@ -27,9 +27,19 @@ type dualAveraging struct {
 	deficit float64 // H
 }
 
-// anchorOf returns the logarithm of the step size towards which step sizes are shrunk. It is large,
-// because a step size that is too large is cheap to detect.
-func anchorOf(stepSize float64) float64 { return math.Log(10 * stepSize) }
+// minAnchoredHigh is the length of the warm-ups that can correct step sizes as large as ten times
+// the first one. After shorter ones, the mean would still be so large that no proposal is accepted.
+const minAnchoredHigh = 10
+
+// anchorOf returns the logarithm of the step size towards which step sizes are shrunk: ten times
+// the first one, because a step size that is too large is cheap to detect. In a warm-up of fewer
+// than minAnchoredHigh proposals it is the first one itself.
+func anchorOf(stepSize float64, warmup int) float64 {
+	if warmup < minAnchoredHigh {
+		return math.Log(stepSize)
+	}
+	return math.Log(10 * stepSize)
+}
 
 func (d *dualAveraging) observe(m int, probability, target, anchor float64) {
 	d.deficit += (target - probability - d.deficit) / float64(m+averagingDelay)

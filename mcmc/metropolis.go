@@ -170,7 +170,7 @@ func (m Metropolis) start(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []
 func (m Metropolis) decide(temperature float64, stream uint16) decide {
 	d := decide{
 		cycle: m.Proposal.cycle(), temperature: temperature, jitter: m.Proposal.jitter(),
-		warmup: m.Warmup, rate: m.TargetAcceptance, anchor: anchorOf(m.StepSize), stream: stream,
+		warmup: m.Warmup, rate: m.TargetAcceptance, anchor: anchorOf(m.StepSize, m.Warmup), stream: stream,
 	}
 	d.rate = cmp.Or(d.rate, m.Proposal.optimum())
 	return d

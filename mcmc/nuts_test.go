@@ -99,6 +99,27 @@ func TestNUTSAdapts(t *testing.T) {
 	}
 }
 
+// TestShortWarmup: after a warm-up of any length, however short, every chain accepts proposals.
+func TestShortWarmup(t *testing.T) {
+	for _, warmup := range []int{1, 2, 3, 4, 6, 9, 10} {
+		for name, sampler := range map[string]mcmc.Sampler{
+			"NUTS": mcmc.NUTS{Warmup: warmup},
+			"HMC":  mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 4}, StepSize: 0.1, Warmup: warmup},
+			"MALA": mcmc.Metropolis{Proposal: mcmc.MALA{}, StepSize: 0.05, Warmup: warmup},
+		} {
+			traces := exactRun{
+				field: trial.DiagonalGaussian{Smallest: 1, Largest: 1}, dimensions: trial.Classes, chains: 4, temperature: 1,
+				start: trial.StartAt(0.5), sampler: sampler,
+			}.draw(t, 60, 1)
+			for chain, trace := range traceOf(t, traces, mcmc.TraceAcceptance, 0) {
+				if mean := meanOf([][]float64{trace}); mean < 0.1 {
+					t.Errorf("%s, warm-up of %d: chain %d accepts with a mean probability of %v", name, warmup, chain, mean)
+				}
+			}
+		}
+	}
+}
+
 // TestNUTSThousandDimensions as TestThousandDimensions.
 func TestNUTSThousandDimensions(t *testing.T) {
 	const dimensions, temperature = 1000, 0.7
@@ -264,6 +285,31 @@ func TestNUTSEdgeOfSupport(t *testing.T) {
 	traces := drawn(t, trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 8}, 0), chains, 800, 2)
 	checkExpected(t, "mean", traceOf(t, traces, "w", 0), 0.6)
 	checkExpected(t, "square", functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, 0), 2*0.6*0.6)
+}
+
+// TestInfiniteDensity: a potential of -Inf, here below w = -1, ends a run of every sampler with an
+// error.
+func TestInfiniteDensity(t *testing.T) {
+	for name, sampler := range map[string]mcmc.Sampler{
+		"NUTS": mcmc.NUTS{StepSize: 0.5}, "HMC": mcmc.Metropolis{Proposal: mcmc.HMC{LeapfrogSteps: 3}, StepSize: 0.5},
+		"random walk": mcmc.Metropolis{Proposal: mcmc.RandomWalk{}, StepSize: 1},
+	} {
+		b := graph.New(tensor.Float64)
+		w := b.Parameter("w", trial.StartAt(1), 1)
+		log := b.Apply(op.Log{}, b.Apply(op.ReLU{}, b.Apply(op.Scale{Factor: 1, Offset: 1}, w)))
+		potential := b.Apply(op.Sum{}, b.Apply(op.Add{}, b.Apply(op.Squared{}, w), log))
+		chains, err := sampler.Attach(b, mcmc.Target{Potential: potential, Temperature: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 4}, 0)
+		_, err = chains.Sample(t.Context(), session, 500, 1)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		} else if _, isNUTS := sampler.(mcmc.NUTS); isNUTS && !strings.Contains(err.Error(), "the potential must not be -Inf") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestNUTSStops(t *testing.T) {

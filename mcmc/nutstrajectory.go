@@ -99,10 +99,15 @@ func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 }
 
 // evaluatePoint evaluates a point. Once the iteration is stopped every potential is NaN, which ends
-// trajectories at once.
+// trajectories at once. A potential of -Inf stops it with an error: no draw could follow from an
+// infinite density.
 func (c *nutsChain) evaluatePoint(point *nutsPoint) {
 	if c.stopped || !c.evaluate(point) {
 		c.stopped = true
+	} else if math.IsInf(point.u, -1) {
+		c.stopped, c.err = true, errors.New("the potential must not be -Inf")
+	}
+	if c.stopped {
 		point.u = math.NaN()
 	}
 }

@@ -60,7 +60,7 @@ func (c *nutsChain) adaptBefore() {
 		return
 	}
 	c.findStepSize()
-	w.average, w.anchor = dualAveraging{}, anchorOf(c.step)
+	w.average, w.anchor = dualAveraging{}, anchorOf(c.step, c.nuts.Warmup)
 }
 
 // findStepSize doubles or halves the step size until the probability of accepting one leapfrog step

@@ -49,8 +49,8 @@ type Chains interface {
 type Target struct {
 	// Potential is U, a scalar function of the parameters without noise: no dropout, and no
 	// minibatches except MALA.BatchHeader's. langevin.Posterior.Potential makes it for a network.
-	// Where it is infinite or NaN the density is 0, but not where a chain starts, and nowhere for
-	// Unadjusted: there the run stops with an error.
+	// Where it is +Inf or NaN the density is 0, but not where a chain starts, and nowhere for
+	// Unadjusted: there the run stops with an error, as it does where it is -Inf.
 	Potential *graph.Node
 	// Temperature is T, above 0; 1 for the posterior.
 	Temperature float64

@@ -1,6 +1,7 @@
 package tensor
 
-// Device is a machine that runs workloads: the host's CPU, or one or more GPUs.
+// Device is a machine that runs workloads: the host's CPU, or one or more GPUs. Several goroutines
+// may use a device, each with runners of its own, which wait for each other.
 type Device interface {
 	// Name describes the device, for example "cpu (2 threads)".
 	Name() string

@@ -81,9 +81,6 @@ func (a *Average) predictor(position int) (predictor *samples.SamplePredictor, f
 // probabilities [N K], in a slice that the next pass reuses. A pass whose probabilities are not
 // finite is an error, and is not added.
 func (a *Average) Add(chain string, sample samples.Sample, visit func(probabilities []float32, weight float64) error) error {
-	if a.means != nil {
-		a.means.add(chain, sample)
-	}
 	// The average counts passes, several of which may be of one sample.
 	position, pass := a.average.Samples()/a.model.Passes, a.average.Samples()%a.model.Passes
 	predictor, featured := a.predictor(position)
@@ -100,13 +97,25 @@ func (a *Average) Add(chain string, sample samples.Sample, visit func(probabilit
 			return err
 		}
 	}
+	if err := a.addTo(predictor, sample.Weight); err != nil {
+		return err
+	}
+	// The means come last: they predict with the same predictor, and only with finite samples.
+	if a.means != nil {
+		a.means.add(chain, sample)
+	}
+	return nil
+}
+
+// addTo adds the predictor's last pass to the average.
+func (a *Average) addTo(predictor *samples.SamplePredictor, weight float64) error {
 	if a.logits == nil {
-		return a.average.Add(a.probabilities, sample.Weight)
+		return a.average.Add(a.probabilities, weight)
 	}
 	if err := predictor.Logits(a.logits); err != nil {
 		return err
 	}
-	return a.average.AddDirichlet(a.probabilities, a.logits, sample.Weight)
+	return a.average.AddDirichlet(a.probabilities, a.logits, weight)
 }
 
 // Predictions returns the average for the data set called name. It has the scores of the detector
