@@ -13,6 +13,9 @@ import (
 
 // finish applies the options to splits as they were read. published is true for known data sets.
 func finish(splits *Splits, options Options, published bool) (*Splits, error) {
+	if err := options.checkLabel(splits); err != nil {
+		return nil, err
+	}
 	for _, part := range []**Dataset{&splits.Train, &splits.Validation, &splits.Test} {
 		if err := options.apply(part); err != nil {
 			return nil, err

@@ -58,7 +58,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	single := (split == Test || split == Train && options.Validation <= 0) && options.Group == "" && options.duplicates() == AllowDuplicates
+	single := (split == Test || split == Train && options.Validation <= 0) && options.Group == "" && options.Label == "" && options.duplicates() == AllowDuplicates
 	for _, source := range sources() {
 		if source.name != name || !single {
 			continue

@@ -40,9 +40,6 @@ func openAll(name string, options Options) (*Splits, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := options.checkLabel(splits); err != nil {
-		return nil, err
-	}
 	options.remarkSkipped(splits.Train, splits.Validation, splits.Test)
 	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
 		if part != nil {

@@ -132,7 +132,7 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 		}
 		data.FloatMax, data.Bits = own.FloatMax, m.Data.Bits
 	}
-	splits, err := openData(ctx, data, c, own.GroupColumn()...)
+	splits, err := openLike(ctx, data, own, c)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -35,14 +35,24 @@ func (c *console) imagesOf(ctx context.Context, m bayes.Manifest) datasets.Optio
 	return o
 }
 
-// openData opens all splits of data. The other columns are as in datasets.Options.
-func openData(ctx context.Context, d config.Data, c *console, otherColumns ...string) (*datasets.Splits, error) {
+// openData opens all splits of data.
+func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	o.OtherColumns = otherColumns
 	splits, err := datasets.Open(d.Name, o)
+	return splits, moved(err)
+}
+
+// openLike is openData for data with tables like a run's own.
+func openLike(ctx context.Context, d, own config.Data, c *console) (*datasets.Splits, error) {
+	o, err := c.options(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	o.OtherColumns = own.GroupColumn()
+	splits, err := withOwnLabel(o, own, func(o datasets.Options) (*datasets.Splits, error) { return datasets.Open(d.Name, o) })
 	return splits, moved(err)
 }
 
@@ -93,13 +103,31 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	}
 	load := func(o datasets.Options) (*datasets.Dataset, error) { return datasets.Load(d.Name, datasets.Test, o) }
 	if d.Foreign {
-		load = func(o datasets.Options) (*datasets.Dataset, error) { return datasets.LoadUnseen(d.Name, o) }
+		load = func(o datasets.Options) (*datasets.Dataset, error) {
+			return withOwnLabel(o, own, func(o datasets.Options) (*datasets.Dataset, error) { return datasets.LoadUnseen(d.Name, o) })
+		}
 	}
 	data, err := load(o)
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
 		data, err = load(shaped) // images of other sizes were added since
 	}
 	return data, moved(err)
+}
+
+// withOwnLabel opens data that are not a run's own. Unless the options name another one, their
+// labels are in the same column as the run's, if they have such a column.
+func withOwnLabel[T any](o datasets.Options, own config.Data, open func(datasets.Options) (T, error)) (T, error) {
+	if o.Label != "" || own.Label == "" || o.Unlabelled {
+		return open(o)
+	}
+	named := o
+	named.Label = own.Label
+	opened, err := open(named)
+	var option *datasets.OptionError
+	if errors.As(err, &option) && option.Option == "Label" || errors.As(err, new(*datasets.NoClassesError)) {
+		return open(o)
+	}
+	return opened, err
 }
 
 // remarkSeen remarks if images to score or to calibrate with may have been trained on: if the run's

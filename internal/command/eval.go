@@ -191,6 +191,10 @@ func (s *scoreFlags) testData(runs []scoredRun) (config.Data, error) {
 		names, own, classes = append(names, r.name), append(own, config.DataOf(m)), append(classes, m.Data.ClassNames)
 	}
 	data, err := config.TestData(names, own, classes, s.data.Name)
+	if err == nil && s.data.Label != "" && !data.Foreign && s.data.Label != data.Label {
+		err = usage("pollen: --label must be that of the run for its own data, %q, got %q", data.Label, s.data.Label)
+	}
+	data.Label = cmp.Or(s.data.Label, data.Label)
 	data.MaxSkipped = cmp.Or(s.data.MaxSkipped, data.MaxSkipped)
 	return data.In(s.data.Dir), err
 }
