@@ -20,10 +20,12 @@ const (
 	channelsPixels = 256
 	// channelsTogether bounds the images of a tile.
 	channelsTogether = 4
-	// channelsStore is the cost of transposing a result, and channelsPacking the cost of packing
-	// pixels relative to the products with them, which the direct convolution has instead.
-	channelsStore   = 10
-	channelsPacking = 1.05
+	// channelsStore is the cost of transposing a result, channelsStoreBatch the cost in a batch,
+	// whose results leave the nearest caches. channelsPacking is the cost of packing pixels
+	// relative to the products with them, which the direct convolution has instead.
+	channelsStore      = 10
+	channelsStoreBatch = 40
+	channelsPacking    = 1.05
 )
 
 // suitsChannels reports whether panels of channels cost less than panels of pixels, by the products
@@ -35,7 +37,11 @@ func (c Conv2D) suitsChannels() bool {
 	w := c.flattened().imageWindow()
 	w.choose(axis{1, 1, 1}, axis{1, 1, 1})
 	columns := func(n int) float64 { return float64(ceilDiv(n, panelColumns)*panelColumns) / float64(n) }
-	return float64(c.C)*(channelsPacking*columns(w.images*w.rows*w.outW)-columns(c.K)) > channelsStore
+	store := float64(channelsStore)
+	if c.B >= channelsImages {
+		store = channelsStoreBatch
+	}
+	return float64(c.C)*(channelsPacking*columns(w.images*w.rows*w.outW)-columns(c.K)) > store
 }
 
 // isPointwise reports whether an output pixel depends on the same pixel of the input only.

@@ -278,7 +278,7 @@ func TestConv2DSuitsChannels(t *testing.T) {
 		want                           bool
 	}{
 		{1, 16, 192, 1152, 7, true}, {1, 16, 112, 672, 14, true}, {1, 16, 40, 240, 14, false}, {1, 16, 192, 24, 7, false},
-		{1, 16, 240, 40, 28, false}, {1, 0, 192, 1152, 7, false}, {32, 0, 192, 1152, 7, true},
+		{1, 16, 240, 40, 28, false}, {1, 0, 192, 1152, 7, false}, {32, 0, 192, 1152, 7, false}, {32, 0, 1152, 192, 7, true},
 	} {
 		k := Conv2D{B: c.b, C: c.in, K: c.out, H: c.side, W: c.side, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, FilterImages: c.filterImages}
 		plan, err := k.Forward()
