@@ -84,7 +84,12 @@ func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostK
 			split := tile % r.splits
 			lo, hi := split*r.terms/r.splits, (split+1)*r.terms/r.splits
 			first := tile / r.splits * r.grouped
-			for unit := first; unit < min(r.units, first+r.grouped); unit++ {
+			end := min(r.units, first+r.grouped)
+			if r.alongRun && r.summed.Axes == 0 && r.splits == 1 {
+				sumPlanes(partial[first:end], x[first*r.run:end*r.run], r.run)
+				return
+			}
+			for unit := first; unit < end; unit++ {
 				if r.alongRun {
 					partial[split*r.sums+unit] = sumRuns(&r, x[r.kept.At(unit):], lo, hi)
 				} else {
@@ -105,6 +110,15 @@ func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostK
 	})
 	host.Phases = append(host.Phases, combine.Phases...)
 	return host
+}
+
+// sumPlanes sets each total to the sum of one run of x.
+func sumPlanes[T float32 | float64](totals []float64, x []T, run int) {
+	for len(totals) > 0 {
+		n := min(len(totals), kernel.PlanesTogether)
+		kernel.WideSumPlanes(totals[:n], x[:n*run])
+		totals, x = totals[n:], x[n*run:]
+	}
 }
 
 // sumRuns returns the sum of terms lo to hi of one sum, whose runs begin at x.

@@ -4296,7 +4296,7 @@ panels:
 	RET
 
 // func expm1AVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·expm1AVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -4354,86 +4354,82 @@ plane:
 	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VMOVUPS    Y0, (CX)(SI*1)
-	VMOVUPS    32(DX)(SI*1), Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, BX
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(SI*1)
+	PREFETCHT0   2048(DX)(SI*1)
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      32(DX)(SI*1), Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VSUBPS       384(SP), Y4, Y2
+	VSUBPS       384(SP), Y5, Y3
+	VFMADD213PS  Y2, Y4, Y0
+	VFMADD213PS  Y3, Y5, Y1
+	VADDPS       Y0, Y0, Y0
+	VADDPS       Y1, Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*1)
+	VMOVUPS      Y1, 32(CX)(SI*1)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
 // func sigmoidAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·sigmoidAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -4491,96 +4487,92 @@ plane:
 	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y0
-	VMOVUPS    416(SP), Y1
-	VPCMPEQD   Y2, Y2, Y2
-	VPSLLD     $0x1f, Y2, Y2
-	VXORPS     Y2, Y0, Y0
-	VMOVUPS    (SP), Y2
-	VMINPS     Y0, Y2, Y0
-	VMOVUPS    32(SP), Y2
-	VMAXPS     Y0, Y2, Y0
-	VMULPS     64(SP), Y0, Y2
-	VADDPS     96(SP), Y2, Y2
-	VPADDD     128(SP), Y2, Y3
-	VPSLLD     $0x17, Y3, Y3
-	VSUBPS     96(SP), Y2, Y2
-	VMULPS     160(SP), Y2, Y4
-	VSUBPS     Y4, Y0, Y0
-	VMULPS     192(SP), Y2, Y2
-	VSUBPS     Y2, Y0, Y0
-	VMOVUPS    224(SP), Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     256(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     288(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     320(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     352(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     384(SP), Y2, Y2
-	VMULPS     Y0, Y0, Y4
-	VMULPS     Y4, Y2, Y2
-	VADDPS     Y0, Y2, Y0
-	VMULPS     Y3, Y0, Y0
-	VADDPS     Y3, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     416(SP), Y0, Y0
-	VDIVPS     Y0, Y1, Y0
-	VMOVUPS    Y0, (CX)(SI*1)
-	VMOVUPS    32(DX)(SI*1), Y0
-	VMOVUPS    416(SP), Y1
-	VPCMPEQD   Y2, Y2, Y2
-	VPSLLD     $0x1f, Y2, Y2
-	VXORPS     Y2, Y0, Y0
-	VMOVUPS    (SP), Y2
-	VMINPS     Y0, Y2, Y0
-	VMOVUPS    32(SP), Y2
-	VMAXPS     Y0, Y2, Y0
-	VMULPS     64(SP), Y0, Y2
-	VADDPS     96(SP), Y2, Y2
-	VPADDD     128(SP), Y2, Y3
-	VPSLLD     $0x17, Y3, Y3
-	VSUBPS     96(SP), Y2, Y2
-	VMULPS     160(SP), Y2, Y4
-	VSUBPS     Y4, Y0, Y0
-	VMULPS     192(SP), Y2, Y2
-	VSUBPS     Y2, Y0, Y0
-	VMOVUPS    224(SP), Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     256(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     288(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     320(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     352(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     384(SP), Y2, Y2
-	VMULPS     Y0, Y0, Y4
-	VMULPS     Y4, Y2, Y2
-	VADDPS     Y0, Y2, Y0
-	VMULPS     Y3, Y0, Y0
-	VADDPS     Y3, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     416(SP), Y0, Y0
-	VDIVPS     Y0, Y1, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, BX
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(SI*1)
+	PREFETCHT0   2048(DX)(SI*1)
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      32(DX)(SI*1), Y1
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x1f, Y2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLD       $0x1f, Y3, Y3
+	VXORPS       Y2, Y0, Y0
+	VXORPS       Y3, Y1, Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VFMADD213PS  Y4, Y4, Y0
+	VFMADD213PS  Y5, Y5, Y1
+	VMOVUPS      416(SP), Y2
+	VMOVUPS      416(SP), Y3
+	VMOVUPS      448(SP), Y4
+	VMOVUPS      448(SP), Y5
+	VFMADD213PS  416(SP), Y4, Y0
+	VFMADD213PS  416(SP), Y5, Y1
+	VDIVPS       Y0, Y2, Y0
+	VDIVPS       Y1, Y3, Y1
+	VMOVUPS      Y0, (CX)(SI*1)
+	VMOVUPS      Y1, 32(CX)(SI*1)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
 // func siluAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·siluAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -4638,98 +4630,94 @@ plane:
 	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y0
-	VMOVUPS    416(SP), Y1
-	VPCMPEQD   Y2, Y2, Y2
-	VPSLLD     $0x1f, Y2, Y2
-	VXORPS     Y2, Y0, Y0
-	VMOVUPS    (SP), Y2
-	VMINPS     Y0, Y2, Y0
-	VMOVUPS    32(SP), Y2
-	VMAXPS     Y0, Y2, Y0
-	VMULPS     64(SP), Y0, Y2
-	VADDPS     96(SP), Y2, Y2
-	VPADDD     128(SP), Y2, Y3
-	VPSLLD     $0x17, Y3, Y3
-	VSUBPS     96(SP), Y2, Y2
-	VMULPS     160(SP), Y2, Y4
-	VSUBPS     Y4, Y0, Y0
-	VMULPS     192(SP), Y2, Y2
-	VSUBPS     Y2, Y0, Y0
-	VMOVUPS    224(SP), Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     256(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     288(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     320(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     352(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     384(SP), Y2, Y2
-	VMULPS     Y0, Y0, Y4
-	VMULPS     Y4, Y2, Y2
-	VADDPS     Y0, Y2, Y0
-	VMULPS     Y3, Y0, Y0
-	VADDPS     Y3, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     416(SP), Y0, Y0
-	VDIVPS     Y0, Y1, Y0
-	VMULPS     (DX)(SI*1), Y0, Y0
-	VMOVUPS    Y0, (CX)(SI*1)
-	VMOVUPS    32(DX)(SI*1), Y0
-	VMOVUPS    416(SP), Y1
-	VPCMPEQD   Y2, Y2, Y2
-	VPSLLD     $0x1f, Y2, Y2
-	VXORPS     Y2, Y0, Y0
-	VMOVUPS    (SP), Y2
-	VMINPS     Y0, Y2, Y0
-	VMOVUPS    32(SP), Y2
-	VMAXPS     Y0, Y2, Y0
-	VMULPS     64(SP), Y0, Y2
-	VADDPS     96(SP), Y2, Y2
-	VPADDD     128(SP), Y2, Y3
-	VPSLLD     $0x17, Y3, Y3
-	VSUBPS     96(SP), Y2, Y2
-	VMULPS     160(SP), Y2, Y4
-	VSUBPS     Y4, Y0, Y0
-	VMULPS     192(SP), Y2, Y2
-	VSUBPS     Y2, Y0, Y0
-	VMOVUPS    224(SP), Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     256(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     288(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     320(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     352(SP), Y2, Y2
-	VMULPS     Y0, Y2, Y2
-	VADDPS     384(SP), Y2, Y2
-	VMULPS     Y0, Y0, Y4
-	VMULPS     Y4, Y2, Y2
-	VADDPS     Y0, Y2, Y0
-	VMULPS     Y3, Y0, Y0
-	VADDPS     Y3, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     416(SP), Y0, Y0
-	VDIVPS     Y0, Y1, Y0
-	VMULPS     32(DX)(SI*1), Y0, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, BX
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(SI*1)
+	PREFETCHT0   2048(DX)(SI*1)
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      32(DX)(SI*1), Y1
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x1f, Y2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLD       $0x1f, Y3, Y3
+	VXORPS       Y2, Y0, Y0
+	VXORPS       Y3, Y1, Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VFMADD213PS  Y4, Y4, Y0
+	VFMADD213PS  Y5, Y5, Y1
+	VMOVUPS      416(SP), Y2
+	VMOVUPS      416(SP), Y3
+	VMOVUPS      448(SP), Y4
+	VMOVUPS      448(SP), Y5
+	VFMADD213PS  416(SP), Y4, Y0
+	VFMADD213PS  416(SP), Y5, Y1
+	VDIVPS       Y0, Y2, Y0
+	VDIVPS       Y1, Y3, Y1
+	VMULPS       (DX)(SI*1), Y0, Y0
+	VMULPS       32(DX)(SI*1), Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*1)
+	VMOVUPS      Y1, 32(CX)(SI*1)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
 // func siluGradientAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·siluGradientAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -4788,112 +4776,108 @@ plane:
 	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(DI*1)
-	PREFETCHT0 2048(DX)(DI*1)
-	PREFETCHT0 2048(BX)(DI*1)
-	VMOVUPS    (BX)(DI*1), Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VPCMPEQD   Y1, Y1, Y1
-	VPSLLD     $0x1f, Y1, Y1
-	VXORPS     Y1, Y0, Y1
-	VMOVUPS    (SP), Y2
-	VMINPS     Y1, Y2, Y1
-	VMOVUPS    32(SP), Y2
-	VMAXPS     Y1, Y2, Y1
-	VMULPS     64(SP), Y1, Y2
-	VADDPS     96(SP), Y2, Y2
-	VPADDD     128(SP), Y2, Y3
-	VPSLLD     $0x17, Y3, Y3
-	VSUBPS     96(SP), Y2, Y2
-	VMULPS     160(SP), Y2, Y4
-	VSUBPS     Y4, Y1, Y1
-	VMULPS     192(SP), Y2, Y2
-	VSUBPS     Y2, Y1, Y1
-	VMOVUPS    224(SP), Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     256(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     288(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     320(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     352(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     384(SP), Y2, Y2
-	VMULPS     Y1, Y1, Y4
-	VMULPS     Y4, Y2, Y2
-	VADDPS     Y1, Y2, Y1
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y3, Y1, Y1
-	VADDPS     Y1, Y1, Y1
-	VMOVUPS    416(SP), Y2
-	VADDPS     416(SP), Y1, Y3
-	VDIVPS     Y3, Y2, Y2
-	VMULPS     Y2, Y1, Y1
-	VMULPS     Y0, Y1, Y0
-	VADDPS     416(SP), Y0, Y0
-	VMULPS     Y2, Y0, Y0
-	VMULPS     (DX)(DI*1), Y0, Y0
-	VMOVUPS    Y0, (CX)(DI*1)
-	VMOVUPS    32(BX)(DI*1), Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VPCMPEQD   Y1, Y1, Y1
-	VPSLLD     $0x1f, Y1, Y1
-	VXORPS     Y1, Y0, Y1
-	VMOVUPS    (SP), Y2
-	VMINPS     Y1, Y2, Y1
-	VMOVUPS    32(SP), Y2
-	VMAXPS     Y1, Y2, Y1
-	VMULPS     64(SP), Y1, Y2
-	VADDPS     96(SP), Y2, Y2
-	VPADDD     128(SP), Y2, Y3
-	VPSLLD     $0x17, Y3, Y3
-	VSUBPS     96(SP), Y2, Y2
-	VMULPS     160(SP), Y2, Y4
-	VSUBPS     Y4, Y1, Y1
-	VMULPS     192(SP), Y2, Y2
-	VSUBPS     Y2, Y1, Y1
-	VMOVUPS    224(SP), Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     256(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     288(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     320(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     352(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     384(SP), Y2, Y2
-	VMULPS     Y1, Y1, Y4
-	VMULPS     Y4, Y2, Y2
-	VADDPS     Y1, Y2, Y1
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y3, Y1, Y1
-	VADDPS     Y1, Y1, Y1
-	VMOVUPS    416(SP), Y2
-	VADDPS     416(SP), Y1, Y3
-	VDIVPS     Y3, Y2, Y2
-	VMULPS     Y2, Y1, Y1
-	VMULPS     Y0, Y1, Y0
-	VADDPS     416(SP), Y0, Y0
-	VMULPS     Y2, Y0, Y0
-	VMULPS     32(DX)(DI*1), Y0, Y0
-	VMOVUPS    Y0, 32(CX)(DI*1)
-	ADDQ       $0x40, DI
-	CMPQ       DI, SI
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	ADDQ       80(AX), BX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(DI*1)
+	PREFETCHT0   2048(DX)(DI*1)
+	PREFETCHT0   2048(BX)(DI*1)
+	VMOVUPS      (BX)(DI*1), Y0
+	VMOVUPS      32(BX)(DI*1), Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x1f, Y2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLD       $0x1f, Y3, Y3
+	VXORPS       Y2, Y0, Y2
+	VXORPS       Y3, Y1, Y3
+	VMOVUPS      (SP), Y4
+	VMOVUPS      (SP), Y5
+	VMINPS       Y2, Y4, Y2
+	VMINPS       Y3, Y5, Y3
+	VMOVUPS      32(SP), Y4
+	VMOVUPS      32(SP), Y5
+	VMAXPS       Y2, Y4, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMULPS       64(SP), Y2, Y4
+	VMULPS       64(SP), Y3, Y5
+	VADDPS       96(SP), Y4, Y4
+	VADDPS       96(SP), Y5, Y5
+	VPADDD       128(SP), Y4, Y6
+	VPADDD       128(SP), Y5, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VPSLLD       $0x17, Y7, Y7
+	VSUBPS       96(SP), Y4, Y4
+	VSUBPS       96(SP), Y5, Y5
+	VFNMADD231PS 160(SP), Y4, Y2
+	VFNMADD231PS 160(SP), Y5, Y3
+	VMULPS       192(SP), Y4, Y4
+	VMULPS       192(SP), Y5, Y5
+	VSUBPS       Y4, Y2, Y2
+	VSUBPS       Y5, Y3, Y3
+	VMOVUPS      224(SP), Y4
+	VMOVUPS      224(SP), Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       256(SP), Y4, Y4
+	VADDPS       256(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       288(SP), Y4, Y4
+	VADDPS       288(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       320(SP), Y4, Y4
+	VADDPS       320(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       352(SP), Y4, Y4
+	VADDPS       352(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       384(SP), Y4, Y4
+	VADDPS       384(SP), Y5, Y5
+	VMULPS       Y2, Y2, Y8
+	VMULPS       Y3, Y3, Y9
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y9, Y5, Y5
+	VADDPS       Y2, Y4, Y2
+	VADDPS       Y3, Y5, Y3
+	VFMADD213PS  Y6, Y6, Y2
+	VFMADD213PS  Y7, Y7, Y3
+	VADDPS       Y2, Y2, Y2
+	VADDPS       Y3, Y3, Y3
+	VMOVUPS      416(SP), Y4
+	VMOVUPS      416(SP), Y5
+	VADDPS       416(SP), Y2, Y6
+	VADDPS       416(SP), Y3, Y7
+	VDIVPS       Y6, Y4, Y4
+	VDIVPS       Y7, Y5, Y5
+	VMULPS       Y4, Y2, Y2
+	VMULPS       Y5, Y3, Y3
+	VMULPS       Y0, Y2, Y0
+	VMULPS       Y1, Y3, Y1
+	VADDPS       416(SP), Y0, Y0
+	VADDPS       416(SP), Y1, Y1
+	VMULPS       Y4, Y0, Y0
+	VMULPS       Y5, Y1, Y1
+	VMULPS       (DX)(DI*1), Y0, Y0
+	VMULPS       32(DX)(DI*1), Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*1)
+	VMOVUPS      Y1, 32(CX)(DI*1)
+	ADDQ         $0x40, DI
+	CMPQ         DI, SI
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	ADDQ         80(AX), BX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
 // func tanhAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·tanhAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -4951,101 +4935,97 @@ plane:
 	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	VPCMPEQD   Y0, Y0, Y0
-	VPSLLD     $0x1f, Y0, Y0
-	VORPS      (DX)(SI*1), Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     448(SP), Y0, Y1
-	VDIVPS     Y1, Y0, Y0
-	VPCMPEQD   Y1, Y1, Y1
-	VPSLLD     $0x1f, Y1, Y1
-	VANDNPS    Y0, Y1, Y0
-	VANDPS     (DX)(SI*1), Y1, Y1
-	VORPS      Y1, Y0, Y0
-	VMOVUPS    Y0, (CX)(SI*1)
-	VPCMPEQD   Y0, Y0, Y0
-	VPSLLD     $0x1f, Y0, Y0
-	VORPS      32(DX)(SI*1), Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     448(SP), Y0, Y1
-	VDIVPS     Y1, Y0, Y0
-	VPCMPEQD   Y1, Y1, Y1
-	VPSLLD     $0x1f, Y1, Y1
-	VANDNPS    Y0, Y1, Y0
-	VANDPS     32(DX)(SI*1), Y1, Y1
-	VORPS      Y1, Y0, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, BX
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(SI*1)
+	PREFETCHT0   2048(DX)(SI*1)
+	VPCMPEQD     Y0, Y0, Y0
+	VPSLLD       $0x1f, Y0, Y0
+	VPCMPEQD     Y1, Y1, Y1
+	VPSLLD       $0x1f, Y1, Y1
+	VORPS        (DX)(SI*1), Y0, Y0
+	VORPS        32(DX)(SI*1), Y1, Y1
+	VADDPS       Y0, Y0, Y0
+	VADDPS       Y1, Y1, Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VSUBPS       384(SP), Y4, Y2
+	VSUBPS       384(SP), Y5, Y3
+	VFMADD213PS  Y2, Y4, Y0
+	VFMADD213PS  Y3, Y5, Y1
+	VADDPS       Y0, Y0, Y0
+	VADDPS       Y1, Y1, Y1
+	VADDPS       448(SP), Y0, Y2
+	VADDPS       448(SP), Y1, Y3
+	VDIVPS       Y2, Y0, Y0
+	VDIVPS       Y3, Y1, Y1
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x1f, Y2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLD       $0x1f, Y3, Y3
+	VANDNPS      Y0, Y2, Y0
+	VANDNPS      Y1, Y3, Y1
+	VANDPS       (DX)(SI*1), Y2, Y2
+	VANDPS       32(DX)(SI*1), Y3, Y3
+	VORPS        Y2, Y0, Y0
+	VORPS        Y3, Y1, Y1
+	VMOVUPS      Y0, (CX)(SI*1)
+	VMOVUPS      Y1, 32(CX)(SI*1)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
@@ -5097,79 +5077,79 @@ loop:
 	PREFETCHT0 2048(CX)(SI*1)
 	PREFETCHT0 2048(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Y0
-	VMOVUPS    (SP), Y1
-	VMOVUPS    448(SP), Y2
-	VPCMPEQD   Y3, Y3, Y3
-	VPSLLD     $0x1f, Y3, Y3
-	VMINPS     Y0, Y1, Y0
-	VXORPS     Y3, Y1, Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     Y0, Y0, Y1
-	VMOVUPS    96(SP), Y4
-	VMOVUPS    288(SP), Y5
-	VMULPS     Y1, Y4, Y4
-	VADDPS     128(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     160(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     192(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     224(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     256(SP), Y4, Y4
-	VMULPS     Y1, Y5, Y5
-	VADDPS     320(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y5
-	VADDPS     352(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y5
-	VADDPS     384(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y5
-	VADDPS     416(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y1
-	VADDPS     448(SP), Y1, Y1
-	VMULPS     Y0, Y4, Y0
-	VDIVPS     Y1, Y0, Y0
+	VMOVUPS    32(DX)(SI*1), Y1
+	VMOVUPS    (SP), Y2
+	VMOVUPS    (SP), Y3
+	VMOVUPS    448(SP), Y4
+	VMOVUPS    448(SP), Y5
+	VPCMPEQD   Y6, Y6, Y6
+	VPSLLD     $0x1f, Y6, Y6
+	VPCMPEQD   Y7, Y7, Y7
+	VPSLLD     $0x1f, Y7, Y7
 	VMINPS     Y0, Y2, Y0
-	VXORPS     Y3, Y2, Y1
-	VMAXPS     Y0, Y1, Y0
+	VMINPS     Y1, Y3, Y1
+	VXORPS     Y6, Y2, Y2
+	VXORPS     Y7, Y3, Y3
+	VMAXPS     Y0, Y2, Y0
+	VMAXPS     Y1, Y3, Y1
+	VMULPS     Y0, Y0, Y2
+	VMULPS     Y1, Y1, Y3
+	VMOVUPS    96(SP), Y8
+	VMOVUPS    96(SP), Y9
+	VMOVUPS    288(SP), Y10
+	VMOVUPS    288(SP), Y11
+	VMULPS     Y2, Y8, Y8
+	VMULPS     Y3, Y9, Y9
+	VADDPS     128(SP), Y8, Y8
+	VADDPS     128(SP), Y9, Y9
+	VMULPS     Y2, Y8, Y8
+	VMULPS     Y3, Y9, Y9
+	VADDPS     160(SP), Y8, Y8
+	VADDPS     160(SP), Y9, Y9
+	VMULPS     Y2, Y8, Y8
+	VMULPS     Y3, Y9, Y9
+	VADDPS     192(SP), Y8, Y8
+	VADDPS     192(SP), Y9, Y9
+	VMULPS     Y2, Y8, Y8
+	VMULPS     Y3, Y9, Y9
+	VADDPS     224(SP), Y8, Y8
+	VADDPS     224(SP), Y9, Y9
+	VMULPS     Y2, Y8, Y8
+	VMULPS     Y3, Y9, Y9
+	VADDPS     256(SP), Y8, Y8
+	VADDPS     256(SP), Y9, Y9
+	VMULPS     Y2, Y10, Y10
+	VMULPS     Y3, Y11, Y11
+	VADDPS     320(SP), Y10, Y10
+	VADDPS     320(SP), Y11, Y11
+	VMULPS     Y2, Y10, Y10
+	VMULPS     Y3, Y11, Y11
+	VADDPS     352(SP), Y10, Y10
+	VADDPS     352(SP), Y11, Y11
+	VMULPS     Y2, Y10, Y10
+	VMULPS     Y3, Y11, Y11
+	VADDPS     384(SP), Y10, Y10
+	VADDPS     384(SP), Y11, Y11
+	VMULPS     Y2, Y10, Y10
+	VMULPS     Y3, Y11, Y11
+	VADDPS     416(SP), Y10, Y10
+	VADDPS     416(SP), Y11, Y11
+	VMULPS     Y2, Y10, Y2
+	VMULPS     Y3, Y11, Y3
+	VADDPS     448(SP), Y2, Y2
+	VADDPS     448(SP), Y3, Y3
+	VMULPS     Y0, Y8, Y0
+	VMULPS     Y1, Y9, Y1
+	VDIVPS     Y2, Y0, Y0
+	VDIVPS     Y3, Y1, Y1
+	VMINPS     Y0, Y4, Y0
+	VMINPS     Y1, Y5, Y1
+	VXORPS     Y6, Y4, Y2
+	VXORPS     Y7, Y5, Y3
+	VMAXPS     Y0, Y2, Y0
+	VMAXPS     Y1, Y3, Y1
 	VMOVUPS    Y0, (CX)(SI*1)
-	VMOVUPS    32(DX)(SI*1), Y0
-	VMOVUPS    (SP), Y1
-	VMOVUPS    448(SP), Y2
-	VPCMPEQD   Y3, Y3, Y3
-	VPSLLD     $0x1f, Y3, Y3
-	VMINPS     Y0, Y1, Y0
-	VXORPS     Y3, Y1, Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     Y0, Y0, Y1
-	VMOVUPS    96(SP), Y4
-	VMOVUPS    288(SP), Y5
-	VMULPS     Y1, Y4, Y4
-	VADDPS     128(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     160(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     192(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     224(SP), Y4, Y4
-	VMULPS     Y1, Y4, Y4
-	VADDPS     256(SP), Y4, Y4
-	VMULPS     Y1, Y5, Y5
-	VADDPS     320(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y5
-	VADDPS     352(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y5
-	VADDPS     384(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y5
-	VADDPS     416(SP), Y5, Y5
-	VMULPS     Y1, Y5, Y1
-	VADDPS     448(SP), Y1, Y1
-	VMULPS     Y0, Y4, Y0
-	VDIVPS     Y1, Y0, Y0
-	VMINPS     Y0, Y2, Y0
-	VXORPS     Y3, Y2, Y1
-	VMAXPS     Y0, Y1, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
+	VMOVUPS    Y1, 32(CX)(SI*1)
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX
 	JLT        loop
@@ -5228,87 +5208,87 @@ loop:
 	PREFETCHT0 2048(CX)(SI*1)
 	PREFETCHT0 2048(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Y0
-	VMULPS     32(SP), Y0, Y1
-	VMOVUPS    (SP), Y2
-	VMOVUPS    448(SP), Y3
-	VPCMPEQD   Y4, Y4, Y4
-	VPSLLD     $0x1f, Y4, Y4
-	VMINPS     Y1, Y2, Y1
-	VXORPS     Y4, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VMULPS     Y1, Y1, Y2
-	VMOVUPS    96(SP), Y5
-	VMOVUPS    288(SP), Y6
-	VMULPS     Y2, Y5, Y5
-	VADDPS     128(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     160(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     192(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     224(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     256(SP), Y5, Y5
-	VMULPS     Y2, Y6, Y6
-	VADDPS     320(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y6
-	VADDPS     352(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y6
-	VADDPS     384(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y6
-	VADDPS     416(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y2
+	VMOVUPS    32(DX)(SI*1), Y1
+	VMULPS     32(SP), Y0, Y2
+	VMULPS     32(SP), Y1, Y3
+	VMOVUPS    (SP), Y4
+	VMOVUPS    (SP), Y5
+	VMOVUPS    448(SP), Y6
+	VMOVUPS    448(SP), Y7
+	VPCMPEQD   Y8, Y8, Y8
+	VPSLLD     $0x1f, Y8, Y8
+	VPCMPEQD   Y9, Y9, Y9
+	VPSLLD     $0x1f, Y9, Y9
+	VMINPS     Y2, Y4, Y2
+	VMINPS     Y3, Y5, Y3
+	VXORPS     Y8, Y4, Y4
+	VXORPS     Y9, Y5, Y5
+	VMAXPS     Y2, Y4, Y2
+	VMAXPS     Y3, Y5, Y3
+	VMULPS     Y2, Y2, Y4
+	VMULPS     Y3, Y3, Y5
+	VMOVUPS    96(SP), Y10
+	VMOVUPS    96(SP), Y11
+	VMOVUPS    288(SP), Y12
+	VMOVUPS    288(SP), Y13
+	VMULPS     Y4, Y10, Y10
+	VMULPS     Y5, Y11, Y11
+	VADDPS     128(SP), Y10, Y10
+	VADDPS     128(SP), Y11, Y11
+	VMULPS     Y4, Y10, Y10
+	VMULPS     Y5, Y11, Y11
+	VADDPS     160(SP), Y10, Y10
+	VADDPS     160(SP), Y11, Y11
+	VMULPS     Y4, Y10, Y10
+	VMULPS     Y5, Y11, Y11
+	VADDPS     192(SP), Y10, Y10
+	VADDPS     192(SP), Y11, Y11
+	VMULPS     Y4, Y10, Y10
+	VMULPS     Y5, Y11, Y11
+	VADDPS     224(SP), Y10, Y10
+	VADDPS     224(SP), Y11, Y11
+	VMULPS     Y4, Y10, Y10
+	VMULPS     Y5, Y11, Y11
+	VADDPS     256(SP), Y10, Y10
+	VADDPS     256(SP), Y11, Y11
+	VMULPS     Y4, Y12, Y12
+	VMULPS     Y5, Y13, Y13
+	VADDPS     320(SP), Y12, Y12
+	VADDPS     320(SP), Y13, Y13
+	VMULPS     Y4, Y12, Y12
+	VMULPS     Y5, Y13, Y13
+	VADDPS     352(SP), Y12, Y12
+	VADDPS     352(SP), Y13, Y13
+	VMULPS     Y4, Y12, Y12
+	VMULPS     Y5, Y13, Y13
+	VADDPS     384(SP), Y12, Y12
+	VADDPS     384(SP), Y13, Y13
+	VMULPS     Y4, Y12, Y12
+	VMULPS     Y5, Y13, Y13
+	VADDPS     416(SP), Y12, Y12
+	VADDPS     416(SP), Y13, Y13
+	VMULPS     Y4, Y12, Y4
+	VMULPS     Y5, Y13, Y5
+	VADDPS     448(SP), Y4, Y4
+	VADDPS     448(SP), Y5, Y5
+	VMULPS     Y2, Y10, Y2
+	VMULPS     Y3, Y11, Y3
+	VDIVPS     Y4, Y2, Y2
+	VDIVPS     Y5, Y3, Y3
+	VMINPS     Y2, Y6, Y2
+	VMINPS     Y3, Y7, Y3
+	VXORPS     Y8, Y6, Y4
+	VXORPS     Y9, Y7, Y5
+	VMAXPS     Y2, Y4, Y2
+	VMAXPS     Y3, Y5, Y3
 	VADDPS     448(SP), Y2, Y2
-	VMULPS     Y1, Y5, Y1
-	VDIVPS     Y2, Y1, Y1
-	VMINPS     Y1, Y3, Y1
-	VXORPS     Y4, Y3, Y2
-	VMAXPS     Y1, Y2, Y1
-	VADDPS     448(SP), Y1, Y1
+	VADDPS     448(SP), Y3, Y3
 	VMULPS     64(SP), Y0, Y0
-	VMULPS     Y1, Y0, Y0
+	VMULPS     64(SP), Y1, Y1
+	VMULPS     Y2, Y0, Y0
+	VMULPS     Y3, Y1, Y1
 	VMOVUPS    Y0, (CX)(SI*1)
-	VMOVUPS    32(DX)(SI*1), Y0
-	VMULPS     32(SP), Y0, Y1
-	VMOVUPS    (SP), Y2
-	VMOVUPS    448(SP), Y3
-	VPCMPEQD   Y4, Y4, Y4
-	VPSLLD     $0x1f, Y4, Y4
-	VMINPS     Y1, Y2, Y1
-	VXORPS     Y4, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VMULPS     Y1, Y1, Y2
-	VMOVUPS    96(SP), Y5
-	VMOVUPS    288(SP), Y6
-	VMULPS     Y2, Y5, Y5
-	VADDPS     128(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     160(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     192(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     224(SP), Y5, Y5
-	VMULPS     Y2, Y5, Y5
-	VADDPS     256(SP), Y5, Y5
-	VMULPS     Y2, Y6, Y6
-	VADDPS     320(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y6
-	VADDPS     352(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y6
-	VADDPS     384(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y6
-	VADDPS     416(SP), Y6, Y6
-	VMULPS     Y2, Y6, Y2
-	VADDPS     448(SP), Y2, Y2
-	VMULPS     Y1, Y5, Y1
-	VDIVPS     Y2, Y1, Y1
-	VMINPS     Y1, Y3, Y1
-	VXORPS     Y4, Y3, Y2
-	VMAXPS     Y1, Y2, Y1
-	VADDPS     448(SP), Y1, Y1
-	VMULPS     64(SP), Y0, Y0
-	VMULPS     Y1, Y0, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
+	VMOVUPS    Y1, 32(CX)(SI*1)
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX
 	JLT        loop
@@ -5320,7 +5300,7 @@ loop:
 	RET
 
 // func eluAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·eluAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -5378,100 +5358,96 @@ plane:
 	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Y0
-	VXORPS     Y1, Y1, Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VMULPS     480(SP), Y0, Y0
-	VMOVUPS    (DX)(SI*1), Y1
-	VXORPS     Y2, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VADDPS     Y0, Y1, Y0
-	VMOVUPS    Y0, (CX)(SI*1)
-	VMOVUPS    32(DX)(SI*1), Y0
-	VXORPS     Y1, Y1, Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VMULPS     480(SP), Y0, Y0
-	VMOVUPS    32(DX)(SI*1), Y1
-	VXORPS     Y2, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VADDPS     Y0, Y1, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, BX
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(SI*1)
+	PREFETCHT0   2048(DX)(SI*1)
+	VMOVUPS      (DX)(SI*1), Y0
+	VMOVUPS      32(DX)(SI*1), Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VSUBPS       384(SP), Y4, Y2
+	VSUBPS       384(SP), Y5, Y3
+	VFMADD213PS  Y2, Y4, Y0
+	VFMADD213PS  Y3, Y5, Y1
+	VADDPS       Y0, Y0, Y0
+	VADDPS       Y1, Y1, Y1
+	VMULPS       480(SP), Y0, Y0
+	VMULPS       480(SP), Y1, Y1
+	VMOVUPS      (DX)(SI*1), Y2
+	VMOVUPS      32(DX)(SI*1), Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VMAXPS       Y2, Y4, Y2
+	VMAXPS       Y3, Y5, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VMOVUPS      Y0, (CX)(SI*1)
+	VMOVUPS      Y1, 32(CX)(SI*1)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
 // func softplusAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·softplusAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -5529,132 +5505,130 @@ plane:
 	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	VPCMPEQD   Y0, Y0, Y0
-	VPSLLD     $0x1f, Y0, Y0
-	VORPS      (DX)(SI*1), Y0, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VADDPS     Y2, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     448(SP), Y0, Y1
-	VDIVPS     Y1, Y0, Y0
-	VMULPS     Y0, Y0, Y1
-	VMOVUPS    512(SP), Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     544(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     576(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     608(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     640(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     672(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y1
-	VMULPS     Y1, Y0, Y1
-	VADDPS     Y0, Y1, Y0
-	VMOVUPS    (DX)(SI*1), Y1
-	VXORPS     Y2, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VADDPS     Y0, Y0, Y0
-	VADDPS     Y0, Y1, Y0
-	VMOVUPS    Y0, (CX)(SI*1)
-	VPCMPEQD   Y0, Y0, Y0
-	VPSLLD     $0x1f, Y0, Y0
-	VORPS      32(DX)(SI*1), Y0, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VADDPS     Y2, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VADDPS     448(SP), Y0, Y1
-	VDIVPS     Y1, Y0, Y0
-	VMULPS     Y0, Y0, Y1
-	VMOVUPS    512(SP), Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     544(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     576(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     608(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     640(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y2
-	VADDPS     672(SP), Y2, Y2
-	VMULPS     Y1, Y2, Y1
-	VMULPS     Y1, Y0, Y1
-	VADDPS     Y0, Y1, Y0
-	VMOVUPS    32(DX)(SI*1), Y1
-	VXORPS     Y2, Y2, Y2
-	VMAXPS     Y1, Y2, Y1
-	VADDPS     Y0, Y0, Y0
-	VADDPS     Y0, Y1, Y0
-	VMOVUPS    Y0, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, BX
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(SI*1)
+	PREFETCHT0   2048(DX)(SI*1)
+	VPCMPEQD     Y0, Y0, Y0
+	VPSLLD       $0x1f, Y0, Y0
+	VPCMPEQD     Y1, Y1, Y1
+	VPSLLD       $0x1f, Y1, Y1
+	VORPS        (DX)(SI*1), Y0, Y0
+	VORPS        32(DX)(SI*1), Y1, Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VMULPS       Y4, Y0, Y0
+	VMULPS       Y5, Y1, Y1
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y0, Y0, Y0
+	VADDPS       Y1, Y1, Y1
+	VADDPS       448(SP), Y0, Y2
+	VADDPS       448(SP), Y1, Y3
+	VDIVPS       Y2, Y0, Y0
+	VDIVPS       Y3, Y1, Y1
+	VMULPS       Y0, Y0, Y2
+	VMULPS       Y1, Y1, Y3
+	VMOVUPS      512(SP), Y4
+	VMOVUPS      512(SP), Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       544(SP), Y4, Y4
+	VADDPS       544(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       576(SP), Y4, Y4
+	VADDPS       576(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       608(SP), Y4, Y4
+	VADDPS       608(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       640(SP), Y4, Y4
+	VADDPS       640(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VADDPS       672(SP), Y4, Y4
+	VADDPS       672(SP), Y5, Y5
+	VMULPS       Y2, Y4, Y2
+	VMULPS       Y3, Y5, Y3
+	VMULPS       Y2, Y0, Y2
+	VMULPS       Y3, Y1, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VMOVUPS      (DX)(SI*1), Y2
+	VMOVUPS      32(DX)(SI*1), Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VMAXPS       Y2, Y4, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMOVUPS      448(SP), Y4
+	VMOVUPS      448(SP), Y5
+	VFMADD213PS  Y2, Y4, Y0
+	VFMADD213PS  Y3, Y5, Y1
+	VMOVUPS      Y0, (CX)(SI*1)
+	VMOVUPS      Y1, 32(CX)(SI*1)
+	ADDQ         $0x40, SI
+	CMPQ         SI, BX
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
 // func softplusGradientAVX2(p *byte)
-// Requires: AVX, AVX2, MMX+
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·softplusGradientAVX2(SB), NOSPLIT, $704-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -5713,97 +5687,93 @@ plane:
 	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(DI*1)
-	PREFETCHT0 2048(DX)(DI*1)
-	PREFETCHT0 2048(BX)(DI*1)
-	VPCMPEQD   Y0, Y0, Y0
-	VPSLLD     $0x1f, Y0, Y0
-	VMOVUPS    (BX)(DI*1), Y1
-	VXORPS     Y0, Y1, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VPCMPEQD   Y1, Y1, Y1
-	VPSLLD     $0x1f, Y1, Y1
-	VXORPS     Y1, Y0, Y0
-	VMULPS     (DX)(DI*1), Y0, Y0
-	VMOVUPS    Y0, (CX)(DI*1)
-	VPCMPEQD   Y0, Y0, Y0
-	VPSLLD     $0x1f, Y0, Y0
-	VMOVUPS    32(BX)(DI*1), Y1
-	VXORPS     Y0, Y1, Y0
-	VMOVUPS    (SP), Y1
-	VMINPS     Y0, Y1, Y0
-	VMOVUPS    32(SP), Y1
-	VMAXPS     Y0, Y1, Y0
-	VMULPS     64(SP), Y0, Y1
-	VADDPS     96(SP), Y1, Y1
-	VPADDD     128(SP), Y1, Y2
-	VPSLLD     $0x17, Y2, Y2
-	VSUBPS     96(SP), Y1, Y1
-	VMULPS     160(SP), Y1, Y3
-	VSUBPS     Y3, Y0, Y0
-	VMULPS     192(SP), Y1, Y1
-	VSUBPS     Y1, Y0, Y0
-	VMOVUPS    224(SP), Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     256(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     288(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     320(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     352(SP), Y1, Y1
-	VMULPS     Y0, Y1, Y1
-	VADDPS     384(SP), Y1, Y1
-	VMULPS     Y0, Y0, Y3
-	VMULPS     Y3, Y1, Y1
-	VADDPS     Y0, Y1, Y0
-	VMULPS     Y2, Y0, Y0
-	VSUBPS     384(SP), Y2, Y1
-	VADDPS     Y1, Y0, Y0
-	VADDPS     Y0, Y0, Y0
-	VPCMPEQD   Y1, Y1, Y1
-	VPSLLD     $0x1f, Y1, Y1
-	VXORPS     Y1, Y0, Y0
-	VMULPS     32(DX)(DI*1), Y0, Y0
-	VMOVUPS    Y0, 32(CX)(DI*1)
-	ADDQ       $0x40, DI
-	CMPQ       DI, SI
-	JLT        loop
-	ADDQ       80(AX), CX
-	ADDQ       80(AX), DX
-	ADDQ       80(AX), BX
-	DECQ       72(AX)
-	JNZ        plane
+	PREFETCHT0   2048(CX)(DI*1)
+	PREFETCHT0   2048(DX)(DI*1)
+	PREFETCHT0   2048(BX)(DI*1)
+	VPCMPEQD     Y0, Y0, Y0
+	VPSLLD       $0x1f, Y0, Y0
+	VPCMPEQD     Y1, Y1, Y1
+	VPSLLD       $0x1f, Y1, Y1
+	VMOVUPS      (BX)(DI*1), Y2
+	VMOVUPS      32(BX)(DI*1), Y3
+	VXORPS       Y0, Y2, Y0
+	VXORPS       Y1, Y3, Y1
+	VMOVUPS      (SP), Y2
+	VMOVUPS      (SP), Y3
+	VMINPS       Y0, Y2, Y0
+	VMINPS       Y1, Y3, Y1
+	VMOVUPS      32(SP), Y2
+	VMOVUPS      32(SP), Y3
+	VMAXPS       Y0, Y2, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMULPS       64(SP), Y0, Y2
+	VMULPS       64(SP), Y1, Y3
+	VADDPS       96(SP), Y2, Y2
+	VADDPS       96(SP), Y3, Y3
+	VPADDD       128(SP), Y2, Y4
+	VPADDD       128(SP), Y3, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VPSLLD       $0x17, Y5, Y5
+	VSUBPS       96(SP), Y2, Y2
+	VSUBPS       96(SP), Y3, Y3
+	VFNMADD231PS 160(SP), Y2, Y0
+	VFNMADD231PS 160(SP), Y3, Y1
+	VMULPS       192(SP), Y2, Y2
+	VMULPS       192(SP), Y3, Y3
+	VSUBPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y1
+	VMOVUPS      224(SP), Y2
+	VMOVUPS      224(SP), Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       256(SP), Y2, Y2
+	VADDPS       256(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       288(SP), Y2, Y2
+	VADDPS       288(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       320(SP), Y2, Y2
+	VADDPS       320(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       352(SP), Y2, Y2
+	VADDPS       352(SP), Y3, Y3
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y3, Y3
+	VADDPS       384(SP), Y2, Y2
+	VADDPS       384(SP), Y3, Y3
+	VMULPS       Y0, Y0, Y6
+	VMULPS       Y1, Y1, Y7
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y7, Y3, Y3
+	VADDPS       Y0, Y2, Y0
+	VADDPS       Y1, Y3, Y1
+	VSUBPS       384(SP), Y4, Y2
+	VSUBPS       384(SP), Y5, Y3
+	VFMADD213PS  Y2, Y4, Y0
+	VFMADD213PS  Y3, Y5, Y1
+	VADDPS       Y0, Y0, Y0
+	VADDPS       Y1, Y1, Y1
+	VPCMPEQD     Y2, Y2, Y2
+	VPSLLD       $0x1f, Y2, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	VPSLLD       $0x1f, Y3, Y3
+	VXORPS       Y2, Y0, Y0
+	VXORPS       Y3, Y1, Y1
+	VMULPS       (DX)(DI*1), Y0, Y0
+	VMULPS       32(DX)(DI*1), Y1, Y1
+	VMOVUPS      Y0, (CX)(DI*1)
+	VMOVUPS      Y1, 32(CX)(DI*1)
+	ADDQ         $0x40, DI
+	CMPQ         DI, SI
+	JLT          loop
+	ADDQ         80(AX), CX
+	ADDQ         80(AX), DX
+	ADDQ         80(AX), BX
+	DECQ         72(AX)
+	JNZ          plane
 	VZEROUPPER
 	RET
 

@@ -12,13 +12,16 @@ func (c Conv2D) Forward() (Routine, error) {
 	if a := c.suitsWinograd(c.C, c.K, c.directCost()); a != nil {
 		return c.winograd(a, false), nil
 	}
+	if c.suitsChannels() {
+		return c.channels(), nil
+	}
 	return c.flattened().direct(), nil
 }
 
 // flattened returns a pointwise convolution with longer lines, which fill panels better. It joins
 // lines until their length is a multiple of half a panel, or the whole image is one line.
 func (c Conv2D) flattened() Conv2D {
-	if c.R*c.S > 1 || c.StrideH*c.StrideW > 1 || c.P() != c.H || c.Q() != c.W || c.PadH+c.PadW > 0 || c.W%(panelColumns/2) == 0 {
+	if !c.isPointwise() || c.W%(panelColumns/2) == 0 {
 		return c
 	}
 	lines := 2

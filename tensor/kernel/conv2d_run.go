@@ -6,6 +6,12 @@ func runConv2D[T Float](p *Routine, phase, tile, rows int, o Operands[T]) {
 	switch plan := p.plan.(type) {
 	case *convPlan:
 		runDirect(plan, p.kind, phase, tile, rows, o)
+	case *channelsPlan:
+		if phase == 0 {
+			packChannels(plan, tile, o.B, o.Workspace)
+		} else {
+			channelsTile(plan, tile, rows, o)
+		}
 	case *scatterPlan:
 		if phase == 0 {
 			packFilter(plan, tile, o.B, o.Workspace)

@@ -242,6 +242,55 @@ func TestConv2DPacked(t *testing.T) {
 	})
 }
 
+// TestConv2DChannels convolves by panels of output channels: one image and several, of fewer and of
+// more than sixteen pixels, with channels that do not fill a panel or need two blocks of the depth.
+// The bits are those of the direct convolution.
+func TestConv2DChannels(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
+		for i, sizes := range [][5]int{
+			{1, 96, 576, 7, 7}, {1, 600, 40, 7, 7}, {40, 70, 50, 7, 7}, {3, 33, 18, 3, 5}, {2, 5, 3, 4, 4}, {70, 300, 33, 1, 17}, {1, 40, 80, 14, 14},
+		} {
+			c := Conv2D{B: sizes[0], C: sizes[1], K: sizes[2], H: sizes[3], W: sizes[4], R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+			if c.Bias, c.ReLU = i%4 < 3, i%2 == 0; c.ReLU {
+				c.Ceiling = 2
+			}
+			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+				channels, direct := c.channels(), c.flattened().direct()
+				check(t, channels, false, forwardTerms[float32](c))
+				check(t, channels, false, forwardTerms[float64](c))
+				in := random[float32](newRandom(), &channels)
+				if !slices.Equal(execute(t, &channels, in, false, nil), execute(t, &direct, in, false, nil)) {
+					t.Error("the bits differ from the direct convolution's")
+				}
+			})
+		}
+	})
+}
+
+// Panels of channels are chosen where panels of pixels would be partly unused, unless storing the
+// results costs more, and never for a few images whose filter would be packed for them only.
+func TestConv2DSuitsChannels(t *testing.T) {
+	if isa != avx512 {
+		t.Skip("panels of channels are for AVX-512")
+	}
+	for _, c := range []struct {
+		b, filterImages, in, out, side int
+		want                           bool
+	}{
+		{1, 16, 192, 1152, 7, true}, {1, 16, 112, 672, 14, true}, {1, 16, 40, 240, 14, false}, {1, 16, 192, 24, 7, false},
+		{1, 16, 240, 40, 28, false}, {1, 0, 192, 1152, 7, false}, {32, 0, 192, 1152, 7, false}, {32, 0, 1152, 192, 7, true},
+	} {
+		k := Conv2D{B: c.b, C: c.in, K: c.out, H: c.side, W: c.side, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, FilterImages: c.filterImages}
+		plan, err := k.Forward()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.kind == kindConv2DChannels; got != c.want {
+			t.Errorf("%+v: panels of channels %v, want %v", c, got, c.want)
+		}
+	}
+}
+
 // TestConv2DDivided divides the outputs of one image, which is packed, read in place or padded,
 // into several tiles. They have the bits that the image has in a batch.
 func TestConv2DDivided(t *testing.T) {

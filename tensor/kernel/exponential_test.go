@@ -63,6 +63,8 @@ func TestExponentials(t *testing.T) {
 	}
 	inf := float32(math.Inf(1))
 	x = append(x, 0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 88.5, 88.73, 1e30, -1e30, -79.9, -81, -100)
+	// A product of e^x is inexact there, and one rounding instead of two would change softplus.
+	x = append(x, -79.01915, -79.71164)
 	most, portable := isa, map[string][]float32{}
 	set(portableGo)
 	for _, c := range curves {

@@ -309,6 +309,8 @@ func samplePlans(t *testing.T) map[string]Routine {
 	}
 	p, err := c.Forward()
 	put("conv2d forward", p, err)
+	narrow := Conv2D{B: 33, C: 9, H: 7, W: 7, K: 40, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Bias: true}
+	put("conv2d forward by channels", narrow.channels(), nil)
 	c.Bias, c.ReLU = false, false
 	p, err = c.BackwardInput()
 	put("conv2d backward input", p, err)

@@ -38,6 +38,9 @@ func TestPreparation(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) { checkPreparation(t, &plan, &plan) })
 		}
+		c := Conv2D{B: 1, C: 300, H: 7, W: 7, K: 40, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Bias: true, ReLU: true}
+		channels, direct := c.channels(), c.direct()
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) { checkPreparation(t, &channels, &direct) })
 	})
 }
 

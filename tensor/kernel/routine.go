@@ -35,13 +35,15 @@ type Planes struct {
 }
 
 // kind is the algorithm of a routine, which determines the type of its plan and the functions that
-// [Run] calls with it: a pointer to gemmPlan, convPlan (the direct convolutions), scatterPlan,
-// linesPlan, winogradPlan, winogradGradient, tapsPlan, tapsFilterPlan, groupsPlan or poolPlan.
+// [Run] calls with it: a pointer to gemmPlan, convPlan (the direct convolutions), channelsPlan,
+// scatterPlan, linesPlan, winogradPlan, winogradGradient, tapsPlan, tapsFilterPlan, groupsPlan or
+// poolPlan.
 type kind uint8
 
 const (
 	kindGemm kind = iota + 1
 	kindConv2DForward
+	kindConv2DChannels
 	kindConv2DBackwardInput
 	kindConv2DScatter
 	kindConv2DBackwardFilter

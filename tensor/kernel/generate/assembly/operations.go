@@ -47,6 +47,16 @@ func (p *pass) Subtract(a, b rules.Value) rules.Value { return p.of(VSUBPS, b, a
 func (p *pass) Multiply(a, b rules.Value) rules.Value { return p.of(VMULPS, b, a) }
 func (p *pass) Divide(a, b rules.Value) rules.Value   { return p.of(VDIVPS, b, a) }
 
+func (p *pass) AddProduct(a, b, c rules.Value) rules.Value {
+	VFMADD213PS(c.(Op), b.(Op), a.(Op))
+	return a
+}
+
+func (p *pass) SubtractProduct(c, a, b rules.Value) rules.Value {
+	VFNMADD231PS(b.(Op), a.(Op), c.(Op))
+	return c
+}
+
 func (p *pass) Root(a rules.Value) rules.Value {
 	v := p.new()
 	VSQRTPS(a.(Op), v)
@@ -82,6 +92,9 @@ func (p *pass) where(comparison uint64, a, b, v rules.Value) rules.Value {
 }
 
 func (p *pass) Sign() rules.Value {
+	if p.sign != nil {
+		return p.sign
+	}
 	v := p.new()
 	if p.lanes == vector {
 		VPCMPEQD(v, v, v)

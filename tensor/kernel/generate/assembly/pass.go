@@ -32,6 +32,7 @@ type pass struct {
 	elements     int       // elements per vector
 	coefficients []Op      // each broadcast to all lanes
 	sums         []VecVirtual
+	sign         Op // the sign bit, if a register holds it
 }
 
 // format is the floating-point format of a pass's coefficients and sums.
@@ -92,20 +93,16 @@ func passOf(t target, r rules.Rule) {
 			p.sums = append(p.sums, v)
 		}
 	}
-	Label("loop")
-	for _, pointer := range p.slices {
-		PREFETCHT0(Mem{Base: pointer, Index: p.at, Scale: 1, Disp: passAhead})
-	}
-	for p.part = range parts {
-		if r.Wide {
-			r.Operate(widePass{p})
-		} else {
-			r.Operate(p)
+	if r.Alternating {
+		if p.lanes > vector {
+			p.sign = p.Sign().(VecVirtual)
 		}
+		p.alternating(r, end)
+	} else {
+		Label("loop")
+		p.operate(r, end)
+		JLT(LabelRef("loop"))
 	}
-	ADDQ(Imm(passLanes*bytes), p.at)
-	CMPQ(p.at, end)
-	JLT(LabelRef("loop"))
 	if r.Sums {
 		to := GP64()
 		MOVQ(Mem{Base: argument, Disp: passSums}, to)
@@ -121,6 +118,64 @@ func passOf(t target, r rules.Rule) {
 	JNZ(LabelRef("plane"))
 	VZEROUPPER()
 	RET()
+}
+
+// operate writes the operations on the next passLanes elements, and compares their end with the
+// plane's.
+func (p *pass) operate(r rules.Rule, end Register) {
+	p.prefetch()
+	for p.part = range passLanes / p.elements {
+		if r.Wide {
+			r.Operate(widePass{p})
+		} else {
+			r.Operate(p)
+		}
+	}
+	ADDQ(Imm(passLanes*bytes), p.at)
+	CMPQ(p.at, end)
+}
+
+// alternatingVectors is the number of vectors whose instructions alternate.
+const alternatingVectors = 2
+
+// alternating writes the loop of a rule whose instructions alternate between vectors. With AVX-512,
+// the vectors are more than passLanes elements, and a second loop processes the rest.
+func (p *pass) alternating(r rules.Rule, end Register) {
+	together := make(passes, alternatingVectors)
+	for i := range together {
+		q := *p
+		q.part, together[i] = i, &q
+	}
+	ahead := len(together) * p.lanes * bytes
+	rest := ahead > passLanes*bytes
+	if rest {
+		SUBQ(Imm(uint64(ahead)), end)
+		JL(LabelRef("rest"))
+	}
+	Label("loop")
+	p.prefetch()
+	r.Operate(together)
+	ADDQ(Imm(uint64(ahead)), p.at)
+	CMPQ(p.at, end)
+	if !rest {
+		JLT(LabelRef("loop"))
+		return
+	}
+	JLE(LabelRef("loop"))
+	Label("rest")
+	ADDQ(Imm(uint64(ahead)), end)
+	CMPQ(p.at, end)
+	JGE(LabelRef("done"))
+	Label("single")
+	p.operate(r, end)
+	JLT(LabelRef("single"))
+	Label("done")
+}
+
+func (p *pass) prefetch() {
+	for _, pointer := range p.slices {
+		PREFETCHT0(Mem{Base: pointer, Index: p.at, Scale: 1, Disp: passAhead})
+	}
 }
 
 // keep holds a coefficient for the whole pass: in a register, or on the stack in AVX2, which does

@@ -153,6 +153,18 @@ func (p *pass) Divide(a, b rules.Value) rules.Value   { return p.of("fdiv", p.as
 func (p *pass) Maximum(a, b rules.Value) rules.Value  { return p.of("fmax", p.as, a, b) }
 func (p *pass) Minimum(a, b rules.Value) rules.Value  { return p.of("fmin", p.as, a, b) }
 
+func (p *pass) AddProduct(a, b, c rules.Value) rules.Value {
+	v := p.Vector()
+	p.Arm("mov v%d.16b, v%d.16b", v, c)
+	p.Arm("fmla v%d.4s, v%d.4s, v%d.4s", v, a, b)
+	return v
+}
+
+func (p *pass) SubtractProduct(c, a, b rules.Value) rules.Value {
+	p.Arm("fmls v%d.4s, v%d.4s, v%d.4s", c, a, b)
+	return c
+}
+
 func (p *pass) Root(a rules.Value) rules.Value {
 	v := p.Vector()
 	p.Arm("fsqrt v%d.4s, v%d.4s", v, a)

@@ -31,7 +31,7 @@ const (
 // of the Go function with the same name.
 func Exponentials() []Rule {
 	of := func(name string, slices int, operate func(p Pass)) Rule {
-		return Rule{Name: name, Slices: slices, Coefficients: exponentialCoefficients, Operate: operate}
+		return Rule{Name: name, Slices: slices, Coefficients: exponentialCoefficients, Alternating: true, Operate: operate}
 	}
 	return []Rule{
 		of("expm1", 2, func(p Pass) { p.Store(expm1(p, p.Load(1)), 0) }),
@@ -39,7 +39,8 @@ func Exponentials() []Rule {
 		of("silu", 2, func(p Pass) { p.Store(p.Multiply(sigmoid(p, p.Load(1)), p.Place(1)), 0) }),
 		of("siluGradient", 3, func(p Pass) {
 			v := p.Maximum(p.Load(2), p.Held(expLowest))
-			e := exp(p, p.Xor(p.Sign(), v))
+			half := halfExp(p, p.Xor(p.Sign(), v))
+			e := p.Add(half, half)
 			s := p.Divide(p.Held(expOne), p.Add(e, p.Coefficient(expOne)))
 			slope := p.Multiply(p.Multiply(e, s), v)
 			slope = p.Multiply(p.Add(slope, p.Coefficient(expOne)), s)
@@ -53,8 +54,8 @@ func Exponentials() []Rule {
 			e = p.AndNot(sign, e)
 			p.Store(p.Or(e, p.And(sign, p.Place(1))), 0)
 		}),
-		{Name: "erf", Slices: 2, Coefficients: erfCoefficients, Operate: func(p Pass) { p.Store(erf(p, p.Load(1)), 0) }},
-		{Name: "gelu", Slices: 2, Coefficients: erfCoefficients, Operate: func(p Pass) {
+		{Name: "erf", Slices: 2, Coefficients: erfCoefficients, Alternating: true, Operate: func(p Pass) { p.Store(erf(p, p.Load(1)), 0) }},
+		{Name: "gelu", Slices: 2, Coefficients: erfCoefficients, Alternating: true, Operate: func(p Pass) {
 			x := p.Load(1)
 			y := p.Add(erf(p, p.Multiply(x, p.Coefficient(erfRootHalf))), p.Coefficient(erfOne))
 			p.Store(p.Multiply(p.Multiply(x, p.Coefficient(erfHalf)), y), 0)
@@ -75,7 +76,7 @@ func Exponentials() []Rule {
 			}
 			half := p.Add(p.Multiply(s, p.Multiply(q, z)), s)
 			above := p.Maximum(p.Load(1), p.Zero())
-			p.Store(p.Add(above, p.Add(half, half)), 0)
+			p.Store(p.AddProduct(half, p.Held(expTwo), above), 0)
 		}),
 		of("softplusGradient", 3, func(p Pass) {
 			fall := expm1(p, p.Xor(p.Sign(), p.Load(2)))
@@ -131,33 +132,41 @@ func erf(p Pass, v Value) Value {
 }
 
 func sigmoid(p Pass, v Value) Value {
-	return p.Divide(p.Held(expOne), p.Add(exp(p, p.Xor(p.Sign(), v)), p.Coefficient(expOne)))
+	half := halfExp(p, p.Xor(p.Sign(), v))
+	return p.Divide(p.Held(expOne), p.AddProduct(half, p.Held(expTwo), p.Coefficient(expOne)))
 }
 
 func expm1(p Pass, v Value) Value {
-	product, power := halfPowers(p, v)
-	v = p.Add(product, p.Subtract(power, p.Coefficient(expTerm2)))
+	q, power := halfPowers(p, v)
+	v = p.AddProduct(q, power, p.Subtract(power, p.Coefficient(expTerm2)))
 	return p.Add(v, v)
 }
 
 func exp(p Pass, v Value) Value {
-	product, power := halfPowers(p, v)
-	v = p.Add(product, power)
+	q, power := halfPowers(p, v)
+	v = p.Add(p.Multiply(q, power), power)
 	return p.Add(v, v)
 }
 
-// halfPowers performs the operations of package kernel's halfPowers.
-func halfPowers(p Pass, v Value) (product, power Value) {
+// halfExp returns half of exp where only its sum with 1 matters: it differs only far below 2^-24.
+func halfExp(p Pass, v Value) Value {
+	q, power := halfPowers(p, v)
+	return p.AddProduct(q, power, power)
+}
+
+// halfPowers performs the operations of package kernel's halfPowers up to e^r - 1, which it returns
+// as q. Its product with the power of two is exact, or below 2^-126: added to more than 2^-100 it
+// changes nothing.
+func halfPowers(p Pass, v Value) (q, power Value) {
 	bounded := p.Maximum(p.Minimum(v, p.Held(expHighest)), p.Held(expLowest))
 	whole := p.Add(p.Multiply(bounded, p.Coefficient(expLog2e)), p.Coefficient(expRound))
 	power = p.ShiftLeft(p.AddInteger(whole, p.Coefficient(expExponent)), 23)
 	whole = p.Subtract(whole, p.Coefficient(expRound))
-	r := p.Subtract(bounded, p.Multiply(whole, p.Coefficient(expLn2High)))
+	r := p.SubtractProduct(bounded, whole, p.Coefficient(expLn2High))
 	r = p.Subtract(r, p.Multiply(whole, p.Coefficient(expLn2Low)))
-	q := p.Held(expTerm7)
+	q = p.Held(expTerm7)
 	for term := expTerm7 + 1; term <= expTerm2; term++ {
 		q = p.Add(p.Multiply(q, r), p.Coefficient(term))
 	}
-	q = p.Add(p.Multiply(q, p.Multiply(r, r)), r)
-	return p.Multiply(q, power), power
+	return p.Add(p.Multiply(q, p.Multiply(r, r)), r), power
 }

@@ -11,10 +11,13 @@ import "strings"
 type Value any
 
 // Rule is a pass over slices. Coefficients is its number of scalars; Wide rules compute in float64.
+// The instructions of Alternating rules alternate between vectors, where an instruction set has
+// registers for that: each of their many operations needs the result of the one before.
 type Rule struct {
 	Name                 string
 	Slices, Coefficients int
 	Sums, Wide           bool
+	Alternating          bool
 	Operate              func(p Pass)
 }
 
@@ -32,6 +35,10 @@ type Pass interface {
 	Subtract(a, b Value) Value
 	Multiply(a, b Value) Value
 	Divide(a, b Value) Value
+	// AddProduct and SubtractProduct return a b + c and c - a b, rounded once. This equals Multiply
+	// and Add if the product is exact. They may overwrite a and c, respectively.
+	AddProduct(a, b, c Value) Value
+	SubtractProduct(c, a, b Value) Value
 	Root(a Value) Value
 	Maximum(a, b Value) Value // NaN where a is NaN
 	Minimum(a, b Value) Value
