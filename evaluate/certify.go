@@ -61,7 +61,7 @@ func (c Certificate) Answers(confidence float64) bool {
 }
 
 // From returns the threshold for a table: "any" if all images are answered, and "none" if none are,
-// with the number of held-out images that are needed if there are fewer.
+// with the numbers of held-out images that are needed and that there are, if these are fewer.
 func (c Certificate) From() string {
 	switch {
 	case c.Certified && c.Threshold == 0:
@@ -69,7 +69,7 @@ func (c Certificate) From() string {
 	case c.Certified:
 		return fmt.Sprintf("%.4f", c.Threshold)
 	case c.Images < c.Needed:
-		return fmt.Sprintf("none: needs %d %s", c.Needed, c.unit())
+		return fmt.Sprintf("none: needs %d %s, has %d", c.Needed, c.unit(), c.Images)
 	}
 	return "none"
 }

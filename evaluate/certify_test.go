@@ -173,7 +173,7 @@ func TestCertifyRefuses(t *testing.T) {
 		refused(t, "confidence", err, "must be between 0 and 1")
 	}
 	none, err := c.Certify(0.1, 0.9)
-	if err != nil || none.Certified || none.Images != 2 || none.From() != "none: needs 36 images" ||
+	if err != nil || none.Certified || none.Images != 2 || none.From() != "none: needs 36 images, has 2" ||
 		none.String() != "no answers with at most 10 % errors can be certified: that needs at least 36 held-out images, and there are 2" {
 		t.Errorf("%v, %v", none, err)
 	}
@@ -186,7 +186,7 @@ func TestCertifyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	none, err = c.Certify(0.1, 0.9)
-	if err != nil || none.From() != "none: needs 36 groups" || none.Why() != "that needs held-out images of at least 36 groups, and there are 2 groups" {
+	if err != nil || none.From() != "none: needs 36 groups, has 2" || none.Why() != "that needs held-out images of at least 36 groups, and there are 2 groups" {
 		t.Errorf("groups: %v, %v", none, err)
 	}
 }
