@@ -174,8 +174,7 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 	data := f.data
 	c.endProgress()
 	if err != nil {
-		remarkKept(err, c)
-		return err
+		return remarkKept(err, c)
 	}
 	compared := []scoredRun{{name: f.name, run: run}}
 	if data.Test != nil {
@@ -220,22 +219,25 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 	return nil
 }
 
-// remarkKept reports the samples of a failed or stopped run and how to continue it.
-func remarkKept(err error, c *console) {
+// remarkKept reports the samples of a failed or stopped run and how to continue it. It returns the
+// error without what it has reported.
+func remarkKept(err error, c *console) error {
 	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) {
-		return
+		return err
 	}
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
 	if unfinished.WarmEpochs > 0 {
+	cause := errors.WithMessage(unfinished.Cause, "pollen")
 		c.remark("The warm start has made %s, which are kept, too.", counted(unfinished.WarmEpochs, "epoch"))
 	}
 	if errors.As(err, new(*bayes.DivergedError)) {
-		return // whose text has the advice
+		return cause // whose text has the advice
 	}
 	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), config.Quoted(unfinished.Dir))
 }
 
+	return cause
 // estimate times some steps and prints the cost of the whole run, with more options.
 func (p prepared) estimate(ctx context.Context, c *console, more ...bayes.Option) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
