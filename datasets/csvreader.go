@@ -226,7 +226,7 @@ func (r *csvReader) header(odd int) error {
 	_, fits := r.shapeOf(r.pixels)
 	fits = fits && r.pixels >= csvMinUnlabelled
 	if file := column(r.names, fileHeadings); file >= 0 && !(fits && file == r.skip) { // image_id may be either
-		return r.fail("must have a label and pixels, got the header of a table of files")
+		return r.fail("must have a label and pixels, got the header of a table of files: give the directory that has the table and the images")
 	}
 	if r.label >= 0 {
 		return nil
