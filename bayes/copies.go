@@ -58,7 +58,7 @@ func (c *copier) features(ctx context.Context, e environment, device tensor.Devi
 	defer session.Close()
 	made := 0
 	x := e.extractor(device, frozen, func(done, missing, images int) {
-		e.observe(Event{Task: "features", On: c.data.Name, Done: made - missing + done, Total: total, Images: images})
+		e.observe(Event{Task: "features", On: c.data.Name, Of: total, Done: made - missing + done, Total: total, Images: images})
 	})
 	defer x.Close()
 	changed := make([]byte, 0, c.images()*c.Copies*c.data.ImageSize())

@@ -2,6 +2,7 @@ package bayes
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -50,15 +51,17 @@ type UnfinishedError struct {
 	WarmEpochs int
 	// Samples is the number of samples on disk, of all chains.
 	Samples int
-	Cause   error
+	// Cause is the context's error or what failed.
+	Cause error
 }
 
 // Error reports how far the run came, and the cause.
 func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("pollen: %s stopped after %d of %d steps, %d samples kept: %v", e.Dir, e.Made, e.Steps, e.Samples, e.Cause)
+	return fmt.Sprintf("pollen: %s stopped after %d of %d steps, %d samples kept: %s", e.Dir, e.Made, e.Steps, e.Samples,
+		strings.TrimPrefix(e.Cause.Error(), "pollen: "))
 }
 
-// Unwrap returns the cause: the context's error, or what failed.
+// Unwrap returns the cause.
 func (e *UnfinishedError) Unwrap() error { return e.Cause }
 
 // DivergedError is the error of a run whose numbers did not stay finite: a loss, a weight or a

@@ -479,8 +479,14 @@ func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
 	}
+	warming := t.warmUp != nil && !t.warmUp.done
+	for _, stop := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, stop) && !warming { // the text of err repeats the steps
+			err = stop
+		}
+	}
 	e := &UnfinishedError{Dir: t.dir, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.Samples(), Cause: err}
-	if t.warmUp != nil && !t.warmUp.done {
+	if warming {
 		e.WarmEpochs = t.warmUp.epochs
 	}
 	return e

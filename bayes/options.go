@@ -21,8 +21,10 @@ type Event struct {
 	// Task is "fit", "pilot", "warm start", "train again", "try", "features", "temperature",
 	// "mixing", "predict", "gradient", "llc" or "NUTS".
 	Task string
-	// On is the name of the data.
+	// On is the name of the data, and Of the number of its images that a prediction, a gradient or
+	// features are computed for; 0 in other tasks.
 	On string
+	Of int
 	// Done and Total count the steps of a fit, a pilot or a warm start, the samples of a
 	// prediction, or the images whose features a frozen network computes. A pilot or warm start may
 	// end before Total.

@@ -34,7 +34,7 @@ func (e environment) read(ctx context.Context, device tensor.Device, p parts, na
 		return images, nil
 	}
 	x := e.extractor(device, p.frozen, func(done, total, images int) {
-		e.observe(Event{Task: "features", On: name, Done: done, Total: total, Images: images})
+		e.observe(Event{Task: "features", On: name, Of: len(pixels) / p.images.Bytes(1), Done: done, Total: total, Images: images})
 	})
 	defer x.Close()
 	return x.Extract(ctx, pixels)

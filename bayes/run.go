@@ -284,7 +284,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 		if err != nil {
 			return errors.Wrap(err, f.Path)
 		}
-		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * passes})
+		r.observe(Event{Task: task, On: data.Name, Of: data.Len(), Done: i + 1, Total: len(files), Images: data.Len() * passes})
 	}
 	if used == 0 {
 		return errors.Errorf("pollen: %s: all samples of %s are damaged", task, r.dir)

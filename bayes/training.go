@@ -242,7 +242,7 @@ func (t *training) remarkSteps() {
 	if !s.Augment.isNone() {
 		what := "images"
 		if s.Augment.Copies > 0 {
-			what = "copies of each image"
+			what = fmt.Sprintf("%d copies of each image", s.Augment.Copies)
 		}
 		parts = append(parts, fmt.Sprintf("%s changed at random (%v)", what, s.Augment))
 	}

@@ -152,7 +152,7 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 		}
 	}
 	for !w.stops() {
-		end := w.stepsOf(w.epochs + 1)
+		end, last := w.stepsOf(w.epochs+1), -1 // last is where the epoch's last window begins
 		for step := int(u.session.Steps()); step < end; step = int(u.session.Steps()) {
 			if err := ctx.Err(); err != nil {
 				if t.writer != nil { // while the optimizer's session still exists
@@ -173,11 +173,16 @@ func (w *warmUp) run(ctx context.Context, t *training) error {
 				}
 				continue
 			}
-			w.observe(t, step, steps)
+			if last = step; step+steps < end {
+				w.observe(t, step, steps)
+			}
 		}
 		w.epochs++
 		if err := w.score(t, w.epochs); err != nil {
 			return err
+		}
+		if last >= 0 {
+			w.observe(t, last, end-last) // with the scores after the epoch
 		}
 		if steps := int(u.session.Steps()); steps-saved >= window && t.writer != nil && !t.writer.Busy() {
 			if err := t.save(nil); err != nil {

@@ -129,7 +129,7 @@ func TestCSVErrors(t *testing.T) {
 		{"headings only", "label,a,b,c,d\n", "some.csv: line 2: must have at least one image, got the end"},
 		{"no label", "a,b,c,d,e\n", `1: column 1 must be an integer, or a column be called ` + strings.Join(classHeadings, ", ") + `, got "a"`},
 		{"a word", "1,2,3,4,x\n", `1: column 5 must be an integer, or a column be called ` + strings.Join(classHeadings, ", ") + `, got "x"`},
-		{"files", "file,label\na.png,1\n", "some.csv: line 1: must have a label and pixels, got the header of a table of files"},
+		{"files", "file,label\na.png,1\n", "some.csv: line 1: must have a label and pixels, got the header of a table of files: give the files, or their directory"},
 		{"not a square", "1,2,3,4,5,6\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 5 columns"},
 		{"no pixels", "1\n", "some.csv: line 1: must have the pixels of a square image next to the label, N x N or N x N x 3, got 0 columns"},
 		{"large pixel", "1,0,0,0,0\n\n1,0,0,256,0\n", `some.csv: line 3: column 4: must be an integer from 0 to 255, got "256"`},

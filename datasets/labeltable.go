@@ -56,6 +56,10 @@ func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*ta
 				return nil, err
 			}
 			known = (guess || index.flat()) && t.guess(index)
+			if known && index.find(t.headings[t.file], false).count > 0 {
+				return nil, errors.Errorf("datasets: %s: record 1 must name the columns, such as %s,%s, got the image %s",
+					s.path(entry.name), fileHeadings[1], classHeadings[2], t.headings[t.file])
+			}
 		}
 		if known {
 			found = append(found, t)
@@ -255,6 +259,17 @@ func (t *table) guess(index *imageIndex) bool {
 	}
 	t.classes = others
 	return true
+}
+
+// unread returns the headings of the columns that are not used.
+func (t *table) unread() (headings []string) {
+	used := append([]int{t.file, t.class, t.split, t.group}, t.classes...)
+	for column, heading := range t.headings {
+		if heading != "" && !slices.Contains(used, column) {
+			headings = append(headings, heading)
+		}
+	}
+	return headings
 }
 
 // namesImages reports whether all fields of a column differ, and the first ten are names of

@@ -255,8 +255,8 @@ func TestTableNotRead(t *testing.T) {
 	write(t, []byte("\"unfinished"), root, "odd.csv")
 	images, remarks := scanned(t, root)
 	want := []string{
-		"/meta.csv: not read: must have a column of files and one of classes, got the columns file, photographer",
-		"/odd.csv: not read: must have a column of files and one of classes, got the columns none",
+		"/meta.csv: not read: must have a column of files, such as file, and one of classes, such as label, got the columns file, photographer",
+		"/odd.csv: not read: must have a column of files, such as file, and one of classes, such as label, got the columns none",
 	}
 	if len(images) != 2 || !slices.Equal(remarks, want) {
 		t.Errorf("images %q, remarks %q, want %q", images, remarks, want)
@@ -268,6 +268,27 @@ func TestTableNotRead(t *testing.T) {
 	}
 	_, err := scan(t.Context(), filepath.Join(root, "none"))
 	wantError(t, err, "none")
+}
+
+// Columns of a table that are not read are named, since one of them may have the groups.
+func TestUnreadColumns(t *testing.T) {
+	root := dots(t, "0.png", "1.png")
+	write(t, []byte("file,label,patient,,note\n0.png,a,p,1,x\n1.png,b,q,2,y\n"), root, "labels.csv")
+	if _, remarks := scanned(t, root); !slices.Equal(remarks, []string{"/labels.csv: columns that are not read: patient, note"}) {
+		t.Errorf("remarks %q", remarks)
+	}
+	write(t, []byte("file,a,b\n0.png,1,0\n1.png,0,1\n"), root, "labels.csv")
+	if _, remarks := scanned(t, root); len(remarks) > 0 {
+		t.Errorf("remarks %q, want none", remarks)
+	}
+}
+
+// A table without a header is an error, not one image less.
+func TestNoHeader(t *testing.T) {
+	root := dots(t, "0.png", "1.png", "2.png")
+	write(t, []byte("0.png,a\n1.png,b\n2.png,a\n"), root, "labels.csv")
+	_, err := scan(t.Context(), root)
+	wantError(t, err, "record 1 must name the columns, such as file,label, got the image 0.png")
 }
 
 // Any content of a table is read or refused without a panic, and images are listed once.

@@ -41,6 +41,9 @@ func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err er
 		if err := s.addRows(&lists, dir, t, rows, named); err != nil {
 			return lists, err
 		}
+		if unread := t.unread(); len(unread) > 0 {
+			s.remark(t.entry.name, "columns that are not read: %s", abbreviated(unread))
+		}
 		names = append(names, t.entry.base())
 		if t.class >= 0 {
 			s.label = t.headings[t.class]

@@ -55,7 +55,8 @@ func (o Options) list(root string, scan func(*scanner) ([3]*listing, error)) (tr
 		return found, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.looked)) {
-		s.remark(name, "not read: must have a column of files and one of classes, got the columns %s", s.looked[name])
+		s.remark(name, "not read: must have a column of files, such as %s, and one of classes, such as %s, got the columns %s",
+			fileHeadings[1], classHeadings[2], s.looked[name])
 	}
 	s.remarkLeftOut()
 	found.remarks, found.flat, found.lacks = s.remarks, s.flat, "no class directories and no table of classes"
@@ -278,6 +279,11 @@ func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 		return nil, s.noClasses(dir, entries)
 	}
 	slices.SortStableFunc(found.images, func(a, b imageFile) int { return compareClasses(a.class, b.class) })
+	if inside := found.sameInside(); inside != nil {
+		s.remark(dir, "the classes are %s, and each of these directories has the directories %s: if those are the classes, "+
+			"list the files and their classes in a CSV file with the columns %s and %s",
+			abbreviated(found.classes()), abbreviated(inside), fileHeadings[1], classHeadings[2])
+	}
 	return found, nil
 }
 

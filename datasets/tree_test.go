@@ -371,3 +371,27 @@ func TestSuggestShape(t *testing.T) {
 	}
 	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "datasets: reading 1099511627776 images of 4x256x256 needs 256 PiB", "a smaller height and width")
 }
+
+// Directories of classes in a directory for each site are noticed, numbered parts and splits are
+// not.
+func TestSameInside(t *testing.T) {
+	for _, c := range []struct {
+		names  []string
+		remark bool
+	}{
+		{[]string{"a/cat/0.png", "a/dog/1.png", "b/cat/2.png", "b/dog/3.png"}, true},
+		{[]string{"x/a/cat/0.png", "x/a/dog/1.png", "x/b/cat/2.png", "x/b/dog/3.png"}, true},
+		{[]string{"a/cat/0.png", "a/dog/1.png", "b/cat/2.png"}, false},
+		{[]string{"a/cat/0.png", "a/dog/1.png", "b/cat/2.png", "b/dog/3.png", "b/4.png"}, false},
+		{[]string{"a/video1/0.png", "a/video2/1.png", "b/video1/2.png", "b/video2/3.png"}, false},
+		{[]string{"a/train/0.png", "a/test/1.png", "b/train/2.png", "b/test/3.png"}, false},
+		{[]string{"a/images/0.png", "b/images/1.png"}, false},
+	} {
+		_, remarks := scanned(t, dots(t, c.names...))
+		const want = "the classes are a, b, and each of these directories has the directories cat, dog: if those are the classes, " +
+			"list the files and their classes in a CSV file with the columns file and label"
+		if got := len(remarks) == 1 && strings.HasSuffix(remarks[0], want); got != c.remark || !c.remark && len(remarks) > 0 {
+			t.Errorf("%v: remarks %q", c.names, remarks)
+		}
+	}
+}

@@ -263,3 +263,25 @@ func parsedShape(text string) (shape []int) {
 	}
 	return shape
 }
+
+// 16-bit images that use few of their values have one remark, which names the bits.
+func TestRemarkDepthOnce(t *testing.T) {
+	root := t.TempDir()
+	for i, class := range []string{"a", "a", "b", "b"} {
+		deep := image.NewGray16(image.Rect(0, 0, 2, 2))
+		for p := range 4 {
+			deep.SetGray16(p%2, p/2, color.Gray16{Y: uint16(100*i + 1000*p)})
+		}
+		write(t, encoded(t, deep), root, "deep", class, fmt.Sprintf("%d.png", i))
+	}
+	options := isolated(t)
+	options.Test, options.Validation = 0.5, -1
+	splits, err := Open(filepath.Join(root, "deep"), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(splits.Train.Remarks, "\n")
+	if !strings.Contains(got, "of 0 to 65535, which become 14 of the 256 values of a byte") || strings.Contains(got, "pixels of the training images") {
+		t.Errorf("remarks %q", got)
+	}
+}

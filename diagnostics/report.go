@@ -93,8 +93,11 @@ func (w *WarmStart) String() string {
 	if least, most := slices.Min(w.Epoch), slices.Max(w.Epoch); least < most {
 		after = fmt.Sprintf("epochs %d to %d", least, most)
 	}
-	return fmt.Sprintf("warm start: the chains begin where %d epochs of the optimizer were best, after %s: "+
-		"loss %.3f, accuracy %.3f on %d training images held out", w.Epochs, after, loss, accuracy, w.HeldOut)
+	begin := fmt.Sprintf("where %d epochs of the optimizer were best, after %s", w.Epochs, after)
+	if w.Epochs == 1 {
+		begin = "after " + after + " of the optimizer"
+	}
+	return fmt.Sprintf("warm start: the chains begin %s: loss %.3f, accuracy %.3f on %d training images held out", begin, loss, accuracy, w.HeldOut)
 }
 
 // Outlier is a chain whose loss in the sampling phase is far above the others', so that its samples

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -82,6 +83,9 @@ func TestNotFinite(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", test.name, *fault, want)
 			}
 			wantError(t, test.name, err, "layer: invert", "invert_fwd", "NaN or an infinity")
+			if strings.Count(err.Error(), "layer: invert") != 1 {
+				t.Errorf("%s: %v names the op more than once", test.name, err)
+			}
 			for chain := range test.starts {
 				if !bytes.Equal(save(t, s, chain), before[chain]) {
 					t.Errorf("%s: chain %d is not what it was before the run", test.name, chain)

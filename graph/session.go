@@ -55,7 +55,11 @@ type NotFinite struct {
 
 // Error implements error.
 func (e *NotFinite) Error() string {
-	return fmt.Sprintf("graph: step %d, chain %d: %s (%s) computed a NaN or an infinity in %s", e.Step, e.Chain, e.Label, e.Kernel, e.Buffer)
+	launch := fmt.Sprintf("%s (%s)", e.Label, e.Kernel)
+	if e.Label == e.Buffer {
+		launch = e.Kernel
+	}
+	return fmt.Sprintf("graph: step %d, chain %d: %s computed a NaN or an infinity in %s", e.Step, e.Chain, launch, e.Buffer)
 }
 
 // Load allocates memory for the program on a device and initialises all chains at step 0. The

@@ -147,9 +147,9 @@ var classColumns = []classColumn{
 	{Column{"precision", "%.3f"}, true, false, func(r ClassRow) any { return r.Precision }},
 	{Column{"recall", "%.3f"}, false, false, func(r ClassRow) any { return r.Recall }},
 	{Column{"F1", "%.3f"}, true, false, func(r ClassRow) any { return r.F1 }},
-	// The title differs from AUROC, which is about out-of-distribution data elsewhere. A table has
-	// several classes, so that there is a ranking.
-	{Column{"AUC", "%.3f"}, true, false, func(r ClassRow) any { return r.AUROC }},
+	// AUROC is about out-of-distribution data elsewhere. A table has several classes, so that there
+	// is a ranking.
+	{Column{"one-vs-rest AUC", "%.3f"}, true, false, func(r ClassRow) any { return r.AUROC }},
 	{Column{"coverage", "%.3f"}, false, true, func(r ClassRow) any { return *r.Coverage }},
 	{Column{"set size", "%.2f"}, true, true, func(r ClassRow) any { return *r.SetSize }},
 }
@@ -250,9 +250,9 @@ func ClassSection(subjects []Subject) (*Section, error) {
 		texts = append(texts, fmt.Sprintf("The %d lowest of %d classes are shown; pollen eval --json lists all.", classesShown, n))
 		entries = entries[:classesShown]
 	}
-	if more := "Precision, F1 and AUC"; !full {
+	if more := "Precision, F1 and one-vs-rest AUC"; !full {
 		if covered {
-			more = "Precision, F1, AUC and sizes of sets"
+			more = "Precision, F1, one-vs-rest AUC and sizes of sets"
 		}
 		texts = append(texts, more+" are in the output of pollen eval --json.")
 	}

@@ -67,12 +67,12 @@ func TestClasses(t *testing.T) {
 	if err := section.Table.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	const table = `class   images  precision  recall     F1    AUC  coverage  set size
--------------------------------------------------------------------
-rare        10      0.000   0.000  0.000  0.587     0.000      1.00
-common     190      0.950   1.000  0.974  0.900     1.000      1.00
-rose        20      1.000   1.000  1.000  1.000     1.000      1.00
-tulip       20      1.000   1.000  1.000  1.000     1.000      1.00
+	const table = `class   images  precision  recall     F1  one-vs-rest AUC  coverage  set size
+-----------------------------------------------------------------------------
+rare        10      0.000   0.000  0.000            0.587     0.000      1.00
+common     190      0.950   1.000  0.974            0.900     1.000      1.00
+rose        20      1.000   1.000  1.000            1.000     1.000      1.00
+tulip       20      1.000   1.000  1.000            1.000     1.000      1.00
 `
 	if b.String() != table || len(section.Text) != 1 || section.Text[0] != "a: "+want+"." {
 		t.Errorf("table\n%swant\n%stext %q", b.String(), table, section.Text)
@@ -83,7 +83,7 @@ tulip       20      1.000   1.000  1.000  1.000     1.000      1.00
 		t.Fatal(err)
 	}
 	b.Reset()
-	const header = "class   images  a, precision  a, recall  a, F1  a, AUC  b, precision"
+	const header = "class   images  a, precision  a, recall  a, F1  a, one-vs-rest AUC  b, precision"
 	if err := section.Table.WriteText(&b); err != nil || !strings.HasPrefix(b.String(), header) || len(section.Text) != 1 {
 		t.Errorf("table of two runs, one without calibration:\n%s%q, %v", b.String(), section.Text, err)
 	}

@@ -73,10 +73,17 @@ func remarkCalibration(splits *datasets.Splits, dir string, c *console) {
 	}
 }
 
-// imagesOf returns the number of images of a split as text.
+// imagesOf returns the number of images of a split as text, and of their groups, which certified
+// risks and thresholds of classes count.
 func imagesOf(split *datasets.Dataset) string {
 	if split == nil {
 		return "none"
 	}
-	return counted(split.Len(), "image")
+	text := counted(split.Len(), "image")
+	if split.Groups != nil {
+		groups := slices.Clone(split.Groups)
+		slices.Sort(groups)
+		text += " of " + counted(len(slices.Compact(groups)), "group")
+	}
+	return text
 }

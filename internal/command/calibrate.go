@@ -175,7 +175,8 @@ func remarkMissing(names []string, heldOut *datasets.Dataset, c *console) {
 			all.Counts[datasets.Validation][at] += n
 		}
 	}
-	if text := all.Missing(datasets.Validation); text != "" {
+	found := slices.Max(all.Counts[datasets.Validation]) > 0 // without any, calibrating is an error
+	if text := all.Missing(datasets.Validation); text != "" && found {
 		c.remark("%s", text)
 	}
 }

@@ -73,7 +73,7 @@ func (c *console) observer(name string) bayes.Observer {
 			return
 		}
 		now := c.now()
-		if key := e.Task + e.On; c.shown == nil || key != task || e.Done < c.shown.Done() {
+		if key := e.Task + subject(e); c.shown == nil || key != task || e.Done < c.shown.Done() {
 			c.endProgress()
 			task = key
 			title := name
@@ -84,7 +84,7 @@ func (c *console) observer(name string) bayes.Observer {
 			scores = ""
 			c.begun, c.looked, c.images = now, now, -e.Images
 		}
-		status := "on " + e.On
+		status := "on " + subject(e)
 		if e.Task == "fit" || e.Task == "pilot" || e.Task == "warm start" {
 			if !math.IsNaN(e.Loss) { // else an event within a window of steps
 				scores = fitStatus(e)
@@ -105,6 +105,17 @@ func (c *console) observer(name string) bayes.Observer {
 		c.looked = now
 		c.shown.Update(e.Done, status)
 	}
+}
+
+// subject names the data of an event. Files that have no data set are called images.
+func subject(e bayes.Event) string {
+	switch {
+	case e.Of == 0:
+		return e.On
+	case e.On == "images":
+		return counted(e.Of, "image")
+	}
+	return counted(e.Of, "image") + " of " + e.On
 }
 
 // fitStatus formats the metrics of the last window of steps.

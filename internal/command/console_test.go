@@ -68,6 +68,22 @@ func TestLastSpeed(t *testing.T) {
 	}
 }
 
+// Predictions and features name the images, since data have several splits of one name.
+func TestSubject(t *testing.T) {
+	c, _, remarks, _ := testConsole()
+	observe := c.observer("run")
+	for _, e := range []bayes.Event{
+		{Task: "predict", On: "flowers", Of: 20, Done: 3, Total: 3}, {Task: "predict", On: "flowers", Of: 1, Done: 3, Total: 3},
+		{Task: "features", On: "images", Of: 7, Done: 7, Total: 7},
+	} {
+		observe(e)
+	}
+	want := "predict 100%  on 20 images of flowers  in 0s\npredict 100%  on 1 image of flowers  in 0s\nfeatures 100%  on 7 images  in 0s\n"
+	if remarks.String() != want {
+		t.Errorf("%q, want %q", remarks, want)
+	}
+}
+
 // Lost results are a failure, even if a command does not check.
 func TestLostResults(t *testing.T) {
 	for code, to := range map[int]io.Writer{0: io.Discard, exitFailure: lost{}} {

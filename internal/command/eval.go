@@ -53,7 +53,7 @@ func evalCommand(c *console) *cobra.Command {
 		Use: "eval RUN...", Short: "Score runs on test data: accuracy, likelihood, calibration",
 		Long: "Averages the probabilities of all samples of a run (the posterior predictive) and scores them on test images: accuracy,\n" +
 			"negative log likelihood, calibration errors, coverage of conformal prediction sets, over all images and for each class,\n" +
-			"with precision, recall, F1 and AUC (of the ROC curve), and the fraction of images that can be answered with a certified error rate. The sets\n" +
+			"with precision, recall, F1 and one-vs-rest AUC, and the fraction of images that can be answered with a certified error rate. The sets\n" +
 			"contain the true class with probability 0.95, those of predict and serve with the probability --level, by default 0.9.\n" +
 			"For runs that differ only in their seed it also prints means and standard errors.",
 		Example: "  pollen eval runs/main-1/sgd runs/main-1/sgld\n  pollen eval runs/fit-1 --data flowers-of-last-year\n" +

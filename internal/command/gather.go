@@ -9,9 +9,9 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/cluster"
 	"github.com/pollen-ml/pollen/internal/config"
-	"github.com/pollen-ml/pollen/report"
 )
 
 func gatherCommand(c *console) *cobra.Command {
@@ -81,7 +81,8 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 	if err != nil {
 		return err
 	}
-	if err := calibrateGathered(ctx, run, data, splits, unfinished > 0 && !copied, len(parts), c); err != nil {
+	mixing, err := calibrateGathered(ctx, run, data, splits, unfinished > 0 && !copied, len(parts), c)
+	if err != nil {
 		c.endProgress()
 		c.remark("%s is removed, because it is not complete", dir)
 		if removing := os.RemoveAll(dir); removing != nil {
@@ -89,23 +90,20 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 		}
 		return err
 	}
-	return finishFit(ctx, run, nil, finished{name: bayes.MethodName(run.Manifest().Spec.Method), data: splits}, c)
+	return finishFit(ctx, run, nil, finished{name: bayes.MethodName(run.Manifest().Spec.Method), data: splits, mixing: mixing}, c)
 }
 
 // calibrateGathered remarks on a new gathered run of a number of parts, and calibrates it unless
-// the parts still grow.
-func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, splits *datasets.Splits, growing bool, parts int, c *console) error {
+// the parts still grow. It returns how the chains mix.
+func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, splits *datasets.Splits, growing bool, parts int,
+	c *console) (*diagnostics.Mixing, error) {
 	dir, m := run.Dir(), run.Manifest()
 	trained := remarkHeldOut(dir, run, data, splits, c)
 	c.remark("%s: %s of %s", dir, counted(m.Spec.Chains, "chain"), counted(parts, "run"))
 	mixing, err := run.Mixing(ctx, splits)
 	c.endProgress()
 	if err != nil {
-		return err
-	}
-	if mixing != nil {
-		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective sample size %s, in the tails %s", mixing.Images,
-			report.OrDash("%.3f", mixing.RHat), report.OrDash("%.0f", mixing.BulkESS), report.OrDash("%.0f", mixing.TailESS))
+		return nil, err
 	}
 	switch {
 	case splits.Validation == nil:
@@ -113,11 +111,11 @@ func calibrateGathered(ctx context.Context, run *bayes.Run, data config.Data, sp
 		c.remark("%s is not calibrated, since its parts are unfinished: gather again when they are finished, or use --copy", dir)
 	default:
 		if err := run.FitDetector(ctx, splits.Train); err != nil {
-			return err
+			return nil, err
 		}
 		notes := map[string]string{}
 		noteTrained(notes, trained, c) // the data have changed
-		return run.With(bayes.WithNotes(notes)).Calibrate(ctx, splits.Validation)
+		return mixing, run.With(bayes.WithNotes(notes)).Calibrate(ctx, splits.Validation)
 	}
-	return nil
+	return mixing, nil
 }

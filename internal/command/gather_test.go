@@ -28,10 +28,15 @@ func TestFailedGatherLeavesNothing(t *testing.T) {
 	}
 	gather := func(what string, want int, text string) {
 		t.Helper()
-		code, _, stderr := runInProcess("gather", part, "--folder", place)
+		code, stdout, stderr := runInProcess("gather", part, "--folder", place)
 		_, err := os.Stat(place)
 		if code != want || !strings.Contains(stderr, text) || os.IsNotExist(err) != (want != 0) {
 			t.Errorf("gather %s: exit code %d: %s, the directory: %v, want exit code %d and %q", what, code, stderr, err, want, text)
+		}
+		_, chains, _ := strings.Cut(stdout, "split R-hat of predictions")
+		_, row, _ := strings.Cut(chains, "\nsgld ")
+		if fields := strings.Fields(row); want == 0 && (len(fields) < 3 || fields[2] == "-") {
+			t.Errorf("gather %s: the row %q has no split R-hat of predictions", what, row)
 		}
 	}
 	end := file.Inject(func(call, path string, _ int) (int, error) {

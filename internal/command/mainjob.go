@@ -108,7 +108,7 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	for _, m := range j.methods {
 		run, err := j.fit(ctx, all, m, data, device, c)
 		if err != nil {
-			remarkKept(err, c)
+			err = remarkKept(err, c)
 			c.remark("Continue the comparison with: %s --resume %s", program(os.Executable()), config.Quoted(j.dir))
 			if len(runs) > 0 {
 				if _, reporting := j.report(runs, data, c); reporting != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -17,14 +18,22 @@ type scoredRun struct {
 	name       string
 	run        *bayes.Run
 	assessment *evaluate.Assessment // nil before assess
+	mixing     *diagnostics.Mixing  // of a gathered run
 }
 
-// assess scores each run; out may be nil.
+// assess scores each run; out may be nil. For gathered runs it also measures how their chains mix,
+// unless that is known.
 func assess(ctx context.Context, runs []scoredRun, in, out *datasets.Dataset, c *console) error {
 	defer c.endProgress()
 	for i := range runs {
 		var err error
 		if runs[i].assessment, err = runs[i].run.Assess(ctx, in, out); err != nil {
+			return err
+		}
+		if runs[i].mixing != nil || len(runs[i].run.Manifest().Parts) == 0 {
+			continue
+		}
+		if runs[i].mixing, err = runs[i].run.Mixing(ctx, &datasets.Splits{Test: in}); err != nil {
 			return err
 		}
 	}

@@ -110,16 +110,17 @@ func (s *serveFlags) run(ctx context.Context, arguments []string, c *console) er
 		}
 		return openModels(dirs, options)
 	}
+	listener, err := s.listen() // before the models are loaded, which may take minutes
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
 	server, err := s.newServer(open, c)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	memory.CollectLess(ctx)
-	listener, err := s.listen()
-	if err != nil {
-		return err
-	}
 	s.remarkExposed(listener.Addr(), c)
 	c.remark("serving %s at %s://%s; stop with Ctrl-C", strings.Join(arguments, ", "), s.scheme(), reachable(listener.Addr()))
 	ended := make(chan error, 1)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -55,6 +56,11 @@ func TestListenNamesTheFlag(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", address, err, want)
 		}
+	}
+	// The address is tried before the models are loaded.
+	code, _, stderr := runInProcess("serve", filepath.Join(t.TempDir(), "missing"), "--address", taken.Addr().String())
+	if code == 0 || !strings.Contains(stderr, "pollen: serve: --address ") {
+		t.Errorf("serve: exit code %d: %s", code, stderr)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -13,10 +14,11 @@ import (
 func summarize(runs []scoredRun) (comparison.Summary, error) {
 	var names []string
 	var all []*bayes.Run
+	var mixing []*diagnostics.Mixing
 	for _, r := range runs {
-		names, all = append(names, r.name), append(all, r.run)
+		names, all, mixing = append(names, r.name), append(all, r.run), append(mixing, r.mixing)
 	}
-	return comparison.Summarize(names, all)
+	return comparison.Summarize(names, all, mixing)
 }
 
 // printChains prints the tables of the runs' chains: length, convergence and temperatures. If short

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/comparison"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/rundir"
@@ -115,7 +116,7 @@ func (p prepared) fit(ctx context.Context, dir string, others []*datasets.Datase
 	began := c.now()
 	run, err := bayes.Fit(ctx, p.asked, p.data, dir,
 		append(more, bayes.WithDevice(p.device), bayes.WithObserver(c.observer(name)), bayes.WithNotes(p.notes), keepFeatures())...)
-	return finishFit(ctx, run, err, finished{name, p.data, others, c.now().Sub(began)}, c)
+	return finishFit(ctx, run, err, finished{name: name, data: p.data, others: others, took: c.now().Sub(began)}, c)
 }
 
 // newRunDir returns the given directory, or else runs/<name>-1, -2, ..., the first that does not
@@ -156,17 +157,18 @@ func resumeRun(ctx context.Context, m bayes.Manifest, device deviceFlags, dataDi
 	name := bayes.MethodName(m.Spec.Method)
 	run, err := bayes.Resume(ctx, dir, splits,
 		append(more, bayes.WithDevice(opened), bayes.WithObserver(c.observer(name)), bayes.WithUnlabelled(unlabelled), keepFeatures())...)
-	return finishFit(ctx, run, err, finished{name, splits, others, 0}, c)
+	return finishFit(ctx, run, err, finished{name: name, data: splits, others: others}, c)
 }
 
 // finished describes a run for finishFit: the name of its method, its data, the out-of-distribution
 // data on which a distilled run is compared with its teacher, and the time of its steps, or 0 if
-// they were not made in one go.
+// they were not made in one go. mixing is known of a gathered run.
 type finished struct {
 	name   string
 	data   *datasets.Splits
 	others []*datasets.Dataset
 	took   time.Duration
+	mixing *diagnostics.Mixing
 }
 
 // finishFit scores a finished run, or reports the samples of a failed or stopped one.
@@ -174,10 +176,9 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 	data := f.data
 	c.endProgress()
 	if err != nil {
-		remarkKept(err, c)
-		return err
+		return remarkKept(err, c)
 	}
-	compared := []scoredRun{{name: f.name, run: run}}
+	compared := []scoredRun{{name: f.name, run: run, mixing: f.mixing}}
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
 			c.remark("%s: all steps are done; score them with: pollen eval %s", run.Dir(), run.Dir())
@@ -220,20 +221,23 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 	return nil
 }
 
-// remarkKept reports the samples of a failed or stopped run and how to continue it.
-func remarkKept(err error, c *console) {
+// remarkKept reports the samples of a failed or stopped run and how to continue it. It returns the
+// error without what it has reported.
+func remarkKept(err error, c *console) error {
 	var unfinished *bayes.UnfinishedError
 	if !errors.As(err, &unfinished) {
-		return
+		return err
 	}
+	cause := errors.WithMessage(unfinished.Cause, "pollen")
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Dir, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
 	if unfinished.WarmEpochs > 0 {
 		c.remark("The warm start has made %s, which are kept, too.", counted(unfinished.WarmEpochs, "epoch"))
 	}
 	if errors.As(err, new(*bayes.DivergedError)) {
-		return // whose text has the advice
+		return cause // whose text has the advice
 	}
 	c.remark("Continue with: %s fit --resume %s", program(os.Executable()), config.Quoted(unfinished.Dir))
+	return cause
 }
 
 // estimate times some steps and prints the cost of the whole run, with more options.

@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -29,13 +30,15 @@ type Summary struct {
 }
 
 // Summarize summarizes the diagnostics of runs under the given names. It skips runs without
-// diagnostics.
-func Summarize(names []string, runs []*bayes.Run) (s Summary, err error) {
+// diagnostics. mixing has what Run.Mixing returned for gathered runs, whose diagnostics have none;
+// nil for other runs.
+func Summarize(names []string, runs []*bayes.Run, mixing []*diagnostics.Mixing) (s Summary, err error) {
 	var all []observed
 	for i, run := range runs {
 		d, err := run.Diagnostics()
 		switch {
 		case err == nil:
+			d.Predicted = cmp.Or(d.Predicted, mixing[i])
 			all = append(all, observed{d, names[i], run.Manifest().Spec})
 		case !os.IsNotExist(errors.Cause(err)):
 			return s, err
@@ -63,6 +66,9 @@ func Summarize(names []string, runs []*bayes.Run) (s Summary, err error) {
 		if o.notInEquilibrium() {
 			s.NotInEquilibrium = append(s.NotInEquilibrium, o.name)
 		}
+	}
+	if slices.ContainsFunc(mixing, func(m *diagnostics.Mixing) bool { return m != nil }) {
+		s.Notes = append(s.Notes, "The ESS of a gathered run counts only the samples.")
 	}
 	if s.Temperatures, err = temperatures(all); err != nil {
 		return s, err

@@ -102,7 +102,7 @@ func TestSummarize(t *testing.T) {
 	} {
 		names, runs = append(names, r.name), append(runs, runOf(t, r.spec, r.d))
 	}
-	s, err := Summarize(names, runs)
+	s, err := Summarize(names, runs, make([]*diagnostics.Mixing, len(runs)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestPredictionTemperaturesComeLast(t *testing.T) {
 		Determination: &diagnostics.Measured{Value: 1.42, StandardError: 0.03, Groups: 16},
 	}
 	heated := runOf(t, bayes.Spec{Method: langevin.SGHMC{Friction: 0.1}, Schedule: optimizers.Constant{Rate: 0.02}, Epochs: 8, Chains: 4}, d)
-	s, err := Summarize([]string{"heated"}, []*bayes.Run{heated})
+	s, err := Summarize([]string{"heated"}, []*bayes.Run{heated}, []*diagnostics.Mixing{nil})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestTemperaturesOfOtherNetworks(t *testing.T) {
 	}
 	s, err := Summarize([]string{"a", "b", "deep", "c", "d"}, []*bayes.Run{
 		of("linear1"), of("linear1"), of("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"), of("linear1"), of("conv1", "linear1"),
-	})
+	}, make([]*diagnostics.Mixing, 5))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,9 @@ func setFlags(content []byte, flags, command *pflag.FlagSet, others map[string]f
 	if err := decoder.Decode(&second); err != io.EOF {
 		return errors.New("more than one document")
 	}
+	if len(fields) == 0 {
+		return errors.New("must have at least one setting, such as \"method: sgld\", got none")
+	}
 	for _, field := range fields {
 		name := fmt.Sprint(field.Key)
 		set := others[name]

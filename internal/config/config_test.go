@@ -25,7 +25,8 @@ func TestSet(t *testing.T) {
 	for text, want := range map[string]string{
 		"batch: many": "batch must be an integer, got many", "dance: 1": `unknown key "dance"; the keys are batch, model`, "batch: [1]": "got [1]",
 		"batchs: 1": `unknown key "batchs"; did you mean --batch?`, "batch_size: 1": `unknown key "batch_size"; the size of a minibatch is set by --batch`,
-		"folder: runs/a":          `unknown key "folder": it is a flag of the command line only, --folder`,
+		"folder: runs/a": `unknown key "folder": it is a flag of the command line only, --folder`,
+		"":               "must have at least one setting", "# batch: 20\n": "must have at least one setting", "{}": "must have at least one setting",
 		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", maxBytes+1): "must have at most",
 	} {
 		if err := setFlags([]byte(text), f, command, nil); err == nil || !strings.Contains(err.Error(), want) {

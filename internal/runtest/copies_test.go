@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/bayes"
@@ -51,7 +52,11 @@ func TestCopiesOfUnchangedImages(t *testing.T) {
 	spec.Method, spec.Epochs, spec.Samples = methodOf(t, "mala"), 80, 20
 	plain := fit(t, spec, data, with(t, 1))
 	must(t, spec.Set("augment", "flip,copies=3"))
-	copied := fit(t, spec, data, with(t, 1))
+	remarks := ""
+	copied := fit(t, spec, data, with(t, 1), bayes.WithObserver(func(e bayes.Event) { remarks += e.Remark }))
+	if !strings.Contains(remarks, "3 copies of each image changed at random (flip,copies=3)") {
+		t.Errorf("remarks %q have no number of copies", remarks)
+	}
 	want, got := sampledValues(t, plain), sampledValues(t, copied)
 	for i := range want {
 		if !(math.Abs(float64(want[i]-got[i])) < 1e-4) {

@@ -110,7 +110,7 @@ func TestTrainedAgainFromAStart(t *testing.T) {
 		ctx, observer := stopAt(100)
 		path := filepath.Join(dir, name)
 		_, err := bayes.Fit(ctx, spec, data, path, with(t, 2), observer)
-		wantError(t, "a stop", err, "stopped after 100 of 450 steps")
+		wantError(t, "a stop", err, "stopped after 100 of 450 steps, 0 samples kept: context canceled")
 		return path
 	}
 	replaced, deleted, lost := stopped("replaced"), stopped("deleted"), stopped("lost")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -215,4 +216,27 @@ func TestWarmStartRefused(t *testing.T) {
 	var spec bayes.Spec
 	wantInvalid(t, "a sampler", spec.Set("warm-start", "sgld"),
 		`warm-start must be an optimizer, which are sgd, momentum, nesterov, adagrad, adadelta, rmsprop, adam, adamw, got "sgld"`)
+}
+
+// The last event of an epoch has the loss after it.
+func TestWarmStartEvents(t *testing.T) {
+	data := trainOn(squares(t, 200, 4, 1))
+	spec := bayes.Spec{
+		Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 1, Samples: 1, Batch: 20, WarmStart: optimizers.Momentum{Decay: 0.9}, WarmEpochs: 1,
+	}
+	var shown []float64
+	run := fit(t, spec, data, with(t, 1), bayes.WithObserver(func(e bayes.Event) {
+		if e.Task == "warm start" && e.Remark == "" && e.Done == e.Total {
+			shown = append(shown, e.ValidationLoss)
+		}
+	}))
+	d, err := run.Diagnostics()
+	must(t, err)
+	losses := d.WarmStart.Losses[0]
+	if want := float64(losses[len(losses)-1]); len(shown) != 1 || !(math.Abs(shown[0]-want) < 1e-6) {
+		t.Errorf("shown losses %v, want one, %v of %v", shown, want, losses)
+	}
+	if text := d.WarmStart.String(); strings.Contains(text, "1 epochs") {
+		t.Errorf("%q", text)
+	}
 }

@@ -16,6 +16,9 @@ type Notes struct {
 // values are reduced to at most 64 of the 256 values of a byte.
 const fewValues = 1 << 14
 
+// FewValues is part of the remark on images of 16 bits that use few of their values.
+const FewValues = "of 0 to 65535, which become"
+
 // Remarks returns remarks on the images that were decoded, by their notes.
 // bits is what Decoder.SetBits was given.
 func Remarks(subject string, names []string, kept []int, notes []Notes, bits int) []string {
@@ -38,8 +41,8 @@ func Remarks(subject string, names []string, kept []int, notes []Notes, bits int
 		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values above %d, the largest of %d bits, which are read as %[3]d",
 			subject, deep.Images, 1<<bits-1, bits))
 	case bits == 0 && deep.Images > 0 && deep.Highest < fewValues:
-		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values of %d to %d only, of 0 to 65535, "+
-			"which become %d of the 256 values of a byte: state the number of significant bits, such as bits=%d, to stretch them",
+		remarks = append(remarks, fmt.Sprintf("%s: images with 16 bits per channel (%d) have values of %d to %d only, "+
+			FewValues+" %d of the 256 values of a byte: state the number of significant bits, such as bits=%d, to stretch them",
 			subject, deep.Images, deep.Lowest, deep.Highest, (int(deep.Highest)+128)/257-(int(deep.Lowest)+128)/257+1, max(8, mathbits.Len16(deep.Highest))))
 	}
 	if n := len(pages); n > 0 {
