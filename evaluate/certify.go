@@ -128,7 +128,7 @@ func (c *Calibration) Certify(risk, confidence float64) (Certificate, error) {
 	var confidences []float64
 	var wrong []bool
 	for i, rank := range c.Rank {
-		if c.independent(i) {
+		if c.Single == nil || c.Single[i] {
 			confidences, wrong = append(confidences, c.Confidence[i]), append(wrong, rank != 1)
 		}
 	}

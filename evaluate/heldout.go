@@ -32,16 +32,15 @@ type HeldOut struct {
 	// randomized adaptive sets.
 	Uniform []float64 `json:"uniform"`
 	// Single reports for each example whether it is the one, drawn at random, that represents its
-	// group. It is nil if the examples have no groups. Class-conditional thresholds and certified
-	// risks use only these examples, which are independent: hundreds of frames of three videos say
-	// little more about a new video than three frames. Thresholds of all classes use all examples.
-	// Source: Dunn, Wasserman, Ramdas 2023, distribution-free prediction sets for two-layer
-	// hierarchical models, single subsampling and pooling.
-	Single []bool `json:"single,omitempty"`
+	// group, and SingleOfClass whether it represents the examples of its class in its group. Both
+	// are nil if the examples have no groups. Certified risks use only the former, and
+	// class-conditional thresholds the latter, which are independent: hundreds of frames of three
+	// videos say little more about a new video than three frames. Thresholds of all classes use all
+	// examples. Source: Dunn, Wasserman, Ramdas 2023, distribution-free prediction sets for
+	// two-layer hierarchical models, single subsampling and pooling.
+	Single        []bool `json:"single,omitempty"`
+	SingleOfClass []bool `json:"singleOfClass,omitempty"`
 }
-
-// independent reports whether example i is used where examples must be independent.
-func (h *HeldOut) independent(i int) bool { return h.Single == nil || h.Single[i] }
 
 // newHeldOut returns the columns for labelled predictions, of the examples with the given numbers.
 func newHeldOut(p *Predictions, examples []int) HeldOut {
@@ -55,9 +54,18 @@ func newHeldOut(p *Predictions, examples []int) HeldOut {
 		return cmp.Or(cmp.Compare(p.row(b)[p.Labels[b]], p.row(a)[p.Labels[a]]), cmp.Compare(p.Labels[a], p.Labels[b]),
 			slices.Compare(p.row(a), p.row(b)))
 	})
-	single := singles(p.Groups)
-	if single != nil {
-		h.Single = make([]bool, n)
+	var single, singleOfClass []bool
+	if p.Groups != nil {
+		type ofClass struct {
+			group string
+			label int32
+		}
+		groups := make([]ofClass, p.Len())
+		for i := range groups {
+			groups[i] = ofClass{p.Groups[i], p.Labels[i]}
+		}
+		single, singleOfClass = singles(p.Groups), singles(groups)
+		h.Single, h.SingleOfClass = make([]bool, n), make([]bool, n)
 	}
 	var ranked ranking
 	for i, example := range order {
@@ -67,7 +75,7 @@ func newHeldOut(p *Predictions, examples []int) HeldOut {
 		at := slices.Index(ranked.order, int(label))
 		h.Rank[i], h.Above[i] = at+1, ranked.above[at]
 		if single != nil {
-			h.Single[i] = single[example]
+			h.Single[i], h.SingleOfClass[i] = single[example], singleOfClass[example]
 		}
 	}
 	return h
@@ -77,12 +85,9 @@ func newHeldOut(p *Predictions, examples []int) HeldOut {
 // not depend on the predictions.
 const subsetSeed = 47
 
-// singles draws one example of each group; nil without groups.
-func singles(groups []string) []bool {
-	if groups == nil {
-		return nil
-	}
-	single, seen := make([]bool, len(groups)), map[string]bool{}
+// singles draws one example of each group.
+func singles[G comparable](groups []G) []bool {
+	single, seen := make([]bool, len(groups)), map[G]bool{}
 	for _, i := range rand.New(rand.NewPCG(subsetSeed, 0)).Perm(len(groups)) {
 		single[i] = !seen[groups[i]]
 		seen[groups[i]] = true
@@ -159,8 +164,9 @@ func (h *HeldOut) check(what string, n, classes int) error {
 			return errors.Errorf("evaluate: %s: calibration must have a %[2]s for each of %[3]d examples, got %[4]d: calibrate again", what, name, n, size)
 		}
 	}
-	if h.Single != nil && len(h.Single) != n {
-		return errors.Errorf("evaluate: %s: calibration must have a single for each of %d examples, got %d: calibrate again", what, n, len(h.Single))
+	if grouped := h.Single != nil || h.SingleOfClass != nil; grouped && (len(h.Single) != n || len(h.SingleOfClass) != n) {
+		return errors.Errorf("evaluate: %s: calibration must have a single and a singleOfClass for each of %d examples, got %d and %d: calibrate again",
+			what, n, len(h.Single), len(h.SingleOfClass))
 	}
 	share := func(p float64) bool { return p >= 0 && p <= 1+rowTolerance }
 	for i := range n {

@@ -187,7 +187,7 @@ func (c *Calibration) Sets(level float64, rule SetRule) (*Sets, error) {
 	byClass := make([][]float64, c.Classes)
 	for i := range scores {
 		scores[i] = rule.score(c.Label[i], c.Above[i], c.Rank[i], c.Uniform[i])
-		if c.independent(i) {
+		if c.SingleOfClass == nil || c.SingleOfClass[i] {
 			byClass[c.Class[i]] = append(byClass[c.Class[i]], scores[i])
 		}
 	}

@@ -353,9 +353,68 @@ func TestGroupsCountOnce(t *testing.T) {
 	}
 	c.Single = c.Single[:1]
 	_, err = c.Certify(risk, 0.9)
-	refused(t, "single", err, "must have a single for each of 600 examples, got 1")
+	refused(t, "single", err, "must have a single and a singleOfClass for each of 600 examples, got 1 and 600")
 	p := draw(rand.New(rand.NewPCG(23, 0)), true)
 	p.Groups = p.Groups[1:]
 	_, err = Calibrate(p)
 	refused(t, "groups", err, "one for each of 600 examples, got 599")
+}
+
+// Groups contain images of several classes, and few of one of them. Its threshold counts every
+// group that has the class, and covers the class in a new group.
+func TestRareClassInGroups(t *testing.T) {
+	const seeds, patients, common, level = 300, 40, 9, 0.9
+	draw := func(random *rand.Rand) *Predictions {
+		var probabilities []float64
+		var labels []int32
+		var names []string
+		for patient := range patients {
+			shift := 0.3 * random.Float64() // of all images of the patient
+			for i := range common + 1 {
+				label, of := int32(0), 0.7*random.Float64()+shift
+				if i == common {
+					label, of = 1, 0.6*random.Float64()+shift
+				}
+				row := []float64{1 - of, of}
+				if label == 0 {
+					row = []float64{of, 1 - of}
+				}
+				probabilities, labels, names = append(probabilities, row...), append(labels, label), append(names, fmt.Sprint(patient))
+			}
+		}
+		p := predictionsOf(t, probabilities, labels, 2)
+		p.Groups = names
+		return p
+	}
+	covered := [2]int{}
+	for seed := range uint64(seeds) {
+		random := rand.New(rand.NewPCG(29, seed))
+		c, err := Calibrate(draw(random))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Sets(level, SetRule{PerClass: true, AllowEmpty: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := s.Thresholds[0], s.Thresholds[1]; a.Examples != patients || b.Examples != patients {
+			t.Fatalf("thresholds from %d and %d groups, want %d", a.Examples, b.Examples, patients)
+		}
+		p := draw(random)
+		sets, err := s.Of(p.Probabilities, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, set := range sets {
+			if label := p.Labels[n]; slices.Contains(set, int(label)) {
+				covered[label]++
+			}
+		}
+	}
+	for class, images := range []int{seeds * patients * common, seeds * patients} {
+		// The rank of 37 of 41 covers .902.
+		if share := float64(covered[class]) / float64(images); math.Abs(share-37.0/41) > 0.012 {
+			t.Errorf("class %d is covered with %.4f, want %.4f", class, share, 37.0/41)
+		}
+	}
 }
