@@ -308,14 +308,8 @@ func (c candidate) fitsMemory(data *datasets.Dataset, e environment) (fits bool,
 		return false, err
 	}
 	err = t.on(func(device tensor.Device) error {
-		program, err := t.build(device)
-		if err != nil {
-			return err
-		}
-		m, err := t.memory(device, program)
-		if err == nil {
-			fits = m.Fits()
-		}
+		m, err := t.estimate(device)
+		fits = err == nil && m.Fits()
 		return err
 	})
 	return fits, err

@@ -30,11 +30,7 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 	}
 	var m *Memory
 	err = t.on(func(device tensor.Device) error {
-		program, err := t.build(device)
-		if err != nil {
-			return err
-		}
-		m, err = t.memory(device, program)
+		m, err = t.estimate(device)
 		return err
 	})
 	return m, err

@@ -308,15 +308,19 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], rate)
 }
 
-// predictionTemperature returns the temperature of the directions that predictions depend on, over
-// some of the samples, see measure.PredictionTemperature. It returns nil for methods whose samples
-// are not states of a chain, at temperature 0, if images are changed at each step, where the
-// potential is not a function of the parameters, and with ClassWeights, where likelihoods are not
-// probabilities.
-func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
+// measuresPredictions reports whether the temperature of predictions is measured. It is not for
+// methods whose samples are not states of a chain, at temperature 0, if images are changed at each
+// step, where the potential is not a function of the parameters, and with ClassWeights, where
+// likelihoods are not probabilities.
+func (t *training) measuresPredictions() bool {
 	traits := t.kind.traits()
-	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.NoiseTemperature() == 0 ||
-		t.spec.Augment.atEachStep() || t.classWeights != nil {
+	return traits.tempered && !traits.collected && !traits.drawn && t.spec.NoiseTemperature() != 0 && !t.spec.Augment.atEachStep() && t.classWeights == nil
+}
+
+// predictionTemperature returns the temperature of the directions that predictions depend on, over
+// some of the samples, see measure.PredictionTemperature; nil if it is not measured.
+func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
+	if ctx.Err() != nil || !t.measuresPredictions() {
 		return nil, nil
 	}
 	files, err := t.writer.SampleFiles()
