@@ -89,11 +89,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if content == r.manifest.Data.Content {
 		return nil, invalid("calibrate: %s has the images that %s was trained on: guarantees need images that it has not seen", heldOut.Name, r.dir)
 	}
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return nil, err
-	}
-	traits := kind.traits()
+	traits := r.manifest.kind().traits()
 	p, centre, err := r.predictions(ctx, heldOut, nil, atCentre == nil && (traits.tempered || traits.collected))
 	if err != nil {
 		return nil, err

@@ -228,7 +228,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 // go: into samples, or into states from which samples are drawn at the end.
 func (t *training) newWriter() *rundir.Writer {
 	return rundir.NewWriter(t.dir, rundir.Options{
-		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: rundir.Retention{Plan: t.plan, Keep: t.spec.Keep},
+		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: t.spec.retention(t.plan),
 		States: t.kind.traits().collected, Drawn: t.kind.traits().drawn, WithoutDamaged: t.withoutDamaged, Remark: t.remark,
 		KeepFirst: t.keepsFirst(),
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/measure"
-	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/strange"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -153,7 +152,7 @@ func (t *training) addDiagnostics(e *estimate) {
 	if _, ok := t.kind.(minibatchKind); ok && t.spec.Anchor == 0 {
 		add("noise of gradients", measure.NoiseSize)
 	}
-	if t.measuresPredictions() && measure.PredictionSamples(t.files(), t.passes(t.plan.Steps)) > 0 {
+	if t.measuresPredictions() && measure.PredictionSamples(t.spec.expected(t.kind, t.plan), t.passes(t.plan.Steps)) > 0 {
 		add("temperature of predictions", measure.PredictionSize)
 	}
 }
@@ -185,16 +184,8 @@ func (t *training) addPredictions(e *estimate) {
 		}
 	}
 	if n > 0 {
-		e.addPredictions(afterTraining, t.parts, n, t.files(), true)
+		e.addPredictions(afterTraining, t.parts, n, t.spec.expected(t.kind, t.plan), true)
 	}
-}
-
-// files returns the number of samples that the finished run has.
-func (t *training) files() int {
-	if c := t.kind.traits(); c.collected || c.drawn {
-		return t.spec.Samples * t.spec.Chains
-	}
-	return rundir.Retention{Plan: t.plan, Keep: t.spec.Keep}.Samples() * t.spec.Chains
 }
 
 // build compiles the program. It returns a MemoryError if the device does not even have memory for

@@ -54,17 +54,11 @@ type fullBatchKind struct {
 }
 
 func (w fullBatchKind) traits() kindTraits {
-	t := kindTraits{tempered: true, exact: true, epochs: 2000}
+	t := kindTraits{tempered: true, exact: true, epochs: 2000, settings: samplerSettings}
 	if _, ok := w.method.(NUTS); ok {
 		t.paths, t.epochs = true, 500
 	}
 	return t
-}
-
-func (fullBatchKind) applies(setting string) bool {
-	return slices.Contains([]string{
-		"prior", "priors", "temperature", "burn-in", "samples", "keep", "warm-start", "warm-schedule", "warm-epochs", "warm-patience",
-	}, setting)
 }
 
 func (w fullBatchKind) check(s *Spec) error {

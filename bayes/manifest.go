@@ -53,6 +53,15 @@ type Manifest struct {
 	Continued []Continued `json:"continued,omitempty"`
 }
 
+// kind returns the kind of the run's method, which has one: the specification is resolved.
+func (m *Manifest) kind() methodKind {
+	kind, err := kindOf(m.Spec.Method)
+	if err != nil {
+		panic(err)
+	}
+	return kind
+}
+
 // NetworkNote is the name of a note, see WithNotes: the path of the network file that has the text
 // of Spec.Network.
 const NetworkNote = "model"

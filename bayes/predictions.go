@@ -72,14 +72,10 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 
 // model returns what predicts with a number of samples.
 func (r *Run) model(p parts, files int) (predictive.Model, error) {
-	m := predictive.Model{Apply: p.network.Apply, Samples: files}
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return m, err
-	}
-	m.Passes, m.Dirichlet = kind.passes(&r.manifest.Spec), kind.traits().dirichlet
-	m.Detector, err = r.detectorIfAny(files)
-	return m, err
+	d, err := r.detectorIfAny(files)
+	return predictive.Model{
+		Apply: p.network.Apply, Samples: files, Passes: r.passes(), Dirichlet: r.manifest.kind().traits().dirichlet, Detector: d,
+	}, err
 }
 
 // Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's

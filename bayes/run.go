@@ -12,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -70,46 +71,49 @@ func (r *Run) Manifest() Manifest { return *r.manifest }
 // Expected returns the number of samples of the finished run. With Spec.Keep it may have more
 // before its end.
 func (r *Run) Expected() (int, error) {
-	c, err := kindOf(r.manifest.Spec.Method)
+	s, kind := &r.manifest.Spec, r.manifest.kind()
+	plan, _, err := s.plan(kind, r.manifest.Data.Size)
 	if err != nil {
 		return 0, err
 	}
+	return s.expected(kind, plan), nil
+}
+
+// expected returns the number of samples of a finished run with a plan.
+func (s *Spec) expected(kind methodKind, plan langevin.Plan) int {
 	// Such methods draw exactly Samples at the end; others follow the plan, which may yield a few
 	// more.
-	if t := c.traits(); t.collected || t.drawn {
-		return r.manifest.Spec.Samples * r.manifest.Spec.Chains, nil
+	if t := kind.traits(); t.collected || t.drawn {
+		return s.Samples * s.Chains
 	}
-	plan, _, err := r.manifest.Spec.plan(c, r.manifest.Data.Size)
-	if err != nil {
-		return 0, err
-	}
-	return rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}.Samples() * r.manifest.Spec.Chains, nil
+	return s.retention(plan).Samples() * s.Chains
 }
+
+// retention returns which samples of a plan are kept.
+func (s *Spec) retention(plan langevin.Plan) rundir.Retention {
+	return rundir.Retention{Plan: plan, Keep: s.Keep}
+}
+
+// passes returns how many predictions each sample makes: one, or Spec.Samples with MC dropout,
+// whose passes differ in their masks.
+func (r *Run) passes() int { return r.manifest.kind().passes(&r.manifest.Spec) }
 
 // Finished reports whether the run has all its samples. It uses only the files, not the recorded
 // outcome, so that it is also right for a copy, and for a run whose process was killed after its
 // last sample.
 func (r *Run) Finished() (bool, error) {
-	expected, err := r.Expected()
+	s, kind := &r.manifest.Spec, r.manifest.kind()
+	plan, _, err := s.plan(kind, r.manifest.Data.Size)
 	if err != nil {
 		return false, err
 	}
 	files, err := r.Samples()
-	if err != nil || len(files) < expected || r.manifest.Spec.Keep == 0 {
+	if expected := s.expected(kind, plan); err != nil || len(files) < expected || s.Keep == 0 {
 		return err == nil && len(files) >= expected, err
 	}
 	// Before its end a run may have the same number of samples, closer to each other.
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return false, err
-	}
-	plan, _, err := r.manifest.Spec.plan(kind, r.manifest.Data.Size)
-	if err != nil {
-		return false, err
-	}
-	kept := rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}
 	for _, path := range files {
-		if _, step, err := samples.ParseFileName(path); err != nil || !kept.Has(step, plan.Steps) {
+		if _, step, err := samples.ParseFileName(path); err != nil || !s.retention(plan).Has(step, plan.Steps) {
 			return false, err
 		}
 	}
@@ -251,11 +255,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 	if err != nil {
 		return err
 	}
-	c, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return err
-	}
-	passes := c.passes(&r.manifest.Spec)
+	passes := r.passes()
 	// Progress counts files, not passes, and includes damaged ones, so that Done reaches Total.
 	used := 0
 	for i, f := range files {
