@@ -29,7 +29,7 @@ type SplitImage struct {
 	Prediction string
 	Confidence float64
 	// Pixels identifies the image by its pixels, in the size of the run: the first 16 hexadecimal
-	// digits of their SHA-256. It is "" in runs of earlier versions.
+	// digits of their SHA-256.
 	Pixels string
 }
 
@@ -37,9 +37,6 @@ type SplitImage struct {
 const unusedSplit = "unused"
 
 var splitsHeader = []string{"file", "split", "class", "group", "prediction", "confidence", "pixels"}
-
-// unhashed is the number of columns that runs of earlier versions have.
-const unhashed = 6
 
 // splitImages lists the images of a run with size training images, split by split in the order of
 // the data, so that predictions can be assigned to images by position.
@@ -160,15 +157,12 @@ func parseSplits(content []byte) ([]SplitImage, error) {
 	if err != nil {
 		return nil, errors.WithStack(err)
 	}
-	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) && !slices.Equal(rows[0], splitsHeader[:unhashed]) {
+	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) {
 		return nil, errors.Errorf("must begin with the header %v", splitsHeader)
 	}
 	images := make([]SplitImage, len(rows)-1)
 	for i, row := range rows[1:] {
-		images[i] = SplitImage{File: row[0], Split: row[1], Class: row[2], Group: row[3], Prediction: row[4]}
-		if len(row) > unhashed {
-			images[i].Pixels = row[unhashed]
-		}
+		images[i] = SplitImage{File: row[0], Split: row[1], Class: row[2], Group: row[3], Prediction: row[4], Pixels: row[6]}
 		if row[5] == "" {
 			continue
 		}
@@ -198,7 +192,7 @@ func (r *Run) Splits() ([]SplitImage, error) {
 // validation. It compares pixels, so images must have the size of the run's. Images of one colour
 // are not counted: equal ones may be different images. A gathered run is trained on the images of
 // its first part, as are the others. The error's cause is os.ErrNotExist if the run has no list of
-// its images' pixels.
+// its images.
 func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error) {
 	trained, both, validation, err := r.seen(images)
 	return trained + both, validation, err
@@ -223,9 +217,6 @@ func (r *Run) seen(images *datasets.Dataset) (trained, both, validation int, err
 	}
 	isTrained, isHeldOut := map[string]bool{}, map[string]bool{}
 	for _, image := range own {
-		if image.Pixels == "" {
-			return 0, 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
-		}
 		switch image.Split {
 		case datasets.Train.String():
 			isTrained[image.Pixels] = true
