@@ -120,11 +120,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 // Calibration returns the result of Calibrate. If that was not called, the error's cause is
 // os.ErrNotExist.
 func (r *Run) Calibration() (*evaluate.Calibration, error) {
-	c := &evaluate.Calibration{}
-	if err := rundir.ReadFile(r.dir, rundir.CalibrationFile, c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return rundir.ReadFile[evaluate.Calibration](r.dir, rundir.CalibrationFile)
 }
 
 // CalibratedOn reports whether the run was calibrated on exactly these images, which must have

@@ -30,11 +30,7 @@ func (r *Run) Diagnostics() (*diagnostics.Report, error) {
 		}
 		return measure.Combine(measured)
 	}
-	d := &diagnostics.Report{}
-	if err := rundir.ReadFile(r.dir, rundir.DiagnosticsFile, d); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return rundir.ReadFile[diagnostics.Report](r.dir, rundir.DiagnosticsFile)
 }
 
 // heldOutImages is the maximum number of held-out images on which chains are watched.
