@@ -20,7 +20,7 @@ import (
 // is set, and otherwise of the steps only.
 func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory, error) {
 	e := &estimate{device: device}
-	e.Loaded = t.loaded()
+	e.Loaded = t.dataBytes()
 	e.Parts = append(e.Parts, MemoryPart{Name: "data", Host: e.Loaded})
 	chains := t.spec.Chains * t.spec.replicasOfEach()
 	size, initial := e.program(program, chains)
@@ -67,9 +67,9 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	return e.done()
 }
 
-// loaded returns the bytes of the data, including the copy that Spec.Subset makes of data that are
+// dataBytes returns the bytes of the data, including the copy that Spec.Subset makes of data that are
 // sorted by class.
-func (t *training) loaded() int64 {
+func (t *training) dataBytes() int64 {
 	if t.splits == nil {
 		return datasetBytes(t.data)
 	}
@@ -274,7 +274,7 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 		if err != nil {
 			return false
 		}
-		m.Loaded = t.loaded()
+		m.Loaded = t.dataBytes()
 		return m.within(onHost, onDevice)
 	}
 	for _, setting := range []struct {

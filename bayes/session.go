@@ -46,6 +46,17 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	return nil
 }
 
+// loaded loads a training that keeps nothing, and calls use while its session is open.
+func (t *training) loaded(ctx context.Context, use func(device tensor.Device) error) error {
+	return t.on(func(device tensor.Device) error {
+		if err := t.load(ctx, device); err != nil {
+			return err
+		}
+		defer t.session.Close()
+		return use(device)
+	})
+}
+
 // begin prepares to observe, and then prepares the run's directory with open, which may restore
 // what was observed before.
 func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) error {

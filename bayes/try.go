@@ -63,11 +63,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	if t.warmUp != nil {
 		total = t.warmUp.training.plan.Steps
 	}
-	err = t.on(func(device tensor.Device) error {
-		if err := t.load(ctx, device); err != nil {
-			return err
-		}
-		defer t.session.Close()
+	err = t.loaded(ctx, func(tensor.Device) error {
 		// 0 bytes: always report the space, which is a part of the estimate.
 		if err := t.remarkRoom(".", 0); err != nil {
 			return err
