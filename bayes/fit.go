@@ -151,12 +151,9 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 // the images to train on. Both kinds of data are optional, as are the labels of test data. trained
 // is the number of the images in splits.Train that are trained on.
 func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
-	d := splits.Train
-	run := Run{dir: dir, manifest: &Manifest{Data: Data{
-		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
-	}}}
+	d, described := splits.Train, describeData(splits.Train)
 	if splits.Validation != nil {
-		heldOut, err := run.relabelled(splits.Validation)
+		heldOut, err := described.relabelled(dir, splits.Validation)
 		if err != nil {
 			return errors.WithMessage(err, "validation")
 		}
@@ -168,11 +165,9 @@ func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 	if test == nil || test.Len() == 0 {
 		return nil
 	}
-	var err error
-	if test.Labels == nil {
-		_, err = run.images(test)
-	} else {
-		_, err = run.relabelled(test)
+	err := described.checkImages(dir, test)
+	if test.Labels != nil {
+		_, err = described.relabelled(dir, test)
 	}
 	return errors.WithMessage(err, "test")
 }
@@ -248,8 +243,10 @@ func (t *training) beginRun(device tensor.Device) error {
 		if first, err = t.checkpoint(); err != nil {
 			return first, nil, err
 		}
+		data := describeData(t.data)
+		data.Content = contentHash(t.data)
 		t.manifest = &Manifest{
-			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: tensor.Describe(device), Steps: t.plan.Steps,
+			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: *data, Device: tensor.Describe(device), Steps: t.plan.Steps,
 			Build: thisBuild(), Teacher: t.teaching.described(),
 		}
 		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {

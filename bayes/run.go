@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -123,13 +122,8 @@ func (r *Run) Finished() (bool, error) {
 // images returns the images of a data set for the run's network. They keep the run's mean and
 // standard deviation, not the data set's: a network must see pixels normalised as in training.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
-	d := &r.manifest.Data
-	if data == nil || data.Len() == 0 {
-		return samples.Images{}, invalid("%s: no images to predict", r.dir)
-	}
-	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
-		return samples.Images{}, invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, the training images of %s", data.Name,
-			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, d.Name, r.dir)
+	if err := r.manifest.Data.checkImages(r.dir, data); err != nil {
+		return samples.Images{}, err
 	}
 	images := r.shape()
 	images.Pixels = data.Images
@@ -331,34 +325,10 @@ func (r *Run) digestOf(files []rundir.File) (string, error) {
 	return r.reader().Digest(nil, sums)
 }
 
-// relabelled returns a data set whose labels are the numbers of the run's classes. Each data set
-// numbers its own classes, so that "dog" may be 1 in one and 0 in another: labels are matched by
-// class name. Missing labels and classes that the run was not trained on are errors.
+// relabelled returns a data set whose labels are the numbers of the run's classes, see
+// Data.relabelled.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
-	known := r.manifest.Data.ClassNames
-	if _, err := r.images(data); err != nil {
-		return nil, err
-	}
-	if err := checkLabelled(data); err != nil {
-		return nil, err
-	}
-	if slices.Equal(data.ClassNames, known) {
-		return data, nil
-	}
-	numbers := make([]int32, len(data.ClassNames))
-	for i, name := range data.ClassNames {
-		at := slices.Index(known, name)
-		if at < 0 {
-			return nil, invalid("%s has a class %q, but the classes of %s are %s", data.Name, name, r.dir, strings.Join(known, ", "))
-		}
-		numbers[i] = int32(at)
-	}
-	other := *data
-	other.Classes, other.ClassNames, other.Labels = len(known), known, make([]int32, len(data.Labels))
-	for i, label := range data.Labels {
-		other.Labels[i] = numbers[label]
-	}
-	return &other, nil
+	return r.manifest.Data.relabelled(r.dir, data)
 }
 
 // checkLabelled refuses data that are not valid, or whose labels are unknown.

@@ -44,10 +44,7 @@ func (t *training) chooseValidation(data *datasets.Splits) error {
 	if d == nil || d.Len() == 0 || t.kind.traits().drawn {
 		return nil
 	}
-	own := Run{dir: t.dir, manifest: &Manifest{Data: Data{
-		Name: t.data.Name, Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames,
-	}}}
-	labels, err := own.relabelled(d)
+	labels, err := describeData(t.data).relabelled(t.dir, d)
 	if err != nil {
 		return err
 	}
