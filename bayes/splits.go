@@ -40,8 +40,7 @@ var splitsHeader = []string{"file", "split", "class", "group", "prediction", "co
 
 // splitImages lists the images of a run with size training images, split by split in the order of
 // the data, so that predictions can be assigned to images by position.
-func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
-	var images []SplitImage
+func splitImages(data *datasets.Splits, size int) (images []SplitImage) {
 	for _, part := range []struct {
 		split datasets.Split
 		data  *datasets.Dataset
@@ -64,20 +63,16 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 			}
 			images = append(images, image)
 		}
-		if part.split != datasets.Train || size >= d.Len() {
-			continue
-		}
-		used, err := firstOf(d, size)
-		if err != nil {
-			return nil, err
-		}
-		for i := range d.Len() {
-			if !used[i] {
+		if part.split == datasets.Train && size < d.Len() {
+			for i := range d.Len() {
 				images[first+i].Split = unusedSplit
+			}
+			for _, i := range d.FirstIndices(size) {
+				images[first+i].Split = part.split.String()
 			}
 		}
 	}
-	return images, nil
+	return images
 }
 
 // pixelsHash returns SplitImage.Pixels of an image. By chance, two of a million different images
@@ -85,29 +80,6 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 func pixelsHash(image []byte) string {
 	sum := sha256.Sum256(image)
 	return hex.EncodeToString(sum[:8])
-}
-
-// firstOf returns which images Dataset.First chooses. First returns images, not their numbers, so
-// it is asked for the first of a data set with the same labels whose images are a byte each and
-// whose files are named by their numbers.
-func firstOf(d *datasets.Dataset, n int) ([]bool, error) {
-	numbers := datasets.Dataset{Images: make([]byte, d.Len()), Labels: d.Labels, Files: make([]string, d.Len()), Channels: 1, Height: 1, Width: 1}
-	for i := range numbers.Files {
-		numbers.Files[i] = strconv.Itoa(i)
-	}
-	first, err := numbers.First(n)
-	if err != nil {
-		return nil, err
-	}
-	used := make([]bool, d.Len())
-	for _, number := range first.Files {
-		i, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, errors.Wrap(err, "pollen")
-		}
-		used[i] = true
-	}
-	return used, nil
 }
 
 // predicted sets the predictions of the images of a split.
@@ -277,22 +249,17 @@ func (t *training) beginSplits(data *datasets.Splits) error {
 	if _, err := rundir.ReadSplits(t.dir); err == nil {
 		return nil
 	}
-	images, err := splitImages(data, t.data.Len())
-	if err != nil {
-		return err
-	}
-	return t.writeSplits(images)
+	return t.writeSplits(splitImages(data, t.data.Len()))
 }
 
 // endSplits adds the predictions for the validation images to splits.csv.gz. It keeps those for the
 // test images of a run that was finished before.
 func (t *training) endSplits(data *datasets.Splits) error {
-	images, err := splitImages(data, t.data.Len())
-	if err == nil && t.validated != nil {
-		err = predicted(images, datasets.Validation, t.validated, t.manifest.Data.ClassNames)
-	}
-	if err != nil {
-		return err
+	images := splitImages(data, t.data.Len())
+	if t.validated != nil {
+		if err := predicted(images, datasets.Validation, t.validated, t.manifest.Data.ClassNames); err != nil {
+			return err
+		}
 	}
 	// A file that cannot be read is written again: all of it but the test images' predictions,
 	// which an evaluation adds, follows from the data.

@@ -41,14 +41,21 @@ func (d *Dataset) First(n int) (*Dataset, error) {
 	if n < 1 || n >= d.Len() || !d.sorted() {
 		return d.Slice(0, n)
 	}
-	indices := make([]int, n)
-	for i := range indices {
-		indices[i] = int(int64(i) * int64(d.Len()) / int64(n))
-	}
 	if err := checkCopy(d, n); err != nil {
 		return nil, err
 	}
-	return d.subset(indices), nil
+	return d.subset(d.FirstIndices(n)), nil
+}
+
+// FirstIndices returns the indices of the images that First returns, in order.
+func (d *Dataset) FirstIndices(n int) []int {
+	indices, spaced := make([]int, n), n < d.Len() && d.sorted()
+	for i := range indices {
+		if indices[i] = i; spaced {
+			indices[i] = int(int64(i) * int64(d.Len()) / int64(n))
+		}
+	}
+	return indices
 }
 
 // sorted reports whether the images have labels of more than one class and are sorted by them.
