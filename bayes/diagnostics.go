@@ -49,13 +49,14 @@ func toWatch(splits *datasets.Splits) *datasets.Dataset {
 	return nil
 }
 
-// spaced returns the pixels of some images of a data set, evenly spaced.
-func spaced(data *datasets.Dataset) (pixels []byte) {
-	n := min(heldOutImages, data.Len())
+// spaced returns the pixels of at most n images of a data set, evenly spaced, and their numbers.
+func spaced(data *datasets.Dataset, n int) (pixels []byte, numbers []int) {
+	n = min(n, data.Len())
 	for i := range n {
-		pixels = append(pixels, data.Image(i*data.Len()/n)...)
+		at := i * data.Len() / n
+		pixels, numbers = append(pixels, data.Image(at)...), append(numbers, at)
 	}
-	return pixels
+	return pixels, numbers
 }
 
 // Mixing returns how well the chains have mixed in what their samples predict for some of the
@@ -74,7 +75,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*diagnostics.M
 	if err != nil {
 		return nil, err
 	}
-	images.Pixels = spaced(heldOut)
+	images.Pixels, _ = spaced(heldOut, heldOutImages)
 	p, err := r.parts()
 	if err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*diagnostics.M
 		}
 		defer predictor.Close()
 		probabilities := make([]float32, images.Len()*predictor.Classes())
-		return r.eachOf(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
+		return r.each(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
 			if err := predictor.Predict(sample, probabilities); err != nil {
 				return err
 			}

@@ -66,8 +66,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if t.written, err = t.spec.written(); err != nil {
 		return nil, err
 	}
-	t.splits, t.watching = data, t.heldOut(data) // before finish, which loads these images
-	if err := t.chooseValidation(data); err != nil {
+	if err := t.holdOut(data); err != nil { // before finish, which loads these images
 		return nil, err
 	}
 	if err := t.teaching.open(nil); err != nil {
@@ -139,8 +138,8 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if err := checkHeldOut(dir, data, t.data.Len()); err != nil {
 		return nil, err
 	}
-	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
-	if err := t.chooseValidation(data); err != nil {
+	t.manifest = m
+	if err := t.holdOut(data); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx, data, t.recoverRun)

@@ -67,8 +67,8 @@ func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory
 	return e.done()
 }
 
-// dataBytes returns the bytes of the data, including the copy that Spec.Subset makes of data that are
-// sorted by class.
+// dataBytes returns the bytes of the data, including the copy that Spec.Subset makes of data that
+// are sorted by class.
 func (t *training) dataBytes() int64 {
 	if t.splits == nil {
 		return datasetBytes(t.data)

@@ -20,6 +20,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -111,6 +112,11 @@ func describeData(d *datasets.Dataset) *Data {
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Cropped, Bits: d.Bits, ClassNames: d.ClassNames,
 		Mean: d.Mean, Std: d.Std, Hashes: d.Hashes, Remarks: d.Remarks,
 	}
+}
+
+// imagesLike returns images with the shape and the moments of data.
+func imagesLike(d *datasets.Dataset, pixels []byte) samples.Images {
+	return samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std, Pixels: pixels}
 }
 
 // checkImages refuses a data set that the network of the run in dir, which is trained on d, cannot

@@ -59,7 +59,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 			return err
 		}
 		defer a.Close()
-		err = r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error { return a.Add(chain, sample, visit) })
+		err = r.each(ctx, "predict", data, func(chain string, sample samples.Sample) error { return a.Add(chain, sample, visit) })
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 			return err
 		}
 		defer g.Close()
-		if err := r.each(ctx, "gradient", data, g.Add); err != nil {
+		if err := r.each(ctx, "gradient", data, func(_ string, sample samples.Sample) error { return g.Add(sample) }); err != nil {
 			return err
 		}
 		gradient = g.Gradient()

@@ -235,16 +235,10 @@ func (r *Run) intactFiles(task string) ([]rundir.File, error) {
 	return r.reader().Intact(files)
 }
 
-// each passes each sample to use, in the order of listSamples, as often as the method predicts with
-// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks. A sample for
+// each passes each sample to use, in the order of listSamples, with a text that identifies its
+// chain among all parts' chains, as often as the method predicts with it, see passes. A sample for
 // which use returns a samples.NotFiniteError counts as damaged.
-func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
-	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
-}
-
-// eachOf is like each, and also passes a text that identifies the sample's chain among all parts'
-// chains.
-func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
+func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {
 		return err
@@ -257,14 +251,12 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 			return errors.Wrapf(err, "pollen: %s", task)
 		}
 		sample, err := f.Read()
-		if err != nil {
-			if err := r.reader().Skip(f.Path, err); err != nil {
-				return err
-			}
-			continue
+		damaged, chain := err != nil, fmt.Sprint(filepath.Dir(f.Path), sample.Chain)
+		if err == nil {
+			err = use(chain, sample)
+			damaged = isNotFinite(err) // use has added nothing to its results
 		}
-		err = use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample)
-		if isNotFinite(err) { // use has added nothing to its results
+		if damaged {
 			if err := r.reader().Skip(f.Path, err); err != nil {
 				return err
 			}
@@ -272,7 +264,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 		}
 		used++
 		for pass := 1; err == nil && pass < passes; pass++ {
-			err = use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample)
+			err = use(chain, sample)
 		}
 		if err != nil {
 			return errors.Wrap(err, f.Path)

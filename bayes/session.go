@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -59,9 +60,9 @@ func (t *training) loaded(ctx context.Context, use func(device tensor.Device) er
 
 // begin prepares to observe, and then prepares the run's directory with open, which may restore
 // what was observed before.
-func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) error {
+func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) (err error) {
 	t.observing()
-	if err := t.newProbe(device); err != nil {
+	if t.probe, err = samples.NewProbe(device, t.parts.inputs(), t.parts.network.Apply); err != nil {
 		return err
 	}
 	if t.watching != nil {

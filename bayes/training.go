@@ -175,7 +175,7 @@ func (t *training) prepareNetwork() (err error) {
 		t.data = &data
 	}
 	d := t.data
-	images := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std}
+	images := imagesLike(d, nil)
 	if t.parts, err = t.spec.parts(images, d.Classes); err != nil {
 		return err
 	}

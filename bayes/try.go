@@ -24,8 +24,7 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 	if err != nil {
 		return nil, err
 	}
-	t.splits, t.watching = data, t.heldOut(data)
-	if err := t.chooseValidation(data); err != nil {
+	if err := t.holdOut(data); err != nil {
 		return nil, err
 	}
 	var m *Memory

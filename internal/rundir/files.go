@@ -136,7 +136,7 @@ func ReadFile[T any](dir, name string) (*T, error) {
 	err := readJSON(dir, name, value)
 	if os.IsNotExist(errors.Cause(err)) {
 		if x, reading := ReadIndex(dir); reading == nil && x.Lines[name].Sum != "" {
-			// A process that writes the run may have added the file and its line between the two reads.
+			// A process that writes the run may have added the file and its line between the reads.
 			if err = readJSON(dir, name, value); os.IsNotExist(errors.Cause(err)) {
 				err = damaged(filepath.Join(dir, name), errors.New("the file is missing, but "+index.File+" lists it"))
 			}
