@@ -15,23 +15,22 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	size := d.ImageSize()
 	part := *d
 	part.Images = make([]byte, 0, len(indices)*size)
-	part.Labels, part.Files, part.Groups, part.IDs = nil, nil, nil, nil
 	for _, i := range indices {
 		part.Images = append(part.Images, d.Image(i)...)
-		if d.Labels != nil {
-			part.Labels = append(part.Labels, d.Labels[i])
-		}
-		if d.Files != nil {
-			part.Files = append(part.Files, d.Files[i])
-		}
-		if d.Groups != nil {
-			part.Groups = append(part.Groups, d.Groups[i])
-		}
-		if d.IDs != nil {
-			part.IDs = append(part.IDs, d.IDs[i])
+	}
+	part.Labels, part.Files = picked(d.Labels, indices), picked(d.Files, indices)
+	part.Groups, part.IDs = picked(d.Groups, indices), picked(d.IDs, indices)
+	return &part
+}
+
+// picked returns some values of a list with a value for each image, nil if the list is.
+func picked[T any](list []T, indices []int) (values []T) {
+	if list != nil {
+		for _, i := range indices {
+			values = append(values, list[i])
 		}
 	}
-	return &part
+	return values
 }
 
 // First returns n images: the first ones, or, if the data are sorted by class, as image directories
