@@ -274,7 +274,11 @@ func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session, give(session, t.unchanged, nil)
+	if err := t.unchanged.Write(session); err != nil {
+		session.Close()
+		return nil, err
+	}
+	return session, nil
 }
 
 // lastProgram returns the program of lastInputs, and the number of the last layer's inputs.

@@ -178,15 +178,14 @@ type lessons interface {
 // labelsInput is the name of the input with the examples' labels.
 const labelsInput = "labels"
 
-// give writes images into a new session, and labels unless they are nil. It closes the session if
-// that fails, so that callers can return its error directly.
-func give(s *graph.Session, images samples.Images, labels []int32) error {
+// give writes images into a new session, with their labels and the weights of these.
+func (t *job) give(s *graph.Session, images samples.Images, labels []int32) error {
 	err := images.Write(s)
-	if err == nil && labels != nil {
+	if err == nil {
 		err = graph.Write(s, labelsInput, 0, 0, labels)
 	}
-	if err != nil {
-		s.Close()
+	if err == nil && t.classWeights != nil {
+		err = measure.WriteWeights(s, labels, t.classWeights)
 	}
 	return err
 }

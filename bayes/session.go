@@ -36,15 +36,10 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	labels := t.rowLabels()
-	if err := give(t.session, t.inputs, labels); err != nil || t.classWeights == nil {
-		return err
-	}
-	if err := measure.WriteWeights(t.session, labels, t.classWeights); err != nil {
+	if err = t.give(t.session, t.inputs, t.rowLabels()); err != nil {
 		t.session.Close()
-		return err
 	}
-	return nil
+	return err
 }
 
 // loaded loads a training that keeps nothing, and calls use while its session is open.
