@@ -98,7 +98,7 @@ type Predictor struct {
 	samples   int // number of samples times passes, as in evaluate.Predictions
 	room      int // maximum number of images in a part of Answer
 	digest    string
-	options   environment   // the options with which it was loaded
+	levels    levels        // with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
@@ -136,7 +136,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Predictor{data: r.manifest.Data, options: r.environment, room: predictorBatches * batch, images: parts.images}
+	p := &Predictor{data: r.manifest.Data, levels: r.levels, room: predictorBatches * batch, images: parts.images}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
@@ -265,10 +265,7 @@ func (p *Predictor) Digest() string { return p.digest }
 // the predictor was loaded. Errors are as for Run.Digest.
 func (p *Predictor) Current(run *Run) (bool, error) {
 	digest, err := run.Digest()
-	a, b := run.environment, p.options
-	same := a.level == b.level && a.inDistributionRate == b.inDistributionRate && a.setRule == b.setRule && a.unscaled == b.unscaled &&
-		a.risk == b.risk && a.riskConfidence == b.riskConfidence
-	return err == nil && digest == p.digest && same, err
+	return err == nil && digest == p.digest && run.levels == p.levels, err
 }
 
 // Room returns the number of images that Answer handles together.
