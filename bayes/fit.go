@@ -48,7 +48,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if err := checkBeforePilot(spec, data, dir); err != nil {
 		return nil, err
 	}
-	if asked.needsPilot(spec, data.Train.Len()) {
+	if asked.needsLength(spec) || asked.needsMirroring(spec, data.Train.Len()) {
 		piloted, err := asked.piloted(ctx, spec, data.Train, e)
 		if err != nil {
 			return nil, err

@@ -72,15 +72,6 @@ func (w fullBatchKind) check(s *Spec) error {
 	return err
 }
 
-// checkExact refuses minibatches, on which the Metropolis test of a sampler on all data is not
-// valid.
-func (s Spec) checkExact(examples int) error {
-	if s.Batch != examples {
-		return invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
-	}
-	return nil
-}
-
 // sampler returns the sampler, whose step size adapts during burnIn steps.
 func (w fullBatchKind) sampler(burnIn, examples int) (mcmc.Sampler, error) {
 	if err := w.method.Validate(); err != nil {

@@ -249,10 +249,8 @@ func (s Spec) checkCounts(c methodKind) error {
 // zero without a schedule. An epoch has examples/Batch steps, not necessarily an integer; steps are
 // rounded down once, over all epochs.
 func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
-	if c.traits().exact {
-		if err := s.checkExact(examples); err != nil {
-			return langevin.Plan{}, nil, err
-		}
+	if c.traits().exact && s.Batch != examples { // its Metropolis test is not valid on minibatches
+		return langevin.Plan{}, nil, invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
 	}
 	if s.Batch > examples {
 		return langevin.Plan{}, nil, invalid("batch must be at most %d, the number of examples, got %d", examples, s.Batch)

@@ -151,7 +151,9 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 		for i, chain := range chains {
 			var values [3]float64 // loss, accuracy, weight
 			for at, name := range []string{lossMetric, accuracyMetric, watchedMetric} {
-				if values[at], err = t.metric(chain, name, step); err != nil {
+				if t.walk == nil {
+					values[at] = t.session.Metric(chain, name, uint64(step))
+				} else if values[at], err = t.drawn(chain, name); err != nil {
 					return 0, 0, err
 				}
 			}
@@ -163,15 +165,6 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 	}
 	n := float64((p.To - from) * len(chains))
 	return loss / n, accuracy / n, nil
-}
-
-// metric returns a chain's metric at a step of the last window or, for samplers on all data, at its
-// present draw.
-func (t *training) metric(chain int, name string, step int) (float64, error) {
-	if t.walk != nil {
-		return t.drawn(chain, name)
-	}
-	return t.session.Metric(chain, name, uint64(step)), nil
 }
 
 // diagnose computes diagnostics from the steps made so far. Values that the method does not have
