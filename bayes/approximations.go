@@ -22,8 +22,6 @@ import (
 // acts as weight decay.
 type descending struct{ plain }
 
-func (descending) traits() kindTraits { return kindTraits{rated: true} }
-
 func (descending) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	if t.temperatures, err = t.plan.Temperatures(langevin.SGLD{}, 0); err != nil {
 		return nil, nil, err
@@ -45,7 +43,9 @@ type Ensemble struct{ descending }
 // Name implements Method.
 func (Ensemble) Name() string { return "ensemble" }
 
-func (Ensemble) applies(setting string) bool { return setting == "prior" || setting == "priors" }
+func (Ensemble) traits() kindTraits {
+	return kindTraits{rated: true, settings: []string{"prior", "priors"}}
+}
 
 func (Ensemble) check(s *Spec) error {
 	if s.Chains < 2 { // 1 was given: the default is ensembleChains
@@ -74,8 +74,8 @@ func (d Dropout) Validate() error {
 	return nil
 }
 
-func (Dropout) applies(setting string) bool {
-	return setting == "prior" || setting == "priors" || setting == "samples"
+func (Dropout) traits() kindTraits {
+	return kindTraits{rated: true, settings: []string{"prior", "priors", "samples"}}
 }
 
 func (d Dropout) check(*Spec) error { return d.Validate() }
@@ -147,10 +147,8 @@ func (g SWAG) Validate() error {
 	return err
 }
 
-func (SWAG) traits() kindTraits { return kindTraits{rated: true, collected: true} }
-
-func (SWAG) applies(setting string) bool {
-	return setting == "prior" || setting == "priors" || setting == "burn-in" || setting == "samples"
+func (SWAG) traits() kindTraits {
+	return kindTraits{rated: true, collected: true, settings: []string{"prior", "priors", "burn-in", "samples"}}
 }
 
 func (g SWAG) check(*Spec) error { return g.Validate() }
@@ -201,10 +199,8 @@ type LaplaceApproximation struct{ descending }
 // Name implements Method.
 func (LaplaceApproximation) Name() string { return "laplace" }
 
-func (LaplaceApproximation) traits() kindTraits { return kindTraits{rated: true, drawn: true} }
-
-func (LaplaceApproximation) applies(setting string) bool {
-	return setting == "prior" || setting == "priors" || setting == "samples"
+func (LaplaceApproximation) traits() kindTraits {
+	return kindTraits{rated: true, drawn: true, settings: []string{"prior", "priors", "samples"}}
 }
 
 func (LaplaceApproximation) check(s *Spec) error {
@@ -278,7 +274,11 @@ func (t *job) lastInputs(device tensor.Device) (*graph.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session, give(session, t.unchanged, nil)
+	if err := t.unchanged.Write(session); err != nil {
+		session.Close()
+		return nil, err
+	}
+	return session, nil
 }
 
 // lastProgram returns the program of lastInputs, and the number of the last layer's inputs.
@@ -357,10 +357,8 @@ func (BayesByBackprop) Name() string { return "bbb" }
 // Validate implements Method.
 func (v BayesByBackprop) Validate() error { return v.rule(langevin.Posterior{DataSize: 1}).Validate() }
 
-func (BayesByBackprop) traits() kindTraits { return kindTraits{rated: true, drawn: true} }
-
-func (BayesByBackprop) applies(setting string) bool {
-	return setting == "prior" || setting == "priors" || setting == "samples"
+func (BayesByBackprop) traits() kindTraits {
+	return kindTraits{rated: true, drawn: true, settings: []string{"prior", "priors", "samples"}}
 }
 
 func (v BayesByBackprop) check(*Spec) error { return v.Validate() }

@@ -2,6 +2,7 @@ package bayes
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -37,9 +38,8 @@ func (Auto) Validate() error { return nil }
 // autoKind is the kind of Auto. It only decides which settings apply, and never runs.
 type autoKind struct{ plain }
 
-func (autoKind) traits() kindTraits { return kindTraits{tempered: true} }
-func (autoKind) applies(name string) bool {
-	return name == "budget" || fullBatchKind{}.applies(name)
+func (autoKind) traits() kindTraits {
+	return kindTraits{tempered: true, settings: slices.Concat(samplerSettings, []string{"budget"})}
 }
 
 func (autoKind) check(s *Spec) error {

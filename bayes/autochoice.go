@@ -287,14 +287,7 @@ func (c candidate) epochTime(ctx context.Context, data *datasets.Dataset, e envi
 	if err != nil {
 		return 0, err
 	}
-	err = t.on(func(device tensor.Device) error {
-		if err := t.load(ctx, device); err != nil {
-			return err
-		}
-		defer t.session.Close()
-		return t.try(ctx, speedSteps, 2)
-	})
-	if err != nil {
+	if err := t.loaded(ctx, func(tensor.Device) error { return t.try(ctx, speedSteps, 2) }); err != nil {
 		return 0, err
 	}
 	seen := float64((done - 2) * s.Batch)
@@ -308,14 +301,8 @@ func (c candidate) fitsMemory(data *datasets.Dataset, e environment) (fits bool,
 		return false, err
 	}
 	err = t.on(func(device tensor.Device) error {
-		program, err := t.build(device)
-		if err != nil {
-			return err
-		}
-		m, err := t.memory(device, program)
-		if err == nil {
-			fits = m.Fits()
-		}
+		m, err := t.estimate(device)
+		fits = err == nil && m.Fits()
 		return err
 	})
 	return fits, err
@@ -368,11 +355,7 @@ func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environm
 	if err != nil {
 		return nil, err
 	}
-	err = t.on(func(device tensor.Device) error {
-		if err := t.load(ctx, device); err != nil {
-			return err
-		}
-		defer t.session.Close()
+	err = t.loaded(ctx, func(device tensor.Device) error {
 		t.observing()
 		if err := t.try(ctx, t.plan.Steps, window); err != nil {
 			return err

@@ -89,11 +89,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 	if content == r.manifest.Data.Content {
 		return nil, invalid("calibrate: %s has the images that %s was trained on: guarantees need images that it has not seen", heldOut.Name, r.dir)
 	}
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return nil, err
-	}
-	traits := kind.traits()
+	traits := r.manifest.kind().traits()
 	p, centre, err := r.predictions(ctx, heldOut, nil, atCentre == nil && (traits.tempered || traits.collected))
 	if err != nil {
 		return nil, err
@@ -124,11 +120,7 @@ func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset, atCe
 // Calibration returns the result of Calibrate. If that was not called, the error's cause is
 // os.ErrNotExist.
 func (r *Run) Calibration() (*evaluate.Calibration, error) {
-	c := &evaluate.Calibration{}
-	if err := rundir.ReadFile(r.dir, rundir.CalibrationFile, c); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return rundir.ReadFile[evaluate.Calibration](r.dir, rundir.CalibrationFile)
 }
 
 // CalibratedOn reports whether the run was calibrated on exactly these images, which must have
@@ -169,57 +161,84 @@ func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 	return c, err
 }
 
-// decisions are the thresholds of a calibration at the levels of an environment.
-type decisions struct {
-	calibration *evaluate.Calibration // nil without one
-	sets        *evaluate.Sets        // nil if there are too few held-out images for the level
-	// rate is the rate of in-distribution decisions, and nonconformity the highest score that is
-	// accepted. rate is 0 if there are no decisions.
-	rate, nonconformity float64
-	certificate         *evaluate.Certificate // nil if no risk was asked for
-	unscaled            bool
+// Decisions are the thresholds of a calibration at the levels of a call's options.
+type Decisions struct {
+	// Calibration is the run's calibration, nil without one.
+	Calibration *evaluate.Calibration
+	// Sets forms prediction sets. It is nil if there are too few held-out images for WithLevel.
+	Sets *evaluate.Sets
+	// InDistributionRate is the fraction of in-distribution images that are recognized as such, or
+	// 0 if answers have no InDistribution.
+	InDistributionRate float64
+	// Certificate has the threshold by which images are answered or referred to a person; nil
+	// without WithRisk.
+	Certificate *evaluate.Certificate
+
+	nonconformity float64 // the highest score that is accepted as in distribution
+	unscaled      bool
+}
+
+// Calibrated reports whether answers have both a PredictionSet and InDistribution.
+func (d *Decisions) Calibrated() bool { return d.Sets != nil && d.InDistributionRate > 0 }
+
+// Exponent returns the exponent with which probabilities are scaled, see
+// evaluate.Calibration.Exponent, or 0 if they are not.
+func (d *Decisions) Exponent() float64 {
+	if d.Calibration == nil || d.unscaled {
+		return 0
+	}
+	return d.Calibration.Exponent
+}
+
+// SelfTest returns the result of the run's test of InDistribution on strange images, or nil if
+// there was none.
+func (d *Decisions) SelfTest() *evaluate.SelfTest {
+	if d.InDistributionRate == 0 {
+		return nil
+	}
+	return d.Calibration.SelfTest
 }
 
 // decisionsBy returns the decisions by a calibration, which may be nil. Prediction sets and
 // InDistribution are quantiles of the held-out images, and a quantile such as 0.99 needs enough of
 // them: each is left out if there were too few. Without enough for the risk, all images are
 // referred.
-func (e environment) decisionsBy(c *evaluate.Calibration) (d *decisions, err error) {
-	d = &decisions{calibration: c, unscaled: e.unscaled}
+func (e environment) decisionsBy(c *evaluate.Calibration) (d *Decisions, err error) {
+	d = &Decisions{Calibration: c, unscaled: e.unscaled}
 	if e.risk > 0 {
-		d.certificate = &evaluate.Certificate{Risk: e.risk, Confidence: e.riskConfidence}
+		d.Certificate = &evaluate.Certificate{Risk: e.risk, Confidence: e.riskConfidence}
 	}
 	if c == nil {
 		return d, nil
 	}
 	if c.Supports(e.level) {
-		if d.sets, err = c.Sets(e.level, e.setRule); err != nil {
+		if d.Sets, err = c.Sets(e.level, e.setRule); err != nil {
 			return nil, err
 		}
 	}
 	if c.Decides(e.inDistributionRate) {
-		d.rate = e.inDistributionRate
-		if d.nonconformity, err = c.NonconformityThreshold(d.rate); err != nil {
+		d.InDistributionRate = e.inDistributionRate
+		if d.nonconformity, err = c.NonconformityThreshold(d.InDistributionRate); err != nil {
 			return nil, err
 		}
 	}
-	if d.certificate != nil {
-		*d.certificate, err = c.Certify(e.risk, e.riskConfidence)
+	if d.Certificate != nil {
+		*d.Certificate, err = c.Certify(e.risk, e.riskConfidence)
 	}
 	return d, err
 }
 
 // answers returns the answers for predictions. names are the names of the classes.
-func (d *decisions) answers(p *evaluate.Predictions, names []string) ([]Answer, error) {
+func (d *Decisions) answers(p *evaluate.Predictions, names []string) ([]Answer, error) {
 	// Quantiles that were calibrated with one number of samples do not hold for the average over
 	// another.
-	if d.calibration != nil && d.calibration.Samples != p.Samples {
-		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", d.calibration.Samples, p.Samples)
+	if d.Calibration != nil && d.Calibration.Samples != p.Samples {
+		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", d.Calibration.Samples, p.Samples)
 	}
 	shown := p
-	if d.calibration != nil && !d.unscaled {
+	if d.Calibration != nil && !d.unscaled {
 		var err error
-		if shown, err = d.calibration.Scaled(p); err != nil {
+		if shown, err = d.Calibration.Scaled(p); err != nil {
 			return nil, err
 		}
 	}
@@ -230,40 +249,40 @@ func (d *decisions) answers(p *evaluate.Predictions, names []string) ([]Answer, 
 			Class: names[class], Index: class, Confidence: shown.Confidence[i], Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
 			Probabilities: shown.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
 		}
-		if d.certificate != nil {
-			answers[i].Refer = new(!d.certificate.Answers(confidence))
+		if d.Certificate != nil {
+			answers[i].Refer = new(!d.Certificate.Answers(confidence))
 		}
 	}
 	if err := d.addSets(answers, p, names); err != nil {
 		return nil, err
 	}
-	if d.rate == 0 || p.Nonconformity == nil {
+	if d.InDistributionRate == 0 || p.Nonconformity == nil {
 		return answers, nil
 	}
 	for i, score := range p.Nonconformity {
 		if math.IsNaN(score) {
 			return nil, errors.Errorf("pollen: the nonconformity score of image %d is NaN", i)
 		}
-		answers[i].InDistribution, answers[i].PValue = new(score <= d.nonconformity), new(d.calibration.PValue(score))
-		answers[i].Calibrated = d.sets != nil
+		answers[i].InDistribution, answers[i].PValue = new(score <= d.nonconformity), new(d.Calibration.PValue(score))
+		answers[i].Calibrated = d.Sets != nil
 	}
 	return answers, nil
 }
 
 // addSets adds the prediction sets to answers, if there are any.
-func (d *decisions) addSets(answers []Answer, p *evaluate.Predictions, names []string) error {
-	if d.sets == nil {
+func (d *Decisions) addSets(answers []Answer, p *evaluate.Predictions, names []string) error {
+	if d.Sets == nil {
 		return nil
 	}
-	sets, err := d.sets.Of(p.Probabilities, p.Classes)
+	sets, err := d.Sets.Of(p.Probabilities, p.Classes)
 	if err != nil {
 		return err
 	}
 	var marginal []string
-	if d.sets.Rule.PerClass {
+	if d.Sets.Rule.PerClass {
 		marginal = []string{}
 	}
-	for _, t := range d.sets.Fallbacks() {
+	for _, t := range d.Sets.Fallbacks() {
 		marginal = append(marginal, names[t.Class])
 	}
 	for i := range answers {

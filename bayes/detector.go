@@ -155,8 +155,7 @@ func (r *Run) detectorIfAny(present int) (*detector.Detector, error) {
 	if r.undetected {
 		return nil, nil
 	}
-	d := &detector.Detector{}
-	err := rundir.ReadFile(r.dir, rundir.DetectorFile, d)
+	d, err := rundir.ReadFile[detector.Detector](r.dir, rundir.DetectorFile)
 	if os.IsNotExist(errors.Cause(err)) || err == nil && d.Samples != present {
 		return nil, nil
 	}

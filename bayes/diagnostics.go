@@ -30,11 +30,7 @@ func (r *Run) Diagnostics() (*diagnostics.Report, error) {
 		}
 		return measure.Combine(measured)
 	}
-	d := &diagnostics.Report{}
-	if err := rundir.ReadFile(r.dir, rundir.DiagnosticsFile, d); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return rundir.ReadFile[diagnostics.Report](r.dir, rundir.DiagnosticsFile)
 }
 
 // heldOutImages is the maximum number of held-out images on which chains are watched.
@@ -53,13 +49,14 @@ func toWatch(splits *datasets.Splits) *datasets.Dataset {
 	return nil
 }
 
-// spaced returns the pixels of some images of a data set, evenly spaced.
-func spaced(data *datasets.Dataset) (pixels []byte) {
-	n := min(heldOutImages, data.Len())
+// spaced returns the pixels of at most n images of a data set, evenly spaced, and their numbers.
+func spaced(data *datasets.Dataset, n int) (pixels []byte, numbers []int) {
+	n = min(n, data.Len())
 	for i := range n {
-		pixels = append(pixels, data.Image(i*data.Len()/n)...)
+		at := i * data.Len() / n
+		pixels, numbers = append(pixels, data.Image(at)...), append(numbers, at)
 	}
-	return pixels
+	return pixels, numbers
 }
 
 // Mixing returns how well the chains have mixed in what their samples predict for some of the
@@ -71,15 +68,14 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*diagnostics.M
 		return nil, err
 	}
 	heldOut := toWatch(data)
-	c, err := kindOf(r.manifest.Spec.Method)
-	if err != nil || heldOut == nil || !c.traits().tempered {
-		return nil, err
+	if heldOut == nil || !r.manifest.kind().traits().tempered {
+		return nil, nil
 	}
 	images, err := r.images(heldOut)
 	if err != nil {
 		return nil, err
 	}
-	images.Pixels = spaced(heldOut)
+	images.Pixels, _ = spaced(heldOut, heldOutImages)
 	p, err := r.parts()
 	if err != nil {
 		return nil, err
@@ -96,7 +92,7 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*diagnostics.M
 		}
 		defer predictor.Close()
 		probabilities := make([]float32, images.Len()*predictor.Classes())
-		return r.eachOf(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
+		return r.each(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
 			if err := predictor.Predict(sample, probabilities); err != nil {
 				return err
 			}

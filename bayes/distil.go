@@ -78,10 +78,8 @@ func (d Distillation) Validate() error {
 func (d Distillation) chains() int { return max(1, d.Networks) }
 
 func (Distillation) traits() kindTraits {
-	return kindTraits{rated: true, dirichlet: true, epochs: distillationEpochs}
+	return kindTraits{rated: true, dirichlet: true, epochs: distillationEpochs, settings: []string{teacherSetting}}
 }
-
-func (Distillation) applies(setting string) bool { return setting == teacherSetting }
 
 // teacherSetting is the name of the setting of Spec.Teacher.
 const teacherSetting = "teacher"

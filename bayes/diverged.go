@@ -3,7 +3,6 @@ package bayes
 import (
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 // diverged returns a DivergedError for an error of numbers that are not finite, and other errors as
@@ -24,12 +23,6 @@ func (t *training) diverged(err error) error {
 		advice = "smaller learning rates (schedule), or with the method auto, which finds one"
 	}
 	return &DivergedError{MethodName(t.spec.Method), advice, err}
-}
-
-// newProbe loads the probe that checks samples before they are kept.
-func (t *training) newProbe(device tensor.Device) (err error) {
-	t.probe, err = samples.NewProbe(device, t.parts.inputs(), t.parts.network.Apply)
-	return err
 }
 
 // checkStart returns an InvalidError if a sample of another run, at which a chain now starts, does

@@ -53,13 +53,7 @@ func (d *Draws) Len() int { return len(d.files) }
 
 // Passes returns how many predictions each sample makes: more than one with Monte Carlo dropout,
 // whose predictions differ in their masks.
-func (d *Draws) Passes() (int, error) {
-	kind, err := kindOf(d.run.manifest.Spec.Method)
-	if err != nil {
-		return 0, err
-	}
-	return kind.passes(&d.run.manifest.Spec), nil
-}
+func (d *Draws) Passes() int { return d.run.passes() }
 
 // Chain returns the number of a sample's chain among all parts' chains, from 0.
 func (d *Draws) Chain(i int) int { return d.chains[i] }
@@ -94,12 +88,9 @@ func (d *Draws) Digest() (string, error) { return d.run.digestOf(d.files) }
 
 // Calibration returns the run's calibration, or nil if it has none for these samples.
 func (d *Draws) Calibration() (*evaluate.Calibration, error) {
-	passes, err := d.Passes()
-	if err != nil {
-		return nil, err
-	}
-	c, err := d.run.calibrationIfAny(len(d.files) * passes)
-	if err == nil && c != nil && c.Samples != len(d.files)*passes {
+	used := len(d.files) * d.Passes()
+	c, err := d.run.calibrationIfAny(used)
+	if err == nil && c != nil && c.Samples != used {
 		return nil, nil
 	}
 	return c, err

@@ -61,11 +61,7 @@ func (r *Run) MeasureFidelity(ctx context.Context, heldOut *datasets.Dataset, ot
 // Fidelity returns the result of MeasureFidelity. If that was not called, the error's cause is
 // os.ErrNotExist.
 func (r *Run) Fidelity() (*evaluate.Fidelity, error) {
-	f := &evaluate.Fidelity{}
-	if err := rundir.ReadFile(r.dir, rundir.FidelityFile, f); err != nil {
-		return nil, err
-	}
-	return f, nil
+	return rundir.ReadFile[evaluate.Fidelity](r.dir, rundir.FidelityFile)
 }
 
 // teacher opens the run that r was distilled from.

@@ -48,7 +48,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if err := checkBeforePilot(spec, data, dir); err != nil {
 		return nil, err
 	}
-	if asked.needsPilot(spec, data.Train.Len()) {
+	if asked.needsLength(spec) || asked.needsMirroring(spec, data.Train.Len()) {
 		piloted, err := asked.piloted(ctx, spec, data.Train, e)
 		if err != nil {
 			return nil, err
@@ -66,8 +66,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, dir string, opti
 	if t.written, err = t.spec.written(); err != nil {
 		return nil, err
 	}
-	t.splits, t.watching = data, t.heldOut(data) // before finish, which loads these images
-	if err := t.chooseValidation(data); err != nil {
+	if err := t.holdOut(data); err != nil { // before finish, which loads these images
 		return nil, err
 	}
 	if err := t.teaching.open(nil); err != nil {
@@ -139,8 +138,8 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 	if err := checkHeldOut(dir, data, t.data.Len()); err != nil {
 		return nil, err
 	}
-	t.splits, t.watching, t.manifest = data, t.heldOut(data), m
-	if err := t.chooseValidation(data); err != nil {
+	t.manifest = m
+	if err := t.holdOut(data); err != nil {
 		return nil, err
 	}
 	return t.finish(ctx, data, t.recoverRun)
@@ -151,12 +150,9 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 // the images to train on. Both kinds of data are optional, as are the labels of test data. trained
 // is the number of the images in splits.Train that are trained on.
 func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
-	d := splits.Train
-	run := Run{dir: dir, manifest: &Manifest{Data: Data{
-		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
-	}}}
+	d, described := splits.Train, describeData(splits.Train)
 	if splits.Validation != nil {
-		heldOut, err := run.relabelled(splits.Validation)
+		heldOut, err := described.relabelled(dir, splits.Validation)
 		if err != nil {
 			return errors.WithMessage(err, "validation")
 		}
@@ -168,11 +164,9 @@ func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 	if test == nil || test.Len() == 0 {
 		return nil
 	}
-	var err error
-	if test.Labels == nil {
-		_, err = run.images(test)
-	} else {
-		_, err = run.relabelled(test)
+	err := described.checkImages(dir, test)
+	if test.Labels != nil {
+		_, err = described.relabelled(dir, test)
 	}
 	return errors.WithMessage(err, "test")
 }
@@ -228,7 +222,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 // go: into samples, or into states from which samples are drawn at the end.
 func (t *training) newWriter() *rundir.Writer {
 	return rundir.NewWriter(t.dir, rundir.Options{
-		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: rundir.Retention{Plan: t.plan, Keep: t.spec.Keep},
+		FirstChain: t.spec.FirstChain, Chains: t.spec.Chains, Retention: t.spec.retention(t.plan),
 		States: t.kind.traits().collected, Drawn: t.kind.traits().drawn, WithoutDamaged: t.withoutDamaged, Remark: t.remark,
 		KeepFirst: t.keepsFirst(),
 	})
@@ -248,8 +242,10 @@ func (t *training) beginRun(device tensor.Device) error {
 		if first, err = t.checkpoint(); err != nil {
 			return first, nil, err
 		}
+		data := describeData(t.data)
+		data.Content = contentHash(t.data)
 		t.manifest = &Manifest{
-			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: tensor.Describe(device), Steps: t.plan.Steps,
+			Format: rundir.Format, Spec: t.written, Notes: t.notes, Data: *data, Device: tensor.Describe(device), Steps: t.plan.Steps,
 			Build: thisBuild(), Teacher: t.teaching.described(),
 		}
 		if t.manifest.Model, err = t.spec.copyModel(t.dir); err != nil {

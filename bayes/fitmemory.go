@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pollen-ml/pollen/approximate"
@@ -9,7 +10,6 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/internal/measure"
-	"github.com/pollen-ml/pollen/internal/rundir"
 	"github.com/pollen-ml/pollen/internal/strange"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
@@ -19,74 +19,57 @@ import (
 // memory estimates the memory of a training with its compiled program: of all phases if t.splits
 // is set, and otherwise of the steps only.
 func (t *training) memory(device tensor.Device, program *graph.Program) (*Memory, error) {
-	m := &Memory{}
-	m.Loaded = t.loaded()
-	m.Parts = append(m.Parts, MemoryPart{Name: "data", Host: m.Loaded})
+	e := &estimate{device: device}
+	e.Loaded = t.dataBytes()
+	e.Parts = append(e.Parts, MemoryPart{Name: "data", Host: e.Loaded})
 	chains := t.spec.Chains * t.spec.replicasOfEach()
-	size, initial, err := program.Size(device, chains)
-	if err != nil {
-		return nil, err
-	}
+	size, initial := e.program(program, chains)
 	const tables = 3 // of rates, temperatures, step sizes
-	m.add("network, chains, minibatch", "", size, tables*8*t.plan.Steps)
-	m.add("initial values", atStart, tensor.Footprint{}, initial)
+	e.add("network, chains, minibatch", "", size, tables*8*t.plan.Steps)
+	e.add("initial values", atStart, tensor.Footprint{}, initial)
 	if t.splits == nil {
-		return m, m.sum(device)
+		return e.done()
 	}
-	if err := t.addWarmStart(m, device); err != nil {
-		return nil, err
-	}
+	t.addWarmStart(e)
 	weights := parametersOf(program)
 	sample := 4 * weights
 	_, chain, _ := program.Bytes()
 	traces := measure.TracesSize(t.spec.Chains, t.heldOutLen())
-	m.add("traces", "", tensor.Footprint{}, traces)
-	m.add("checkpoints", duringTraining, tensor.Footprint{}, copiesWritten*(chains*chain+traces/2))
-	m.add("samples being written", duringTraining, tensor.Footprint{}, t.writtenBytes(sample))
-	images := t.data.Len() + t.heldOutLen() + t.validationLen()
+	e.add("traces", "", tensor.Footprint{}, traces)
+	e.add("checkpoints", duringTraining, tensor.Footprint{}, copiesWritten*(chains*chain+traces/2))
+	e.add("samples being written", duringTraining, tensor.Footprint{}, t.writtenBytes(sample))
+	images := t.data.Len() + t.heldOutLen() + len(t.labels)
 	if c := t.copier(); c != nil {
 		images += t.rows()
-		if err := m.addCopies(device, c); err != nil {
-			return nil, err
-		}
+		e.built(c.program, func(p *graph.Program) {
+			size, initial := e.program(p, 1)
+			e.add("changed copies", atStart, size, initial+c.images()*c.Copies*c.data.ImageSize())
+		})
 	}
-	if err := m.addFeatures(atStart, device, t.parts, images); err != nil {
-		return nil, err
+	e.addFeatures(atStart, t.parts, images)
+	if n := t.heldOutLen(); n > 0 {
+		held := e.prediction(samples.PredictionSize, t.parts, n, n)
+		e.add("held-out images", "", held.Footprint, len(t.watching.Pixels)+4*n*held.Classes)
 	}
-	if t.watching != nil {
-		n := t.heldOutLen()
-		held, err := samples.PredictionSize(device, t.parts.inputs(), n, n, t.parts.network.Apply)
-		if err != nil {
-			return nil, err
-		}
-		m.add("held-out images", "", held.Footprint, len(t.watching.Pixels)+4*n*held.Classes)
-	}
-	if err := t.addValidation(m, device); err != nil {
-		return nil, err
+	if n := len(t.labels); n > 0 {
+		scored := e.prediction(samples.PredictionSize, t.parts, n, standardBatch)
+		e.add("validation images", "", scored.Footprint, len(t.validation.Pixels)+measure.ValidationBytes*n*scored.Classes)
 	}
 	if t.teaching != nil {
 		const perTarget = 2 * 4 // bytes, of the file and its values
 		n := t.data.Len()
-		m.add("changed images and targets", duringTraining, tensor.Footprint{}, n*(t.data.ImageSize()+perTarget*t.spec.Chains*(t.data.Classes+1)))
+		e.add("changed images and targets", duringTraining, tensor.Footprint{}, n*(t.data.ImageSize()+perTarget*t.spec.Chains*(t.data.Classes+1)))
 	}
-	if err := t.addConclusion(m, device, weights); err != nil {
-		return nil, err
-	}
-	if err := t.addDiagnostics(m, device); err != nil {
-		return nil, err
-	}
-	if err := t.addDetector(m, device); err != nil {
-		return nil, err
-	}
-	if err := t.addPredictions(m, device); err != nil {
-		return nil, err
-	}
-	return m, m.sum(device)
+	t.addConclusion(e, weights)
+	t.addDiagnostics(e)
+	t.addDetector(e)
+	t.addPredictions(e)
+	return e.done()
 }
 
-// loaded returns the bytes of the data, including the copy that Spec.Subset makes of data that are
-// sorted by class.
-func (t *training) loaded() int64 {
+// dataBytes returns the bytes of the data, including the copy that Spec.Subset makes of data that
+// are sorted by class.
+func (t *training) dataBytes() int64 {
 	if t.splits == nil {
 		return datasetBytes(t.data)
 	}
@@ -106,30 +89,20 @@ func (t *training) heldOutLen() int {
 	return t.watching.Len()
 }
 
-// validationLen returns the number of validation images that chains are scored on.
-func (t *training) validationLen() int { return len(t.labels) }
-
 // addWarmStart adds the memory of the warm start: its images, its chains, and the best weights of
 // each.
-func (t *training) addWarmStart(m *Memory, device tensor.Device) error {
+func (t *training) addWarmStart(e *estimate) {
 	if t.warmUp == nil {
-		return nil
+		return
 	}
 	u := t.warmUp.training
-	program, err := u.build(device)
-	if err != nil {
-		return err
-	}
-	size, initial, err := program.Size(device, t.spec.Chains)
-	if err != nil {
-		return err
-	}
-	_, chain, _ := program.Bytes()
-	const copies = 2 // of a checkpoint's states, which are copied and then encoded
-	states := copies * t.spec.Chains * (chain + 4*parametersOf(program))
-	m.add("warm start", atStart, size, initial+states+4*t.spec.Chains*parametersOf(program))
-	m.Parts[len(m.Parts)-1].Host += datasetBytes(u.data, t.warmUp.heldOut)
-	return nil
+	e.built(func() (*graph.Program, error) { return u.build(e.device) }, func(program *graph.Program) {
+		size, initial := e.program(program, t.spec.Chains)
+		_, chain, _ := program.Bytes()
+		states := copiesWritten * t.spec.Chains * (chain + 4*parametersOf(program))
+		e.add("warm start", atStart, size, initial+states+4*t.spec.Chains*parametersOf(program))
+		e.Parts[len(e.Parts)-1].Host += datasetBytes(u.data, t.warmUp.heldOut)
+	})
 }
 
 // copiesWritten is the number of copies of a state while it is written: it is copied and then
@@ -143,134 +116,76 @@ func (t *training) writtenBytes(sample int) int {
 	return sample * (copiesWritten*t.spec.Chains + min(writers, t.spec.Chains))
 }
 
-// addValidation adds the memory of the scores.
-func (t *training) addValidation(m *Memory, device tensor.Device) error {
-	n := t.validationLen()
-	if n == 0 {
-		return nil
-	}
-	scored, err := samples.PredictionSize(device, t.parts.inputs(), n, standardBatch, t.parts.network.Apply)
-	if err != nil {
-		return err
-	}
-	m.add("validation images", "", scored.Footprint, len(t.validation.Pixels)+measure.ValidationBytes*n*scored.Classes)
-	return nil
-}
-
 // addConclusion adds the memory of approximations after the last step.
-func (t *training) addConclusion(m *Memory, device tensor.Device, weights int) error {
+func (t *training) addConclusion(e *estimate, weights int) {
 	const file = 8 // bytes per weight of a sample that is read: its file and its values
 	switch method := t.kind.(type) {
 	case SWAG:
 		each := approximate.SWAGBytes(method.Rank, weights)
 		// Half as much again for the states that were read and are not yet collected as garbage.
-		m.add("moments of states", afterTraining, tensor.Footprint{}, t.spec.Chains*each*3/2+file*weights)
+		e.add("moments of states", afterTraining, tensor.Footprint{}, t.spec.Chains*each*3/2+file*weights)
 	case LaplaceApproximation:
 		last, ok := t.parts.network[len(t.parts.network)-1].(layers.Linear)
 		if !ok {
-			return nil // which is refused elsewhere
+			return // which is refused elsewhere
 		}
-		program, inputs, err := t.lastProgram()
-		if err != nil {
-			return err
-		}
-		size, initial, err := program.Size(device, 1)
-		if err != nil {
-			return err
-		}
-		each := approximate.LaplaceBytes(inputs, last.Outputs, t.spec.Batch)
-		m.add("curvature of the last layer", afterTraining, size, initial+t.spec.Chains*(each+4*weights)+t.writtenBytes(4*weights))
+		inputs := 0
+		e.built(func() (p *graph.Program, err error) { p, inputs, err = t.lastProgram(); return p, err }, func(p *graph.Program) {
+			size, initial := e.program(p, 1)
+			each := approximate.LaplaceBytes(inputs, last.Outputs, t.spec.Batch)
+			e.add("curvature of the last layer", afterTraining, size, initial+t.spec.Chains*(each+4*weights)+t.writtenBytes(4*weights))
+		})
 	}
-	return nil
 }
 
 // addDiagnostics adds the memory of the measurements at the end.
-func (t *training) addDiagnostics(m *Memory, device tensor.Device) error {
+func (t *training) addDiagnostics(e *estimate) {
 	traits := t.kind.traits()
 	if !traits.tempered || t.spec.NoiseTemperature() == 0 {
-		return nil
+		return
 	}
-	subject := t.subject()
+	add := func(name string, of func(tensor.Device, measure.Subject) (measure.Bytes, error)) {
+		b, err := of(e.device, t.subject())
+		e.err = cmp.Or(e.err, err)
+		e.add(name, afterTraining, b.Session, b.Heap)
+	}
 	if _, ok := t.kind.(minibatchKind); ok && t.spec.Anchor == 0 {
-		b, err := measure.NoiseSize(device, subject)
-		if err != nil {
-			return err
-		}
-		m.add("noise of gradients", afterTraining, b.Session, b.Heap)
+		add("noise of gradients", measure.NoiseSize)
 	}
-	if traits.collected || traits.drawn || t.spec.Augment.atEachStep() || t.classWeights != nil ||
-		measure.PredictionSamples(t.files(), t.passes(t.plan.Steps)) == 0 {
-		return nil
+	if t.measuresPredictions() && measure.PredictionSamples(t.spec.expected(t.kind, t.plan), t.passes(t.plan.Steps)) > 0 {
+		add("temperature of predictions", measure.PredictionSize)
 	}
-	b, err := measure.PredictionSize(device, subject)
-	if err != nil {
-		return err
-	}
-	m.add("temperature of predictions", afterTraining, b.Session, b.Heap)
-	return nil
-}
-
-// addCopies adds the memory of making changed copies of images.
-func (m *Memory) addCopies(device tensor.Device, c *copier) error {
-	program, err := c.program()
-	if err != nil {
-		return err
-	}
-	size, initial, err := program.Size(device, 1)
-	if err != nil {
-		return err
-	}
-	m.add("changed copies", atStart, size, initial+c.images()*c.Copies*c.data.ImageSize())
-	return nil
 }
 
 // addDetector adds the memory of fitting the detector to training images, and of showing it strange
 // images once it is calibrated.
-func (t *training) addDetector(m *Memory, device tensor.Device) error {
+func (t *training) addDetector(e *estimate) {
 	// add adds the memory of the features of n images, of which the heap has the given number of
 	// copies in addition to the session's.
-	add := func(name string, n, copies int) error {
-		if err := m.addFeatures(afterTraining, device, t.parts, n); err != nil {
-			return err
-		}
-		size, err := samples.FeaturePredictionSize(device, t.parts.inputs(), n, predictBatch, t.parts.network.Apply)
-		if err != nil {
-			return err
-		}
-		m.add(name, afterTraining, size.Footprint, copies*n*t.data.ImageSize())
-		return nil
+	add := func(name string, n, copies int) {
+		e.addFeatures(afterTraining, t.parts, n)
+		size := e.prediction(samples.FeaturePredictionSize, t.parts, n, predictBatch)
+		e.add(name, afterTraining, size.Footprint, copies*n*t.data.ImageSize())
 	}
 	bank, reference := detector.Split(t.data.Len())
-	if err := add("detector", bank+reference, 1); err != nil {
-		return err
+	add("detector", bank+reference, 1)
+	if held := t.splits.Validation; held != nil && held.Len() >= evaluate.NeededExamples(evaluate.Level) {
+		add("strange images", strange.Count(), 2) // by kind, and all
 	}
-	if held := t.splits.Validation; held == nil || held.Len() < evaluate.NeededExamples(evaluate.Level) {
-		return nil
-	}
-	return add("strange images", strange.Count(), 2) // by kind, and all
 }
 
 // addPredictions adds the memory of the predictions for the calibration or for the scores,
 // whichever is more.
-func (t *training) addPredictions(m *Memory, device tensor.Device) error {
+func (t *training) addPredictions(e *estimate) {
 	n := 0
 	for _, d := range []*datasets.Dataset{t.splits.Validation, t.splits.Test} {
 		if d != nil {
 			n = max(n, d.Len())
 		}
 	}
-	if n == 0 {
-		return nil
+	if n > 0 {
+		e.addPredictions(afterTraining, t.parts, n, t.spec.expected(t.kind, t.plan), true)
 	}
-	return m.addPredictions(afterTraining, device, t.parts, n, t.files(), true)
-}
-
-// files returns the number of samples that the finished run has.
-func (t *training) files() int {
-	if c := t.kind.traits(); c.collected || c.drawn {
-		return t.spec.Samples * t.spec.Chains
-	}
-	return rundir.Retention{Plan: t.plan, Keep: t.spec.Keep}.Samples() * t.spec.Chains
 }
 
 // build compiles the program. It returns a MemoryError if the device does not even have memory for
@@ -294,14 +209,14 @@ func (t *training) checkWeights(device tensor.Device, b *graph.Builder) error {
 	for _, p := range b.Parameters() {
 		weights += graph.ShapeOf(p).Elements()
 	}
-	m := &Memory{}
-	bytes := 2 * t.spec.Chains * weights * t.dtype().Size()
+	e, bytes := &estimate{device: device}, int64(2*t.spec.Chains*weights*t.dtype().Size())
 	if _, onHost := device.(*tensor.Host); onHost {
-		m.Host = int64(bytes)
+		e.Parts = []MemoryPart{{Host: bytes}}
 	} else {
-		m.Device = int64(bytes)
+		e.Parts = []MemoryPart{{Device: bytes}}
 	}
-	if err := m.lookUp(device); err != nil {
+	m, err := e.done()
+	if err != nil {
 		return err
 	}
 	chains := "a chain"
@@ -309,6 +224,15 @@ func (t *training) checkWeights(device tensor.Device, b *graph.Builder) error {
 		chains = fmt.Sprintf("%d chains", t.spec.Chains)
 	}
 	return t.checkFits(device, m, "pollen: fit: keeping the weights of "+chains)
+}
+
+// estimate builds the program of a training, and estimates its memory.
+func (t *training) estimate(device tensor.Device) (*Memory, error) {
+	program, err := t.build(device)
+	if err != nil {
+		return nil, err
+	}
+	return t.memory(device, program)
 }
 
 // fitting builds the program of a training. It returns a MemoryError if there is no memory for its
@@ -346,12 +270,12 @@ func (t *training) advice(device tensor.Device, onHost, onDevice int64) (advice 
 		}
 		u.splits, u.watching, u.trial = t.splits, t.watching, true
 		u.validation, u.labels = t.validation, t.labels
-		program, err := u.build(device)
+		m, err := u.estimate(device)
 		if err != nil {
 			return false
 		}
-		m, err := u.memory(device, program)
-		return err == nil && m.Host-t.loaded() <= onHost && m.Device <= onDevice
+		m.Loaded = t.dataBytes()
+		return m.within(onHost, onDevice)
 	}
 	for _, setting := range []struct {
 		name  string

@@ -54,17 +54,11 @@ type fullBatchKind struct {
 }
 
 func (w fullBatchKind) traits() kindTraits {
-	t := kindTraits{tempered: true, exact: true, epochs: 2000}
+	t := kindTraits{tempered: true, exact: true, epochs: 2000, settings: samplerSettings}
 	if _, ok := w.method.(NUTS); ok {
 		t.paths, t.epochs = true, 500
 	}
 	return t
-}
-
-func (fullBatchKind) applies(setting string) bool {
-	return slices.Contains([]string{
-		"prior", "priors", "temperature", "burn-in", "samples", "keep", "warm-start", "warm-schedule", "warm-epochs", "warm-patience",
-	}, setting)
 }
 
 func (w fullBatchKind) check(s *Spec) error {
@@ -76,15 +70,6 @@ func (w fullBatchKind) check(s *Spec) error {
 	}
 	_, err := w.sampler(*s.BurnIn, 1)
 	return err
-}
-
-// checkExact refuses minibatches, on which the Metropolis test of a sampler on all data is not
-// valid.
-func (s Spec) checkExact(examples int) error {
-	if s.Batch != examples {
-		return invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
-	}
-	return nil
 }
 
 // sampler returns the sampler, whose step size adapts during burnIn steps.

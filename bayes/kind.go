@@ -3,6 +3,7 @@ package bayes
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/datasets"
@@ -24,8 +25,6 @@ import (
 type methodKind interface {
 	// traits returns the properties that determine defaults and measurements.
 	traits() kindTraits
-	// applies reports whether a setting that only some methods have applies.
-	applies(setting string) bool
 	// check refuses invalid values of a specification whose defaults are filled in.
 	check(s *Spec) error
 	// network returns the network to train and predict with.
@@ -56,7 +55,12 @@ type kindTraits struct {
 	collected   bool // the states that are kept are not samples: conclude draws these from them
 	drawn       bool // no states are kept: conclude draws the samples
 	dirichlet   bool // the exponentials of the logits are the concentrations of a Dirichlet distribution
+
+	settings []string // the settings that apply, of those that only some methods have
 }
+
+// applies reports whether a setting that only some methods have applies.
+func (t kindTraits) applies(setting string) bool { return slices.Contains(t.settings, setting) }
 
 // inputs are the inputs of a network's training in a graph. x is a minibatch [B C H W] of
 // normalised and augmented pixels, and labels [B] its classes.
@@ -174,15 +178,14 @@ type lessons interface {
 // labelsInput is the name of the input with the examples' labels.
 const labelsInput = "labels"
 
-// give writes images into a new session, and labels unless they are nil. It closes the session if
-// that fails, so that callers can return its error directly.
-func give(s *graph.Session, images samples.Images, labels []int32) error {
+// give writes images into a new session, with their labels and the weights of these.
+func (t *job) give(s *graph.Session, images samples.Images, labels []int32) error {
 	err := images.Write(s)
-	if err == nil && labels != nil {
+	if err == nil {
 		err = graph.Write(s, labelsInput, 0, 0, labels)
 	}
-	if err != nil {
-		s.Close()
+	if err == nil && t.classWeights != nil {
+		err = measure.WriteWeights(s, labels, t.classWeights)
 	}
 	return err
 }

@@ -97,16 +97,7 @@ func (t *training) learningModel(centre []samples.Parameter) llc.Model {
 			}
 			return losses
 		},
-		Write: func(s *graph.Session) error {
-			err := t.inputs.Write(s)
-			if err == nil {
-				err = graph.Write(s, labelsInput, 0, 0, t.data.Labels)
-			}
-			if err == nil && t.classWeights != nil {
-				err = measure.WriteWeights(s, t.data.Labels, t.classWeights)
-			}
-			return err
-		},
+		Write: func(s *graph.Session) error { return t.give(s, t.inputs, t.data.Labels) },
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -51,6 +52,15 @@ type Manifest struct {
 	Build
 	// Continued lists the parts of the run that were made by other builds or devices.
 	Continued []Continued `json:"continued,omitempty"`
+}
+
+// kind returns the kind of the run's method, which has one: the specification is resolved.
+func (m *Manifest) kind() methodKind {
+	kind, err := kindOf(m.Spec.Method)
+	if err != nil {
+		panic(err)
+	}
+	return kind
 }
 
 // NetworkNote is the name of a note, see WithNotes: the path of the network file that has the text
@@ -96,12 +106,60 @@ type Data struct {
 // Classes returns the number of classes.
 func (d Data) Classes() int { return len(d.ClassNames) }
 
-// describeData returns a manifest's description of data.
-func describeData(d *datasets.Dataset) Data {
-	return Data{
+// describeData returns a manifest's description of data, without Content.
+func describeData(d *datasets.Dataset) *Data {
+	return &Data{
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Cropped, Bits: d.Bits, ClassNames: d.ClassNames,
-		Mean: d.Mean, Std: d.Std, Content: contentHash(d), Hashes: d.Hashes, Remarks: d.Remarks,
+		Mean: d.Mean, Std: d.Std, Hashes: d.Hashes, Remarks: d.Remarks,
 	}
+}
+
+// imagesLike returns images with the shape and the moments of data.
+func imagesLike(d *datasets.Dataset, pixels []byte) samples.Images {
+	return samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std, Pixels: pixels}
+}
+
+// checkImages refuses a data set that the network of the run in dir, which is trained on d, cannot
+// predict.
+func (d *Data) checkImages(dir string, data *datasets.Dataset) error {
+	if data == nil || data.Len() == 0 {
+		return invalid("%s: no images to predict", dir)
+	}
+	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
+		return invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, the training images of %s", data.Name,
+			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, d.Name, dir)
+	}
+	return nil
+}
+
+// relabelled returns a data set whose labels are the numbers of the classes of the run in dir,
+// which is trained on d. Each data set numbers its own classes, so that "dog" may be 1 in one and 0
+// in another: labels are matched by class name. Missing labels and classes that the run was not
+// trained on are errors.
+func (d *Data) relabelled(dir string, data *datasets.Dataset) (*datasets.Dataset, error) {
+	if err := d.checkImages(dir, data); err != nil {
+		return nil, err
+	}
+	if err := checkLabelled(data); err != nil {
+		return nil, err
+	}
+	if slices.Equal(data.ClassNames, d.ClassNames) {
+		return data, nil
+	}
+	numbers := make([]int32, len(data.ClassNames))
+	for i, name := range data.ClassNames {
+		at := slices.Index(d.ClassNames, name)
+		if at < 0 {
+			return nil, invalid("%s has a class %q, but the classes of %s are %s", data.Name, name, dir, strings.Join(d.ClassNames, ", "))
+		}
+		numbers[i] = int32(at)
+	}
+	other := *data
+	other.Classes, other.ClassNames, other.Labels = d.Classes(), d.ClassNames, make([]int32, len(data.Labels))
+	for i, label := range data.Labels {
+		other.Labels[i] = numbers[label]
+	}
+	return &other, nil
 }
 
 // contentHash returns the SHA-256 of a data set's images and labels.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 func TestBuildOf(t *testing.T) {
@@ -92,4 +94,17 @@ func FuzzManifest(f *testing.F) {
 			t.Fatalf("what was read cannot be read again: %v: %s", err, again)
 		}
 	})
+}
+
+// A manifest that asks for more samples than steps is an error where samples are counted.
+func TestExpectedWithoutPlan(t *testing.T) {
+	spec, err := Spec{Method: langevin.SGLD{}, Samples: 1e9}.Resolve()
+	must(t, err)
+	run := newRun("", &Manifest{Spec: spec, Data: Data{Size: 1000}}, environmentOf(nil))
+	if n, err := run.Expected(); err == nil || n != 0 {
+		t.Errorf("Expected = %d, %v, want an error", n, err)
+	}
+	if _, err := run.Finished(); err == nil {
+		t.Error("Finished: no error")
+	}
 }

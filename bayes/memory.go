@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/memory"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -58,15 +59,55 @@ const garbage = 1.25
 // inHeap returns the number of bytes that the Go heap takes for the given number in use.
 func inHeap(bytes int) int64 { return int64(garbage * float64(bytes)) }
 
-// add adds a part: a session of a program, and some bytes in use on the Go heap.
-func (m *Memory) add(name, phase string, session tensor.Footprint, heap int) {
-	m.Parts = append(m.Parts, MemoryPart{name, phase, int64(session.Host) + inHeap(heap), int64(session.Device)})
+// estimate adds up the parts of a Memory on a device. It keeps the first error, which done returns.
+type estimate struct {
+	Memory
+	device tensor.Device
+	err    error
 }
 
-// sum computes the peaks from the parts, and looks up what is available.
-func (m *Memory) sum(device tensor.Device) error {
+// add adds a part: a session of a program, and some bytes in use on the Go heap.
+func (e *estimate) add(name, phase string, session tensor.Footprint, heap int) {
+	e.Parts = append(e.Parts, MemoryPart{name, phase, int64(session.Host) + inHeap(heap), int64(session.Device)})
+}
+
+// program returns the memory of a session of a program, and of its initial values.
+func (e *estimate) program(p *graph.Program, chains int) (session tensor.Footprint, initial int) {
+	if e.err == nil {
+		session, initial, e.err = p.Size(e.device, chains)
+	}
+	return session, initial
+}
+
+// built passes the program that build returns to use.
+func (e *estimate) built(build func() (*graph.Program, error), use func(*graph.Program)) {
+	if e.err != nil {
+		return
+	}
+	var p *graph.Program
+	if p, e.err = build(); e.err == nil {
+		use(p)
+	}
+}
+
+// sizer is samples.PredictionSize or samples.FeaturePredictionSize.
+type sizer func(device tensor.Device, images samples.Images, n, batch int, network func(*graph.Builder, *graph.Node) *graph.Node) (samples.Size, error)
+
+// prediction returns the memory of predictions for n images.
+func (e *estimate) prediction(of sizer, p parts, n, batch int) (size samples.Size) {
+	if e.err == nil {
+		size, e.err = of(e.device, p.inputs(), n, batch, p.network.Apply)
+	}
+	return size
+}
+
+// done computes the peaks from the parts, and looks up what is available.
+func (e *estimate) done() (*Memory, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
 	var throughout, training, alone MemoryPart
-	for _, p := range m.Parts {
+	for _, p := range e.Parts {
 		switch p.Phase {
 		case "":
 			throughout.Host, throughout.Device = throughout.Host+p.Host, throughout.Device+p.Device
@@ -76,26 +117,27 @@ func (m *Memory) sum(device tensor.Device) error {
 			alone.Host, alone.Device = max(alone.Host, p.Host), max(alone.Device, p.Device)
 		}
 	}
-	m.Host, m.Device = throughout.Host+max(training.Host, alone.Host), throughout.Device+max(training.Device, alone.Device)
-	return m.lookUp(device)
-}
-
-// lookUp sets the available memory.
-func (m *Memory) lookUp(device tensor.Device) error {
+	e.Host, e.Device = throughout.Host+max(training.Host, alone.Host), throughout.Device+max(training.Device, alone.Device)
 	limit := memory.Available()
-	m.Available, m.Limit, m.DeviceAvailable = limit.Bytes, limit.Reason, memory.Unknown
-	if s, ok := device.(tensor.Sizer); ok {
+	e.Available, e.Limit, e.DeviceAvailable = limit.Bytes, limit.Reason, memory.Unknown
+	if s, ok := e.device.(tensor.Sizer); ok {
 		free, err := s.Free()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		m.DeviceAvailable = int64(free)
+		e.DeviceAvailable = int64(free)
 	}
-	return nil
+	return &e.Memory, nil
 }
 
 // Fits reports whether the memory is available.
-func (m *Memory) Fits() bool { return m.Host-m.Loaded <= m.Available && m.Device <= m.DeviceAvailable }
+func (m *Memory) Fits() bool { return m.within(m.Available, m.DeviceAvailable) }
+
+// within reports whether a call needs at most the given bytes of the host, in addition to what is
+// allocated already, and of the device.
+func (m *Memory) within(host, device int64) bool {
+	return m.Host-m.Loaded <= host && m.Device <= device
+}
 
 // check returns a MemoryError if a task needs more than is available. advice returns settings with
 // which the task needs at most the given bytes of the host and of the device.
@@ -110,9 +152,10 @@ func (m *Memory) check(task string, advice func(host, device int64) []string) er
 
 // checkSession returns a MemoryError if the only session of a task needs more than is available.
 func checkSession(device tensor.Device, task string, session tensor.Footprint, advice ...string) error {
-	m := &Memory{}
-	m.add("", "", session, 0)
-	if err := m.sum(device); err != nil {
+	e := &estimate{device: device}
+	e.add("", "", session, 0)
+	m, err := e.done()
+	if err != nil {
 		return err
 	}
 	return m.check(task, func(int64, int64) []string { return advice })

@@ -1,6 +1,8 @@
 package bayes
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -18,8 +20,6 @@ type optimizerKind struct {
 func (o optimizerKind) traits() kindTraits {
 	return kindTraits{rated: optimizers.UsesRates(o.optimizer)}
 }
-
-func (optimizerKind) applies(string) bool { return false }
 
 func (o optimizerKind) check(*Spec) error { return o.optimizer.Validate() }
 
@@ -44,20 +44,21 @@ type minibatchKind struct {
 
 func (s minibatchKind) traits() kindTraits {
 	_, independent := s.sampler.(langevin.IndependentBatches)
-	return kindTraits{rated: true, tempered: true, independent: independent}
+	t := kindTraits{rated: true, tempered: true, independent: independent, settings: slices.Concat(samplerSettings, []string{
+		"burn-in-steps", "thinning", "weights", "cycles",
+	})}
+	if !independent { // they need epochs
+		t.settings = append(t.settings, "anchor", "order")
+	}
+	if !langevin.HasMomentum(s.sampler) {
+		t.settings = append(t.settings, "temperatures")
+	}
+	return t
 }
 
-func (s minibatchKind) applies(setting string) bool {
-	switch setting {
-	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles",
-		"warm-start", "warm-schedule", "warm-epochs", "warm-patience":
-		return true
-	case "anchor", "order": // which need epochs
-		return !s.traits().independent
-	case "temperatures":
-		return !langevin.HasMomentum(s.sampler)
-	}
-	return false
+// samplerSettings are the settings that apply to all samplers.
+var samplerSettings = []string{
+	"prior", "priors", "temperature", "burn-in", "samples", "keep", "warm-start", "warm-schedule", "warm-epochs", "warm-patience",
 }
 
 // check makes the table of temperatures of a tiny plan, because Temperatures refuses samplers whose

@@ -56,20 +56,24 @@ type Option func(*environment)
 // environment has the values of a call's options: everything that is not part of the Spec, because
 // the samples do not depend on it.
 type environment struct {
-	device             tensor.Device
-	observe            Observer
-	notes              map[string]string
-	level              float64
-	withoutDamaged     bool
-	inDistributionRate float64
-	setRule            evaluate.SetRule
-	unscaled           bool
+	levels
+	device         tensor.Device
+	observe        Observer
+	notes          map[string]string
+	withoutDamaged bool
+	now            func() time.Time
+	unlabelled     *datasets.Dataset
+	featureDir     string
+}
+
+// levels are the options that answers are decided by.
+type levels struct {
+	level, inDistributionRate float64
+	setRule                   evaluate.SetRule
+	unscaled                  bool
 	// risk is the maximum certified error rate among the images that are answered; if it is 0, none
 	// are referred. riskConfidence is the confidence of the certificate.
 	risk, riskConfidence float64
-	now                  func() time.Time
-	unlabelled           *datasets.Dataset
-	featureDir           string
 }
 
 // WithDevice makes a call compute on a device, which the caller closes. The default, or nil, is the
@@ -146,18 +150,18 @@ func WithClock(now func() time.Time) Option {
 }
 
 // checkLevels refuses a level or a rate that is not a probability.
-func (e environment) checkLevels() error {
+func (l levels) checkLevels() error {
 	switch {
-	case !(e.level > 0 && e.level < 1):
-		return invalid("level must be between 0 and 1, got %v", e.level)
-	case !(e.inDistributionRate > 0 && e.inDistributionRate < 1):
-		return invalid("in-distribution rate must be between 0 and 1, got %v", e.inDistributionRate)
-	case !(e.risk >= 0 && e.risk < 1):
-		return invalid("risk must be between 0 and 1, got %v", e.risk)
-	case !(e.riskConfidence > 0 && e.riskConfidence < 1):
-		return invalid("confidence of the risk must be between 0 and 1, got %v", e.riskConfidence)
+	case !(l.level > 0 && l.level < 1):
+		return invalid("level must be between 0 and 1, got %v", l.level)
+	case !(l.inDistributionRate > 0 && l.inDistributionRate < 1):
+		return invalid("in-distribution rate must be between 0 and 1, got %v", l.inDistributionRate)
+	case !(l.risk >= 0 && l.risk < 1):
+		return invalid("risk must be between 0 and 1, got %v", l.risk)
+	case !(l.riskConfidence > 0 && l.riskConfidence < 1):
+		return invalid("confidence of the risk must be between 0 and 1, got %v", l.riskConfidence)
 	}
-	if err := e.setRule.Validate(); err != nil {
+	if err := l.setRule.Validate(); err != nil {
 		return &InvalidError{err}
 	}
 	return nil
@@ -165,7 +169,7 @@ func (e environment) checkLevels() error {
 
 // environmentOf applies options to the defaults; a later option overrides an earlier one.
 func environmentOf(options []Option) environment {
-	e := environment{observe: func(Event) {}, level: 0.9, inDistributionRate: 0.95, riskConfidence: evaluate.RiskConfidence, now: clock}
+	e := environment{observe: func(Event) {}, now: time.Now, levels: levels{level: 0.9, inDistributionRate: 0.95, riskConfidence: evaluate.RiskConfidence}}
 	e.apply(options)
 	return e
 }
@@ -206,6 +210,3 @@ func checkNil(what string, value any) error {
 	}
 	return nil
 }
-
-// clock is the default of WithClock.
-func clock() time.Time { return time.Now() }

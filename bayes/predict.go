@@ -94,12 +94,11 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 // need, which get many requests for a few images each. Close frees the memory.
 type Predictor struct {
 	data      Data
-	decisions *decisions
-	detects   bool // whether the run has a detector
-	samples   int  // number of samples times passes, as in evaluate.Predictions
-	room      int  // maximum number of images in a part of Answer
+	decisions *Decisions
+	samples   int // number of samples times passes, as in evaluate.Predictions
+	room      int // maximum number of images in a part of Answer
 	digest    string
-	options   environment   // the options with which it was loaded
+	levels    levels        // with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
 
 	// mu serializes Answer and Close: an ensemble has one set of activations on the device.
@@ -137,7 +136,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Predictor{data: r.manifest.Data, options: r.environment, room: predictorBatches * batch, images: parts.images}
+	p := &Predictor{data: r.manifest.Data, levels: r.levels, room: predictorBatches * batch, images: parts.images}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
@@ -145,13 +144,16 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.samples, p.detects = len(files)*model.Passes, model.Detector != nil
+	p.samples = len(files) * model.Passes
 	calibration, err := r.calibrationIfAny(p.samples)
 	if err != nil {
 		return nil, err
 	}
 	if p.decisions, err = r.decisionsBy(calibration); err != nil {
 		return nil, err
+	}
+	if model.Detector == nil {
+		p.decisions.InDistributionRate = 0
 	}
 	switch digest, err := r.digestOf(files); {
 	case err != nil:
@@ -263,61 +265,14 @@ func (p *Predictor) Digest() string { return p.digest }
 // the predictor was loaded. Errors are as for Run.Digest.
 func (p *Predictor) Current(run *Run) (bool, error) {
 	digest, err := run.Digest()
-	a, b := run.environment, p.options
-	same := a.level == b.level && a.inDistributionRate == b.inDistributionRate && a.setRule == b.setRule && a.unscaled == b.unscaled &&
-		a.risk == b.risk && a.riskConfidence == b.riskConfidence
-	return err == nil && digest == p.digest && same, err
+	return err == nil && digest == p.digest && run.levels == p.levels, err
 }
 
 // Room returns the number of images that Answer handles together.
 func (p *Predictor) Room() int { return p.room }
 
-// Calibrated reports whether answers have both a PredictionSet and InDistribution.
-func (p *Predictor) Calibrated() bool {
-	set, inDistribution := p.Levels()
-	return set > 0 && inDistribution > 0
-}
-
-// Levels returns the probability with which an answer's prediction set contains the true class, and
-// the fraction of in-distribution images that are recognized as such, see WithLevel and
-// WithInDistributionRate; 0 for what answers do not have.
-func (p *Predictor) Levels() (set, inDistribution float64) {
-	if p.decisions.sets != nil {
-		set = p.decisions.sets.Level
-	}
-	if p.detects {
-		inDistribution = p.decisions.rate
-	}
-	return set, inDistribution
-}
-
-// Calibration returns the calibration of the run that answers are decided by, or nil.
-func (p *Predictor) Calibration() *evaluate.Calibration { return p.decisions.calibration }
-
-// Exponent returns the exponent with which probabilities are scaled, see
-// evaluate.Calibration.Exponent, or 0 if they are not.
-func (p *Predictor) Exponent() float64 {
-	if p.decisions.calibration == nil || p.decisions.unscaled {
-		return 0
-	}
-	return p.decisions.calibration.Exponent
-}
-
-// Sets returns how prediction sets are formed, or nil if answers have none.
-func (p *Predictor) Sets() *evaluate.Sets { return p.decisions.sets }
-
-// Certificate returns the threshold by which images are answered or referred to a person, or nil
-// without WithRisk.
-func (p *Predictor) Certificate() *evaluate.Certificate { return p.decisions.certificate }
-
-// SelfTest returns the result of the run's test of InDistribution on strange images, or nil if
-// there was none.
-func (p *Predictor) SelfTest() *evaluate.SelfTest {
-	if _, inDistribution := p.Levels(); inDistribution == 0 {
-		return nil
-	}
-	return p.decisions.calibration.SelfTest
-}
+// Decisions returns how answers are decided.
+func (p *Predictor) Decisions() *Decisions { return p.decisions }
 
 // Close frees the memory. Answer returns an error afterwards.
 func (p *Predictor) Close() error {

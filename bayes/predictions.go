@@ -59,7 +59,7 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 			return err
 		}
 		defer a.Close()
-		err = r.eachOf(ctx, "predict", data, func(chain string, sample samples.Sample) error { return a.Add(chain, sample, visit) })
+		err = r.each(ctx, "predict", data, func(chain string, sample samples.Sample) error { return a.Add(chain, sample, visit) })
 		if err != nil {
 			return err
 		}
@@ -72,14 +72,10 @@ func (r *Run) predictions(ctx context.Context, data *datasets.Dataset, visit fun
 
 // model returns what predicts with a number of samples.
 func (r *Run) model(p parts, files int) (predictive.Model, error) {
-	m := predictive.Model{Apply: p.network.Apply, Samples: files}
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return m, err
-	}
-	m.Passes, m.Dirichlet = kind.passes(&r.manifest.Spec), kind.traits().dirichlet
-	m.Detector, err = r.detectorIfAny(files)
-	return m, err
+	d, err := r.detectorIfAny(files)
+	return predictive.Model{
+		Apply: p.network.Apply, Samples: files, Passes: r.passes(), Dirichlet: r.manifest.kind().traits().dirichlet, Detector: d,
+	}, err
 }
 
 // Gradient returns the gradient of -log p(label) by the pixels, [N C H W], where p is the run's
@@ -109,7 +105,7 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 			return err
 		}
 		defer g.Close()
-		if err := r.each(ctx, "gradient", data, g.Add); err != nil {
+		if err := r.each(ctx, "gradient", data, func(_ string, sample samples.Sample) error { return g.Add(sample) }); err != nil {
 			return err
 		}
 		gradient = g.Gradient()

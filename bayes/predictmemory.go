@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pollen-ml/pollen/internal/pretrained"
@@ -14,25 +15,16 @@ import (
 
 // addPredictions adds the memory of Run.Predictions of n images for a run with the given number of
 // sample files. The samples of a detector have a predictor of their own.
-func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n int, files int, detects bool) error {
-	if err := m.addFeatures(phase, device, p, n); err != nil {
-		return err
-	}
-	images, network := p.inputs(), p.network
-	size, err := samples.PredictionSize(device, images, n, predictBatch, network.Apply)
-	if err != nil {
-		return err
-	}
+func (e *estimate) addPredictions(phase string, p parts, n int, files int, detects bool) {
+	e.addFeatures(phase, p, n)
+	size := e.prediction(samples.PredictionSize, p, n, predictBatch)
 	const perLogit, perScore = 4, 8
 	scores := 0
 	if detects {
-		featured, err := samples.FeaturePredictionSize(device, images, n, predictBatch, network.Apply)
-		if err != nil {
-			return err
-		}
+		featured := e.prediction(samples.FeaturePredictionSize, p, n, predictBatch)
 		// If all samples are the detector's, only its predictor is loaded, see predictive.Average.
 		if files > detectorSamples {
-			m.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
+			e.add(fmt.Sprintf("features of %d images", n), phase, featured.Footprint, 0)
 		} else {
 			size.Footprint = featured.Footprint
 		}
@@ -49,8 +41,7 @@ func (m *Memory) addPredictions(phase string, device tensor.Device, p parts, n i
 	}
 	results := n * (moreProbability*size.Classes + moreImage)
 	heap := max(average+perWeight*size.Weights, average+results-size.Host)
-	m.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, heap)
-	return nil
+	e.add(fmt.Sprintf("predictions for %d images", n), phase, size.Footprint, heap)
 }
 
 // PredictMemory estimates the memory that Predict and Predictions need for a number of images, not
@@ -68,34 +59,31 @@ func (r *Run) PredictMemory(images int) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Memory{}
+	var m *Memory
 	err = r.on(func(device tensor.Device) error {
-		if err := m.addPredictions("", device, p, images, len(files), found != nil); err != nil {
-			return err
-		}
-		return m.sum(device)
+		m, err = predictMemory(device, p, images, len(files), found != nil)
+		return err
 	})
 	return m, err
+}
+
+func predictMemory(device tensor.Device, p parts, images, files int, detects bool) (*Memory, error) {
+	e := &estimate{device: device}
+	e.addPredictions("", p, images, files, detects)
+	return e.done()
 }
 
 // checkPredictions returns a MemoryError if predictions for some images need more memory than is
 // available.
 func (r *Run) checkPredictions(device tensor.Device, images int, p parts, files int, detects bool) error {
-	size := func(n int) (*Memory, error) {
-		m := &Memory{}
-		if err := m.addPredictions("", device, p, n, files, detects); err != nil {
-			return nil, err
-		}
-		return m, m.sum(device)
-	}
-	m, err := size(images)
+	m, err := predictMemory(device, p, images, files, detects)
 	if err != nil {
 		return err
 	}
 	return m.check(fmt.Sprintf("pollen: predict: %s: predicting %d images", r.dir, images), func(onHost, onDevice int64) []string {
 		n := halved(images, func(n int) bool {
-			m, err := size(n)
-			return err == nil && m.Host <= onHost && m.Device <= onDevice
+			m, err := predictMemory(device, p, n, files, detects)
+			return err == nil && m.within(onHost, onDevice)
 		})
 		if n == 0 {
 			return nil
@@ -141,12 +129,10 @@ func (r *Run) predictorMemory(device tensor.Device, batch, members int, p parts)
 		return nil, err
 	}
 	const perWeight = 8 // a sample that is read and its file
-	m := &Memory{}
-	m.add(fmt.Sprintf("network and %d samples", members), "", size.Footprint, perWeight*size.Weights)
-	if err := m.addFeatures("", device, p, predictorBatches*batch); err != nil {
-		return nil, err
-	}
-	return m, m.sum(device)
+	e := &estimate{device: device}
+	e.add(fmt.Sprintf("network and %d samples", members), "", size.Footprint, perWeight*size.Weights)
+	e.addFeatures("", p, predictorBatches*batch)
+	return e.done()
 }
 
 // checkPredictor returns a MemoryError if a Predictor needs more memory than is available.
@@ -158,7 +144,7 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 	return m.check(fmt.Sprintf("pollen: predictor: %s: loading %d samples", r.dir, members), func(onHost, onDevice int64) (advice []string) {
 		fits := func(batch, members int) bool {
 			m, err := r.predictorMemory(device, batch, members, p)
-			return err == nil && m.Host <= onHost && m.Device <= onDevice
+			return err == nil && m.within(onHost, onDevice)
 		}
 		if n := halved(batch, func(n int) bool { return fits(n, members) }); n > 0 {
 			advice = append(advice, fmt.Sprintf("batch %d", n))
@@ -173,17 +159,14 @@ func (r *Run) checkPredictor(device tensor.Device, batch, members int, p parts) 
 // addFeatures adds the memory for computing the features of n images, if the network has a frozen
 // stem: the frozen network and the activations of a batch, for each size of batches that n images
 // may need, and the features, which are kept in memory.
-func (m *Memory) addFeatures(phase string, device tensor.Device, p parts, n int) error {
+func (e *estimate) addFeatures(phase string, p parts, n int) {
 	if p.frozen == nil {
-		return nil
+		return
 	}
-	for _, batch := range pretrained.Batches(device, n) {
-		size, initial, err := p.frozen.Size(device, batch)
-		if err != nil {
-			return err
-		}
-		m.add(fmt.Sprintf("frozen network, %d at a time", batch), phase, size, initial)
+	for _, batch := range pretrained.Batches(e.device, n) {
+		size, initial, err := p.frozen.Size(e.device, batch)
+		e.err = cmp.Or(e.err, err)
+		e.add(fmt.Sprintf("frozen network, %d at a time", batch), phase, size, initial)
 	}
-	m.add(fmt.Sprintf("features of %d images", n), phase, tensor.Footprint{}, p.frozen.Bytes(n))
-	return nil
+	e.add(fmt.Sprintf("features of %d images", n), phase, tensor.Footprint{}, p.frozen.Bytes(n))
 }

@@ -34,17 +34,12 @@ func rateFactors() []float64 {
 	return factors
 }
 
-// stepRates returns the learning rate in the present step.
+// stepRates returns the learning rate in the present step, of each chain if rates can be halved.
 func (t *job) stepRates(b *graph.Builder) *graph.Node {
 	rates := b.Table("rates", t.rates)
-	if t.halves {
-		return halvable(b, rates)
+	if !t.halves {
+		return rates
 	}
-	return rates
-}
-
-// halvable returns the learning rate of each chain in the present step, from a table by step.
-func halvable(b *graph.Builder, rates *graph.Node) *graph.Node {
 	return b.Apply(op.ScaledEntry{}, rates, b.Table("rate factors", rateFactors()), b.State(halvingsState, nil, 1), b.Header())
 }
 
@@ -64,9 +59,16 @@ func (t *job) rate(chain, step int) (float64, error) {
 	if !t.halves {
 		return t.rates[step], nil
 	}
+	number, err := t.halvingsOf(chain)
+	return t.rates[step] * rateFactors()[number], err
+}
+
+// halvingsOf returns how often the learning rate of a chain of the session was halved, or
+// stoppedRate.
+func (t *job) halvingsOf(chain int) (int, error) {
 	var number [1]float32
 	err := t.session.ReadFloats(halvingsState, chain, number[:])
-	return t.rates[step] * rateFactors()[int(number[0])], err
+	return int(number[0]), err
 }
 
 // putBack gives a chain earlier weights, the initial values of its other states, such as

@@ -228,8 +228,3 @@ func (s Spec) needsMirroring(recommended Spec, examples int) bool {
 	}
 	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && examples >= minMirrored
 }
-
-// needsPilot reports whether anything of the recommended specification must be found by a pilot.
-func (s Spec) needsPilot(recommended Spec, examples int) bool {
-	return s.needsLength(recommended) || s.needsMirroring(recommended, examples)
-}

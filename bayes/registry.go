@@ -117,7 +117,7 @@ func kindName(k reflect.Kind) string {
 func notApplicable(setting string, m Method, c methodKind) error {
 	var names []string
 	for _, k := range registry {
-		if other, err := kindOf(k.method); err == nil && other.applies(setting) {
+		if other, err := kindOf(k.method); err == nil && other.traits().applies(setting) {
 			names = append(names, k.name)
 		}
 	}

@@ -101,7 +101,7 @@ func (s Spec) checkApplicable(c methodKind) error {
 		return err
 	}
 	for _, setting := range settings {
-		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {
+		if !setting.everywhere && setting.get(&s) != nil && !c.traits().applies(setting.Name) {
 			return notApplicable(setting.Name, s.Method, c)
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Spec) fill(c methodKind, examples int) {
 		s.Chains = cmp.Or(s.Chains, m.chains())
 	}
 	s.Chains = cmp.Or(s.Chains, 1)
-	if s.Prior == nil && c.applies("prior") {
+	if s.Prior == nil && c.traits().applies("prior") {
 		s.Prior = new(customaryPrior)
 		if s.isPretrained() && !s.Frozen() {
 			s.Prior = new(tuningPrior)
@@ -143,26 +143,26 @@ func (s *Spec) fill(c methodKind, examples int) {
 	if s.Schedule == nil && c.traits().rated {
 		s.Schedule = atMost(s.customarySchedule(c, examples), s.maxTuningRate(examples))
 	}
-	if s.Temperature == nil && c.applies("temperature") {
+	if s.Temperature == nil && c.traits().applies("temperature") {
 		s.Temperature = new(1.0)
 		if len(s.Temperatures) > 0 {
 			*s.Temperature = s.Temperatures[0]
 		}
 	}
-	if s.BurnIn == nil && s.BurnInSteps == 0 && c.applies("burn-in") {
+	if s.BurnIn == nil && s.BurnInSteps == 0 && c.traits().applies("burn-in") {
 		// Rounded to the nearest: 3 of 8 epochs.
 		s.BurnIn = new((3*s.cycleEpochs() + 4) / 8)
 		if s.Cycles > 0 {
 			s.BurnIn = new(min((4*s.cycleEpochs()+2)/5, s.cycleEpochs()-1))
 		}
 	}
-	if s.Weights == "" && c.applies("weights") {
+	if s.Weights == "" && c.traits().applies("weights") {
 		s.Weights = StepSize
 		if s.Cycles > 0 {
 			s.Weights = Equal
 		}
 	}
-	if s.Samples == 0 && s.Thinning == 0 && c.applies("samples") {
+	if s.Samples == 0 && s.Thinning == 0 && c.traits().applies("samples") {
 		s.Samples = 10
 	}
 }
@@ -249,10 +249,8 @@ func (s Spec) checkCounts(c methodKind) error {
 // zero without a schedule. An epoch has examples/Batch steps, not necessarily an integer; steps are
 // rounded down once, over all epochs.
 func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error) {
-	if c.traits().exact {
-		if err := s.checkExact(examples); err != nil {
-			return langevin.Plan{}, nil, err
-		}
+	if c.traits().exact && s.Batch != examples { // its Metropolis test is not valid on minibatches
+		return langevin.Plan{}, nil, invalid("%s evaluates all data at each step: batch must be %d, all examples, got %d", MethodName(s.Method), examples, s.Batch)
 	}
 	if s.Batch > examples {
 		return langevin.Plan{}, nil, invalid("batch must be at most %d, the number of examples, got %d", examples, s.Batch)
@@ -264,7 +262,7 @@ func (s Spec) plan(c methodKind, examples int) (langevin.Plan, []float64, error)
 	}
 	// Without burn-in the plan has one sample, the last state.
 	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
-	if c.applies("burn-in") {
+	if c.traits().applies("burn-in") {
 		if err := s.planSampling(c, perEpoch, &plan); err != nil {
 			return plan, nil, err
 		}

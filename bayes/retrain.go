@@ -128,14 +128,12 @@ func (t *training) goBack() error {
 }
 
 // halvings returns how often the learning rate of each chain was halved.
-func (t *training) halvings() ([]int, error) {
-	halvings := make([]int, t.session.Chains())
+func (t *training) halvings() (halvings []int, err error) {
+	halvings = make([]int, t.session.Chains())
 	for chain := range halvings {
-		var number [1]float32
-		if err := t.session.ReadFloats(halvingsState, chain, number[:]); err != nil {
+		if halvings[chain], err = t.halvingsOf(chain); err != nil {
 			return nil, err
 		}
-		halvings[chain] = int(number[0])
 	}
 	return halvings, nil
 }

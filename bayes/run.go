@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/rundir"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -71,46 +71,49 @@ func (r *Run) Manifest() Manifest { return *r.manifest }
 // Expected returns the number of samples of the finished run. With Spec.Keep it may have more
 // before its end.
 func (r *Run) Expected() (int, error) {
-	c, err := kindOf(r.manifest.Spec.Method)
+	s, kind := &r.manifest.Spec, r.manifest.kind()
+	plan, _, err := s.plan(kind, r.manifest.Data.Size)
 	if err != nil {
 		return 0, err
 	}
+	return s.expected(kind, plan), nil
+}
+
+// expected returns the number of samples of a finished run with a plan.
+func (s *Spec) expected(kind methodKind, plan langevin.Plan) int {
 	// Such methods draw exactly Samples at the end; others follow the plan, which may yield a few
 	// more.
-	if t := c.traits(); t.collected || t.drawn {
-		return r.manifest.Spec.Samples * r.manifest.Spec.Chains, nil
+	if t := kind.traits(); t.collected || t.drawn {
+		return s.Samples * s.Chains
 	}
-	plan, _, err := r.manifest.Spec.plan(c, r.manifest.Data.Size)
-	if err != nil {
-		return 0, err
-	}
-	return rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}.Samples() * r.manifest.Spec.Chains, nil
+	return s.retention(plan).Samples() * s.Chains
 }
+
+// retention returns which samples of a plan are kept.
+func (s *Spec) retention(plan langevin.Plan) rundir.Retention {
+	return rundir.Retention{Plan: plan, Keep: s.Keep}
+}
+
+// passes returns how many predictions each sample makes: one, or Spec.Samples with MC dropout,
+// whose passes differ in their masks.
+func (r *Run) passes() int { return r.manifest.kind().passes(&r.manifest.Spec) }
 
 // Finished reports whether the run has all its samples. It uses only the files, not the recorded
 // outcome, so that it is also right for a copy, and for a run whose process was killed after its
 // last sample.
 func (r *Run) Finished() (bool, error) {
-	expected, err := r.Expected()
+	s, kind := &r.manifest.Spec, r.manifest.kind()
+	plan, _, err := s.plan(kind, r.manifest.Data.Size)
 	if err != nil {
 		return false, err
 	}
 	files, err := r.Samples()
-	if err != nil || len(files) < expected || r.manifest.Spec.Keep == 0 {
+	if expected := s.expected(kind, plan); err != nil || len(files) < expected || s.Keep == 0 {
 		return err == nil && len(files) >= expected, err
 	}
 	// Before its end a run may have the same number of samples, closer to each other.
-	kind, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return false, err
-	}
-	plan, _, err := r.manifest.Spec.plan(kind, r.manifest.Data.Size)
-	if err != nil {
-		return false, err
-	}
-	kept := rundir.Retention{Plan: plan, Keep: r.manifest.Spec.Keep}
 	for _, path := range files {
-		if _, step, err := samples.ParseFileName(path); err != nil || !kept.Has(step, plan.Steps) {
+		if _, step, err := samples.ParseFileName(path); err != nil || !s.retention(plan).Has(step, plan.Steps) {
 			return false, err
 		}
 	}
@@ -120,13 +123,8 @@ func (r *Run) Finished() (bool, error) {
 // images returns the images of a data set for the run's network. They keep the run's mean and
 // standard deviation, not the data set's: a network must see pixels normalised as in training.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
-	d := &r.manifest.Data
-	if data == nil || data.Len() == 0 {
-		return samples.Images{}, invalid("%s: no images to predict", r.dir)
-	}
-	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
-		return samples.Images{}, invalid("%s has images of %dx%dx%d, must have the %dx%dx%d of %s, the training images of %s", data.Name,
-			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, d.Name, r.dir)
+	if err := r.manifest.Data.checkImages(r.dir, data); err != nil {
+		return samples.Images{}, err
 	}
 	images := r.shape()
 	images.Pixels = data.Images
@@ -238,25 +236,15 @@ func (r *Run) intactFiles(task string) ([]rundir.File, error) {
 	return r.reader().Intact(files)
 }
 
-// each passes each sample to use, in the order of listSamples, as often as the method predicts with
-// it: once, or Spec.Samples times with MC dropout, whose passes differ in their masks. A sample for
+// each passes each sample to use, in the order of listSamples, with a text that identifies its
+// chain among all parts' chains, as often as the method predicts with it, see passes. A sample for
 // which use returns a samples.NotFiniteError counts as damaged.
-func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
-	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
-}
-
-// eachOf is like each, and also passes a text that identifies the sample's chain among all parts'
-// chains.
-func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
+func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {
 		return err
 	}
-	c, err := kindOf(r.manifest.Spec.Method)
-	if err != nil {
-		return err
-	}
-	passes := c.passes(&r.manifest.Spec)
+	passes := r.passes()
 	// Progress counts files, not passes, and includes damaged ones, so that Done reaches Total.
 	used := 0
 	for i, f := range files {
@@ -264,14 +252,12 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 			return errors.Wrapf(err, "pollen: %s", task)
 		}
 		sample, err := f.Read()
-		if err != nil {
-			if err := r.reader().Skip(f.Path, err); err != nil {
-				return err
-			}
-			continue
+		damaged, chain := err != nil, fmt.Sprint(filepath.Dir(f.Path), sample.Chain)
+		if err == nil {
+			err = use(chain, sample)
+			damaged = isNotFinite(err) // use has added nothing to its results
 		}
-		err = use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample)
-		if isNotFinite(err) { // use has added nothing to its results
+		if damaged {
 			if err := r.reader().Skip(f.Path, err); err != nil {
 				return err
 			}
@@ -279,7 +265,7 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 		}
 		used++
 		for pass := 1; err == nil && pass < passes; pass++ {
-			err = use(fmt.Sprint(filepath.Dir(f.Path), sample.Chain), sample)
+			err = use(chain, sample)
 		}
 		if err != nil {
 			return errors.Wrap(err, f.Path)
@@ -332,34 +318,10 @@ func (r *Run) digestOf(files []rundir.File) (string, error) {
 	return r.reader().Digest(nil, sums)
 }
 
-// relabelled returns a data set whose labels are the numbers of the run's classes. Each data set
-// numbers its own classes, so that "dog" may be 1 in one and 0 in another: labels are matched by
-// class name. Missing labels and classes that the run was not trained on are errors.
+// relabelled returns a data set whose labels are the numbers of the run's classes, see
+// Data.relabelled.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
-	known := r.manifest.Data.ClassNames
-	if _, err := r.images(data); err != nil {
-		return nil, err
-	}
-	if err := checkLabelled(data); err != nil {
-		return nil, err
-	}
-	if slices.Equal(data.ClassNames, known) {
-		return data, nil
-	}
-	numbers := make([]int32, len(data.ClassNames))
-	for i, name := range data.ClassNames {
-		at := slices.Index(known, name)
-		if at < 0 {
-			return nil, invalid("%s has a class %q, but the classes of %s are %s", data.Name, name, r.dir, strings.Join(known, ", "))
-		}
-		numbers[i] = int32(at)
-	}
-	other := *data
-	other.Classes, other.ClassNames, other.Labels = len(known), known, make([]int32, len(data.Labels))
-	for i, label := range data.Labels {
-		other.Labels[i] = numbers[label]
-	}
-	return &other, nil
+	return r.manifest.Data.relabelled(r.dir, data)
 }
 
 // checkLabelled refuses data that are not valid, or whose labels are unknown.

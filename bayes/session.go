@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -35,22 +36,28 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	labels := t.rowLabels()
-	if err := give(t.session, t.inputs, labels); err != nil || t.classWeights == nil {
-		return err
-	}
-	if err := measure.WriteWeights(t.session, labels, t.classWeights); err != nil {
+	if err = t.give(t.session, t.inputs, t.rowLabels()); err != nil {
 		t.session.Close()
-		return err
 	}
-	return nil
+	return err
+}
+
+// loaded loads a training that keeps nothing, and calls use while its session is open.
+func (t *training) loaded(ctx context.Context, use func(device tensor.Device) error) error {
+	return t.on(func(device tensor.Device) error {
+		if err := t.load(ctx, device); err != nil {
+			return err
+		}
+		defer t.session.Close()
+		return use(device)
+	})
 }
 
 // begin prepares to observe, and then prepares the run's directory with open, which may restore
 // what was observed before.
-func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) error {
+func (t *training) begin(ctx context.Context, device tensor.Device, open func(device tensor.Device) error) (err error) {
 	t.observing()
-	if err := t.newProbe(device); err != nil {
+	if t.probe, err = samples.NewProbe(device, t.parts.inputs(), t.parts.network.Apply); err != nil {
 		return err
 	}
 	if t.watching != nil {

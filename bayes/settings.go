@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,82 +45,57 @@ const (
 // the resolved Spec, in which no default is left out, so that a later version with other defaults
 // still repeats the run.
 var settings = []Setting{
-	{"model", "string", "network: a name from the list above, a network file, or an ONNX file (default lenet-small)", true,
-		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
-	{"cut", "string", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads, or the output)", true,
-		func(s *Spec) any { return orNil(s.Cut) }, func(s *Spec, text string) error { s.Cut = text; return nil }},
-	{"head", "string", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network file\n(default linear)", true,
-		func(s *Spec) any { return orNil(s.Head) }, func(s *Spec, text string) error { s.Head = text; return nil }},
-	{"freeze", "string", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
-		func(s *Spec) any { return orNil(s.Freeze) }, func(s *Spec, text string) error { s.Freeze = text; return nil }},
-	{"input", "string", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or " + pretrained.InputForm + "\n" +
+	field("model", "network: a name from the list above, a network file, or an ONNX file (default lenet-small)", true,
+		func(s *Spec) *string { return &s.Network }, unchanged[string]),
+	field("cut", "value or node of an ONNX file that the head reads (default: what the last fully connected layer reads, or the output)", true,
+		func(s *Spec) *string { return &s.Cut }, unchanged[string]),
+	field("head", "network after the cut of an ONNX file: linear, mlp:WIDTH or mlp:WIDTH-WIDTH, or a network file\n(default linear)", true,
+		func(s *Spec) *string { return &s.Head }, unchanged[string]),
+	field("freeze", "weights of an ONNX file that are not sampled: all, none, or names of weights or layers, separated by commas\n(default all)", true,
+		func(s *Spec) *string { return &s.Freeze }, unchanged[string]),
+	field("input", "input of an ONNX file: imagenet, inception, none, bytes or caffe, or "+pretrained.InputForm+"\n"+
 		"(default: by the file's metadata, or imagenet)", true,
-		func(s *Spec) any { return orNil(s.Input) }, func(s *Spec, text string) error { s.Input = text; return nil }},
+		func(s *Spec) *string { return &s.Input }, unchanged[string]),
 	number("subset", "number of examples to train on: the first ones, or evenly spaced ones if the data are sorted by class\n(default: all)", true,
 		func(s *Spec) *int { return &s.Subset }),
-	{"method", "string", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n" +
-		"(default: sghmc with 4 to 12 chains, a cycle and a warm start by momentum, as far as the other flags\n" +
+	field("method", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n"+
+		"(default: sghmc with 4 to 12 chains, a cycle and a warm start by momentum, as far as the other flags\n"+
 		"allow; auto with a frozen ONNX file)", true,
-		func(s *Spec) any {
-			if s.Method == nil {
-				return nil
-			}
-			return MethodText(s.Method)
-		},
-		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
-	schedule("schedule", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
-		func(s *Spec) *optimizers.Schedule { return &s.Schedule }),
+		func(s *Spec) *Method { return &s.Method }, ParseMethod),
+	field("schedule", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
+		func(s *Spec) *optimizers.Schedule { return &s.Schedule }, optimizers.ParseSchedule),
 	number("batch", "minibatch size (default 100, or a tenth of a data set of fewer than 1000; full-batch samplers use all data)", true,
 		func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the training data, burn-in included; for nuts, draws (default 8, or enough for 1000 steps if the\n"+
 		"data are few; without --method 10, or 100 to 250 steps, as a pilot finds; 60 for distil, 2000 for full-batch samplers, 500 for nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
-	{"budget", "string", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
-		func(s *Spec) any {
-			if s.Budget == 0 {
-				return nil
-			}
-			return s.Budget.String()
-		},
-		func(s *Spec, text string) (err error) {
-			if s.Budget, err = time.ParseDuration(text); err != nil || s.Budget <= 0 {
-				return errors.Errorf("budget must be a time such as 10m, got %q", text)
-			}
-			return nil
-		}},
-	{"start", "string", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
-		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
-	{teacherSetting, "string", "for distil: directory of the run whose predictions are learned", false,
-		func(s *Spec) any { return orNil(s.Teacher) }, func(s *Spec, text string) error { s.Teacher = text; return nil }},
-	{"warm-start", "string", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n" +
+	field("budget", "for auto, instead of --epochs: how long the steps may take, such as 30m or 2h (default 10m)", false,
+		func(s *Spec) *time.Duration { return &s.Budget }, parseBudget),
+	field("start", "warm start: directory of a run; the chains begin at its last samples (default: fresh initial values)", true,
+		func(s *Spec) *string { return &s.Start }, unchanged[string]),
+	field(teacherSetting, "for distil: directory of the run whose predictions are learned", false,
+		func(s *Spec) *string { return &s.Teacher }, unchanged[string]),
+	field("warm-start", "optimizer that each chain begins with, such as adam: it is stopped by its loss on a fifth of the training images,\n"+
 		"which are held out from it, and sampling begins from its best weights (default: momentum without\n--method, else none)", false,
-		func(s *Spec) any {
-			if s.WarmStart == nil {
-				return nil
-			}
-			return MethodText(s.WarmStart)
-		},
-		func(s *Spec, text string) (err error) { s.WarmStart, err = parseWarmStart(text); return err }},
-	schedule("warm-schedule", "learning-rate schedule of the warm start (default: by optimizer and network)", false,
-		func(s *Spec) *optimizers.Schedule { return &s.WarmSchedule }),
+		func(s *Spec) *optimizers.Optimizer { return &s.WarmStart }, parseWarmStart),
+	field("warm-schedule", "learning-rate schedule of the warm start (default: by optimizer and network)", false,
+		func(s *Spec) *optimizers.Schedule { return &s.WarmSchedule }, optimizers.ParseSchedule),
 	number("warm-epochs", "maximum number of epochs of the warm start (default 2, 5 without --method, or enough for 1000 steps if\nthe data are few)", false,
 		func(s *Spec) *int { return &s.WarmEpochs }),
 	number("warm-patience", "epochs without a lower loss after which the warm start of a chain stops (default a fifth of --warm-epochs,\n"+
 		"or enough for 200 steps without --method)", false,
 		func(s *Spec) *int { return &s.WarmPatience }),
-	optional("augment", "augment training images at random: none, or any of "+augmentForm+";\n"+
+	field("augment", "augment training images at random: none, or any of "+augmentForm+";\n"+
 		"samples then follow a distribution other than the posterior, see bayes.Augment (default none; without --method,\n"+
 		"shifts by up to 1/14 of an image's side, which is 2 of 28 pixels, and from 2500 images on, flip if a pilot finds that it helps);\n"+
 		"copies is for heads on a frozen network, the number of changed copies of each image, by default 8", true,
-		func(s *Spec) **Augment { return &s.Augment }, parseAugment),
-	{"class-weights", "string", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n" +
+		func(s *Spec) **Augment { return &s.Augment }, pointer(parseAugment)),
+	field("class-weights", "weights of classes in the loss: balanced, for the same total weight of each class, or by class, such as cat=2,dog=0.5;\n"+
 		"probabilities are then calibrated for data with classes so weighted, see bayes.ClassWeights (default: all 1)", true,
-		func(s *Spec) any { return orNil(s.ClassWeights.String()) },
-		func(s *Spec, text string) (err error) { s.ClassWeights, err = parseClassWeights(text); return err }},
-	{"burn-in", "int", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of\n" +
+		func(s *Spec) *ClassWeights { return &s.ClassWeights }, parseClassWeights),
+	field("burn-in", "epochs before the first sample, in each cycle if there are cycles (default 3/8 of the epochs, or 4/5 of\n"+
 		"a cycle; 9/10 of a cycle without --method)", false,
-		func(s *Spec) any { return pointed(s.BurnIn) },
-		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
+		func(s *Spec) **int { return &s.BurnIn }, pointer(strconv.Atoi)),
 	number("samples", "minimum number of samples per chain, evenly spaced or drawn at the end; for mc-dropout, forward passes\n"+
 		"(default 10; 32 of all chains and at least 4 of each without --method; 100 of all chains for auto)", false,
 		func(s *Spec) *int { return &s.Samples }),
@@ -129,111 +105,116 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.Thinning }),
 	number("keep", "maximum number of samples per chain on disk: when there are more, every other one is removed and the interval\n"+
 		"between samples doubles (default: all)", false, func(s *Spec) *int { return &s.Keep }),
-	{"weights", "string", "weights of samples in averages: equal, or step-size for weights proportional to the step size (default\n" +
+	field("weights", "weights of samples in averages: equal, or step-size for weights proportional to the step size (default\n"+
 		"step-size; equal with --cycles, because the last samples of a cycle would have almost no weight)", false,
-		func(s *Spec) any { return orNil(string(s.Weights)) },
-		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
+		func(s *Spec) *Weighting { return &s.Weights }, unchanged[Weighting]),
 	number("cycles", "number of cycles of cyclical sampling: each explores without noise during its burn-in, then samples\n"+
 		"(default: 1 without --method, else none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "control variates: epochs between two gradients over all data; less gradient noise for twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
-	{"order", "string", "order of minibatches: " + shuffled + " (again in each epoch), or " + symmetric + " (every second epoch is the\n" +
-		"reverse of the one before, which cools short epochs and heats where m sqrt(lambda h) is 1.6 to 5, with m minibatches\n" +
-		"per epoch, curvature lambda and step size h) (default " + shuffled + ")", false,
-		func(s *Spec) any {
-			if !s.Symmetric {
-				return nil
-			}
-			return symmetric
-		},
-		func(s *Spec, text string) error {
-			if text != symmetric && text != shuffled {
-				return invalid("order must be %s or %s, got %q", shuffled, symmetric, text)
-			}
-			s.Symmetric = text == symmetric
-			return nil
-		}},
+	field("order", "order of minibatches: "+shuffled+" (again in each epoch), or "+symmetric+" (every second epoch is the\n"+
+		"reverse of the one before, which cools short epochs and heats where m sqrt(lambda h) is 1.6 to 5, with m minibatches\n"+
+		"per epoch, curvature lambda and step size h) (default "+shuffled+")", false,
+		func(s *Spec) *bool { return &s.Symmetric }, parseOrder),
 	number("chains", "number of Markov chains, with different initial values (default 4 to 12 without --method,\n5 for ensemble, 4 for auto, else 1)", true,
 		func(s *Spec) *int { return &s.Chains }),
-	{"first-chain", "int", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
-		func(s *Spec) any {
-			if s.FirstChain == 0 {
-				return nil
-			}
-			return s.FirstChain
-		},
-		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
-	optional("prior", "prior of each parameter: "+langevin.PriorForms+";\n"+
+	field("first-chain", "number of the first chain, to sample some chains of a larger run with identical results (default 0)", true,
+		func(s *Spec) *int { return &s.FirstChain }, strconv.Atoi),
+	field("prior", "prior of each parameter: "+langevin.PriorForms+";\n"+
 		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n"+
 		"gaussian:0.6 without --method; fan-in:2 for auto; start:0.01 for weights of an ONNX file that are not frozen)", false,
-		func(s *Spec) **langevin.Prior { return &s.Prior }, langevin.ParsePrior),
-	{"priors", "string", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
-		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
-		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
-	{"temperature", "float", "temperature of the posterior; below 1 gives a cold posterior (default 1)", false,
-		func(s *Spec) any { return pointed(s.Temperature) },
-		func(s *Spec, text string) error {
-			v, err := strconv.ParseFloat(text, 64)
-			s.Temperature = &v
-			return err
-		}},
-	{"temperatures", "string", "replica exchange: rising temperatures such as 1,1.02,1.04, with a replica of each chain at each; the first one yields\n" +
+		func(s *Spec) **langevin.Prior { return &s.Prior }, pointer(langevin.ParsePrior)),
+	field("priors", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
+		func(s *Spec) *map[string]langevin.Prior { return &s.Priors }, parsePriors),
+	field("temperature", "temperature of the posterior; below 1 gives a cold posterior (default 1)", false,
+		func(s *Spec) **float64 { return &s.Temperature }, pointer(parseNumber)),
+	field("temperatures", "replica exchange: rising temperatures such as 1,1.02,1.04, with a replica of each chain at each; the first one yields\n"+
 		"the samples; for frequent swaps, neighbours should differ by a relative 2/sqrt(number of weights) (default: none)", false,
-		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
-		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
-	{"seed", "uint64", "random seed of initial values, minibatches and noise (default 1)", true,
-		func(s *Spec) any { return s.Seed },
-		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
+		func(s *Spec) *[]float64 { return &s.Temperatures }, splitNumbers),
+	field("seed", "random seed of initial values, minibatches and noise (default 1)", true,
+		func(s *Spec) *uint64 { return &s.Seed }, func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }),
+}
+
+// field returns a setting of the field of a Spec that of points to.
+func field[T any](name, usage string, everywhere bool, of func(s *Spec) *T, parse func(text string) (T, error)) Setting {
+	kind := "string"
+	switch any(*new(T)).(type) {
+	case int, *int:
+		kind = "int"
+	case *float64:
+		kind = "float"
+	case uint64:
+		kind = "uint64"
+	}
+	return Setting{name, kind, usage, everywhere,
+		func(s *Spec) any { return valueOf(of(s)) },
+		func(s *Spec, text string) (err error) { *of(s), err = parse(text); return err }}
 }
 
 // number returns a setting that is a count of at least 1; the field is 0 if it was left out.
-func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
-	return Setting{name, "int", usage, everywhere,
-		func(s *Spec) any {
-			if v := *field(s); v != 0 {
-				return v
-			}
-			return nil
-		},
-		func(s *Spec, text string) error {
-			v, err := strconv.Atoi(text)
-			if err == nil && v < 1 {
-				return invalid("%s must be at least 1, got %d", name, v)
-			}
-			if err == nil {
-				*field(s) = v
-			}
-			return err
-		}}
+func number(name, usage string, everywhere bool, of func(s *Spec) *int) Setting {
+	return field(name, usage, everywhere, of, func(text string) (int, error) {
+		v, err := strconv.Atoi(text)
+		if err == nil && v < 1 {
+			err = invalid("%s must be at least 1, got %d", name, v)
+		}
+		return v, err
+	})
 }
 
-// optional returns a setting whose field is nil if it was left out.
-func optional[T fmt.Stringer](name, usage string, everywhere bool, field func(s *Spec) **T, parse func(text string) (T, error)) Setting {
-	return Setting{name, "string", usage, everywhere,
-		func(s *Spec) any {
-			if p := *field(s); p != nil {
-				return (*p).String()
-			}
-			return nil
-		},
-		func(s *Spec, text string) error {
-			value, err := parse(text)
-			*field(s) = &value
-			return err
-		}}
+// valueOf returns the value of the field that a pointer points to, as in JSON: a number or a text,
+// or nil if the field was left out.
+func valueOf(field any) any {
+	v := reflect.ValueOf(field).Elem()
+	if v.IsZero() && v.Kind() != reflect.Uint64 { // a seed of 0 is a seed
+		return nil
+	}
+	switch f := field.(type) {
+	case *Method:
+		return MethodText(*f)
+	case *optimizers.Optimizer:
+		return MethodText(*f)
+	case *map[string]langevin.Prior:
+		return orNil(joinPriors(*f))
+	case *[]float64:
+		return orNil(joinNumbers(*f))
+	case *bool:
+		return symmetric
+	}
+	value := reflect.Indirect(v).Interface()
+	if text, ok := value.(fmt.Stringer); ok {
+		return orNil(text.String())
+	}
+	return value
 }
 
-// schedule returns a setting that is a schedule of learning rates.
-func schedule(name, usage string, everywhere bool, field func(s *Spec) *optimizers.Schedule) Setting {
-	return Setting{name, "string", usage, everywhere,
-		func(s *Spec) any {
-			if *field(s) == nil {
-				return nil
-			}
-			return (*field(s)).String()
-		},
-		func(s *Spec, text string) (err error) { *field(s), err = optimizers.ParseSchedule(text); return err }}
+// pointer returns a parser of fields that are nil if they were left out.
+func pointer[T any](parse func(text string) (T, error)) func(text string) (*T, error) {
+	return func(text string) (*T, error) {
+		value, err := parse(text)
+		return &value, err
+	}
+}
+
+// unchanged is the parser of fields that are texts.
+func unchanged[T ~string](text string) (T, error) { return T(text), nil }
+
+func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+
+func parseBudget(text string) (time.Duration, error) {
+	budget, err := time.ParseDuration(text)
+	if err != nil || budget <= 0 {
+		return 0, errors.Errorf("budget must be a time such as 10m, got %q", text)
+	}
+	return budget, nil
+}
+
+func parseOrder(text string) (isSymmetric bool, err error) {
+	if text != symmetric && text != shuffled {
+		return false, invalid("order must be %s or %s, got %q", shuffled, symmetric, text)
+	}
+	return text == symmetric, nil
 }
 
 // Settings returns the fields of a Spec as text.
@@ -363,29 +344,12 @@ func (s *Spec) UnmarshalJSON(content []byte) error {
 	return nil
 }
 
-// orNil and pointed turn the zero value or nil pointer of a field into "left out".
+// orNil turns an empty text into "left out".
 func orNil(text string) any {
 	if text == "" {
 		return nil
 	}
 	return text
-}
-
-func pointed[T any](p *T) any {
-	if p == nil {
-		return nil
-	}
-	return *p
-}
-
-// setInt parses an integer for a field in which 0 is a value. With number, 0 would mean that the
-// field was left out.
-func setInt(text string, set func(v int)) error {
-	v, err := strconv.Atoi(text)
-	if err == nil {
-		set(v)
-	}
-	return err
 }
 
 func joinNumbers(values []float64) string {

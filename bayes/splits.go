@@ -29,7 +29,7 @@ type SplitImage struct {
 	Prediction string
 	Confidence float64
 	// Pixels identifies the image by its pixels, in the size of the run: the first 16 hexadecimal
-	// digits of their SHA-256. It is "" in runs of earlier versions.
+	// digits of their SHA-256.
 	Pixels string
 }
 
@@ -38,13 +38,9 @@ const unusedSplit = "unused"
 
 var splitsHeader = []string{"file", "split", "class", "group", "prediction", "confidence", "pixels"}
 
-// unhashed is the number of columns that runs of earlier versions have.
-const unhashed = 6
-
 // splitImages lists the images of a run with size training images, split by split in the order of
 // the data, so that predictions can be assigned to images by position.
-func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
-	var images []SplitImage
+func splitImages(data *datasets.Splits, size int) (images []SplitImage) {
 	for _, part := range []struct {
 		split datasets.Split
 		data  *datasets.Dataset
@@ -67,20 +63,16 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 			}
 			images = append(images, image)
 		}
-		if part.split != datasets.Train || size >= d.Len() {
-			continue
-		}
-		used, err := firstOf(d, size)
-		if err != nil {
-			return nil, err
-		}
-		for i := range d.Len() {
-			if !used[i] {
+		if part.split == datasets.Train && size < d.Len() {
+			for i := range d.Len() {
 				images[first+i].Split = unusedSplit
+			}
+			for _, i := range d.FirstIndices(size) {
+				images[first+i].Split = part.split.String()
 			}
 		}
 	}
-	return images, nil
+	return images
 }
 
 // pixelsHash returns SplitImage.Pixels of an image. By chance, two of a million different images
@@ -88,29 +80,6 @@ func splitImages(data *datasets.Splits, size int) ([]SplitImage, error) {
 func pixelsHash(image []byte) string {
 	sum := sha256.Sum256(image)
 	return hex.EncodeToString(sum[:8])
-}
-
-// firstOf returns which images Dataset.First chooses. First returns images, not their numbers, so
-// it is asked for the first of a data set with the same labels whose images are a byte each and
-// whose files are named by their numbers.
-func firstOf(d *datasets.Dataset, n int) ([]bool, error) {
-	numbers := datasets.Dataset{Images: make([]byte, d.Len()), Labels: d.Labels, Files: make([]string, d.Len()), Channels: 1, Height: 1, Width: 1}
-	for i := range numbers.Files {
-		numbers.Files[i] = strconv.Itoa(i)
-	}
-	first, err := numbers.First(n)
-	if err != nil {
-		return nil, err
-	}
-	used := make([]bool, d.Len())
-	for _, number := range first.Files {
-		i, err := strconv.Atoi(number)
-		if err != nil {
-			return nil, errors.Wrap(err, "pollen")
-		}
-		used[i] = true
-	}
-	return used, nil
 }
 
 // predicted sets the predictions of the images of a split.
@@ -160,15 +129,12 @@ func parseSplits(content []byte) ([]SplitImage, error) {
 	if err != nil {
 		return nil, errors.WithStack(err)
 	}
-	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) && !slices.Equal(rows[0], splitsHeader[:unhashed]) {
+	if len(rows) == 0 || !slices.Equal(rows[0], splitsHeader) {
 		return nil, errors.Errorf("must begin with the header %v", splitsHeader)
 	}
 	images := make([]SplitImage, len(rows)-1)
 	for i, row := range rows[1:] {
-		images[i] = SplitImage{File: row[0], Split: row[1], Class: row[2], Group: row[3], Prediction: row[4]}
-		if len(row) > unhashed {
-			images[i].Pixels = row[unhashed]
-		}
+		images[i] = SplitImage{File: row[0], Split: row[1], Class: row[2], Group: row[3], Prediction: row[4], Pixels: row[6]}
 		if row[5] == "" {
 			continue
 		}
@@ -198,7 +164,7 @@ func (r *Run) Splits() ([]SplitImage, error) {
 // validation. It compares pixels, so images must have the size of the run's. Images of one colour
 // are not counted: equal ones may be different images. A gathered run is trained on the images of
 // its first part, as are the others. The error's cause is os.ErrNotExist if the run has no list of
-// its images' pixels.
+// its images.
 func (r *Run) Seen(images *datasets.Dataset) (trained, validation int, err error) {
 	trained, both, validation, err := r.seen(images)
 	return trained + both, validation, err
@@ -223,9 +189,6 @@ func (r *Run) seen(images *datasets.Dataset) (trained, both, validation int, err
 	}
 	isTrained, isHeldOut := map[string]bool{}, map[string]bool{}
 	for _, image := range own {
-		if image.Pixels == "" {
-			return 0, 0, 0, errors.Wrapf(os.ErrNotExist, "pollen: %s: pixels", r.dir)
-		}
 		switch image.Split {
 		case datasets.Train.String():
 			isTrained[image.Pixels] = true
@@ -286,22 +249,17 @@ func (t *training) beginSplits(data *datasets.Splits) error {
 	if _, err := rundir.ReadSplits(t.dir); err == nil {
 		return nil
 	}
-	images, err := splitImages(data, t.data.Len())
-	if err != nil {
-		return err
-	}
-	return t.writeSplits(images)
+	return t.writeSplits(splitImages(data, t.data.Len()))
 }
 
 // endSplits adds the predictions for the validation images to splits.csv.gz. It keeps those for the
 // test images of a run that was finished before.
 func (t *training) endSplits(data *datasets.Splits) error {
-	images, err := splitImages(data, t.data.Len())
-	if err == nil && t.validated != nil {
-		err = predicted(images, datasets.Validation, t.validated, t.manifest.Data.ClassNames)
-	}
-	if err != nil {
-		return err
+	images := splitImages(data, t.data.Len())
+	if t.validated != nil {
+		if err := predicted(images, datasets.Validation, t.validated, t.manifest.Data.ClassNames); err != nil {
+			return err
+		}
 	}
 	// A file that cannot be read is written again: all of it but the test images' predictions,
 	// which an evaluation adds, follows from the data.

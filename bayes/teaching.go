@@ -129,11 +129,7 @@ func (g *teaching) describe(teacher *Run) (*Teacher, error) {
 		return nil, err
 	}
 	m := teacher.manifest
-	kind, err := kindOf(m.Spec.Method)
-	if err != nil {
-		return nil, err
-	}
-	about := &Teacher{Samples: len(files) * kind.passes(&m.Spec), Method: MethodText(m.Spec.Method), Network: m.NetworkName()}
+	about := &Teacher{Samples: len(files) * teacher.passes(), Method: MethodText(m.Spec.Method), Network: m.NetworkName()}
 	if about.Digest, err = teacher.digestOf(files); err != nil {
 		return nil, err
 	}
@@ -316,13 +312,9 @@ func (g *teaching) predict(ctx context.Context, images *datasets.Dataset) (byPar
 			return nil, err
 		}
 	}
-	passes, err := g.draws.Passes()
-	if err != nil {
-		return nil, err
-	}
 	part, predicted := 0, 0
 	_, err = g.teacher.Predictions(ctx, images, func(probabilities []float32, weight float64) error {
-		if predicted == passes*g.parts[part].draws.to {
+		if predicted == g.draws.Passes()*g.parts[part].draws.to {
 			part++
 		}
 		predicted++

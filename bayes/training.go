@@ -146,8 +146,8 @@ func newTraining(spec Spec, data *datasets.Dataset, dir string, e environment) (
 	if t.plan, t.rates, err = t.spec.plan(t.kind, t.data.Len()); err != nil {
 		return nil, err
 	}
-	if err := checkNetwork(t.parts.network, t.inputs, t.data.Classes); err != nil {
-		return nil, err
+	if err := layers.Check(t.parts.network, t.inputs.Shape(), t.data.Classes); err != nil {
+		return nil, &InvalidError{err} // it does not map the images to one logit for each class
 	}
 	t.warmUp, err = t.newWarmUp()
 	traits := t.kind.traits()
@@ -175,7 +175,7 @@ func (t *training) prepareNetwork() (err error) {
 		t.data = &data
 	}
 	d := t.data
-	images := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std}
+	images := imagesLike(d, nil)
 	if t.parts, err = t.spec.parts(images, d.Classes); err != nil {
 		return err
 	}
@@ -362,12 +362,4 @@ func (t *training) images(p langevin.Window) int {
 	evaluations := int(t.session.Evaluations()) - t.evaluations
 	t.evaluations += evaluations
 	return (p.To-p.From+evaluations)*t.spec.Batch*t.session.Chains() - t.reported
-}
-
-// checkNetwork refuses a network that does not map the images to one logit for each class.
-func checkNetwork(network layers.Sequential, images samples.Images, classes int) error {
-	if err := layers.Check(network, images.Shape(), classes); err != nil {
-		return &InvalidError{err}
-	}
-	return nil
 }

@@ -24,17 +24,12 @@ func EstimateMemory(spec Spec, data *datasets.Splits, options ...Option) (*Memor
 	if err != nil {
 		return nil, err
 	}
-	t.splits, t.watching = data, t.heldOut(data)
-	if err := t.chooseValidation(data); err != nil {
+	if err := t.holdOut(data); err != nil {
 		return nil, err
 	}
 	var m *Memory
 	err = t.on(func(device tensor.Device) error {
-		program, err := t.build(device)
-		if err != nil {
-			return err
-		}
-		m, err = t.memory(device, program)
+		m, err = t.estimate(device)
 		return err
 	})
 	return m, err
@@ -67,11 +62,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	if t.warmUp != nil {
 		total = t.warmUp.training.plan.Steps
 	}
-	err = t.on(func(device tensor.Device) error {
-		if err := t.load(ctx, device); err != nil {
-			return err
-		}
-		defer t.session.Close()
+	err = t.loaded(ctx, func(tensor.Device) error {
 		// 0 bytes: always report the space, which is a part of the estimate.
 		if err := t.remarkRoom(".", 0); err != nil {
 			return err

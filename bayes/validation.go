@@ -13,18 +13,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// heldOut returns the images to watch: evenly spaced ones of the validation data, or of the test
-// data if there are none; nil without either, and for methods that do not sample. They are used
-// without labels.
-func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
-	data := toWatch(splits)
-	if data == nil || !t.kind.traits().tempered {
-		return nil
+// holdOut chooses the images that are not trained on: those that the chains are watched on, evenly
+// spaced ones of the validation data, or of the test data if there are none, without their labels,
+// and those that they are scored on. There are none to watch for methods that do not sample.
+func (t *training) holdOut(splits *datasets.Splits) error {
+	t.splits = splits
+	if data := toWatch(splits); data != nil && t.kind.traits().tempered {
+		pixels, _ := spaced(data, heldOutImages)
+		t.watching = new(imagesLike(t.data, pixels))
 	}
-	d := t.data
-	return &samples.Images{
-		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std,
-	}
+	return t.chooseValidation(splits)
 }
 
 // These limit the number of validation images on which a run is scored: to maxValidation images, to
@@ -44,18 +42,13 @@ func (t *training) chooseValidation(data *datasets.Splits) error {
 	if d == nil || d.Len() == 0 || t.kind.traits().drawn {
 		return nil
 	}
-	own := Run{dir: t.dir, manifest: &Manifest{Data: Data{
-		Name: t.data.Name, Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames,
-	}}}
-	labels, err := own.relabelled(d)
+	labels, err := describeData(t.data).relabelled(t.dir, d)
 	if err != nil {
 		return err
 	}
-	n := min(d.Len(), maxValidation, max(1, validationShare*t.spec.Batch), max(1, maxValidationValues/t.data.Classes))
-	t.validation = &samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: t.data.Mean, Std: t.data.Std}
-	for i := range n {
-		at := i * d.Len() / n
-		t.validation.Pixels = append(t.validation.Pixels, d.Image(at)...)
+	pixels, numbers := spaced(d, min(maxValidation, max(1, validationShare*t.spec.Batch), max(1, maxValidationValues/t.data.Classes)))
+	t.validation = new(imagesLike(t.data, pixels))
+	for _, at := range numbers {
 		t.labels = append(t.labels, labels.Labels[at])
 	}
 	return nil

@@ -151,7 +151,9 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 		for i, chain := range chains {
 			var values [3]float64 // loss, accuracy, weight
 			for at, name := range []string{lossMetric, accuracyMetric, watchedMetric} {
-				if values[at], err = t.metric(chain, name, step); err != nil {
+				if t.walk == nil {
+					values[at] = t.session.Metric(chain, name, uint64(step))
+				} else if values[at], err = t.drawn(chain, name); err != nil {
 					return 0, 0, err
 				}
 			}
@@ -163,15 +165,6 @@ func (t *training) traces(p langevin.Window, chains []int, losses []float64) (lo
 	}
 	n := float64((p.To - from) * len(chains))
 	return loss / n, accuracy / n, nil
-}
-
-// metric returns a chain's metric at a step of the last window or, for samplers on all data, at its
-// present draw.
-func (t *training) metric(chain int, name string, step int) (float64, error) {
-	if t.walk != nil {
-		return t.drawn(chain, name)
-	}
-	return t.session.Metric(chain, name, uint64(step)), nil
 }
 
 // diagnose computes diagnostics from the steps made so far. Values that the method does not have
@@ -308,15 +301,19 @@ func (t *training) gradientNoise(device tensor.Device) (map[string]float64, erro
 	return measure.GradientNoise(device, t.subject(), s.sampler, cold[0], rate)
 }
 
-// predictionTemperature returns the temperature of the directions that predictions depend on, over
-// some of the samples, see measure.PredictionTemperature. It returns nil for methods whose samples
-// are not states of a chain, at temperature 0, if images are changed at each step, where the
-// potential is not a function of the parameters, and with ClassWeights, where likelihoods are not
-// probabilities.
-func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
+// measuresPredictions reports whether the temperature of predictions is measured. It is not for
+// methods whose samples are not states of a chain, at temperature 0, if images are changed at each
+// step, where the potential is not a function of the parameters, and with ClassWeights, where
+// likelihoods are not probabilities.
+func (t *training) measuresPredictions() bool {
 	traits := t.kind.traits()
-	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.NoiseTemperature() == 0 ||
-		t.spec.Augment.atEachStep() || t.classWeights != nil {
+	return traits.tempered && !traits.collected && !traits.drawn && t.spec.NoiseTemperature() != 0 && !t.spec.Augment.atEachStep() && t.classWeights == nil
+}
+
+// predictionTemperature returns the temperature of the directions that predictions depend on, over
+// some of the samples, see measure.PredictionTemperature; nil if it is not measured.
+func (t *training) predictionTemperature(ctx context.Context, device tensor.Device) (*measure.PredictionTemperatures, error) {
+	if ctx.Err() != nil || !t.measuresPredictions() {
 		return nil, nil
 	}
 	files, err := t.writer.SampleFiles()

@@ -31,13 +31,10 @@ func (s arraySet) splits(path string, options Options) (*Splits, error) {
 	var all [3]*Dataset
 	begin := slices.IndexFunc(parts[:], func(p *arrayPart) bool { return p != nil })
 	first := parts[begin]
-	for split, part := range parts {
-		if part == nil {
-			continue
-		}
+	for split, part := range present(parts) {
 		if part.channels != first.channels || part.height != first.height || part.width != first.width {
 			return nil, errors.Errorf("datasets: %s: all splits must have images of the same shape, got %[2]s of %dx%dx%d and %s of %dx%dx%d",
-				path, Split(split), part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
+				path, split, part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
 		}
 		d := part.dataset(path, s.hashes)
 		d.Name = nameOf(path)
@@ -46,19 +43,18 @@ func (s arraySet) splits(path string, options Options) (*Splits, error) {
 		}
 		all[split] = d
 	}
-	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
+	return newSplits(all), nil
 }
 
 // labelled returns the parts that have labels, and the test images without labels if the options
 // accept them.
 func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, test *arrayPart, err error) {
 	var without []string
-	for split, part := range s.parts {
+	for split, part := range present(s.parts) {
 		switch {
-		case part == nil:
 		case part.labels != nil:
 			parts[split] = part
-		case Split(split) == Test && options.Unlabelled:
+		case split == Test && options.Unlabelled:
 			test = part
 		default:
 			without = append(without, part.name)

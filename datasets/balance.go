@@ -15,7 +15,7 @@ type ClassCounts struct {
 func (s *Splits) ClassCounts() ClassCounts {
 	var c ClassCounts
 	for split, d := range s.all() {
-		if d == nil || d.Labels == nil {
+		if d.Labels == nil {
 			continue
 		}
 		c.Counts[split] = d.Counts()

@@ -29,9 +29,6 @@ func copies(splits *Splits) [][]place {
 	first, groupOf := map[uint64]place{}, map[uint64]int{}
 	var groups [][]place
 	for split, d := range splits.all() {
-		if d == nil {
-			continue
-		}
 		for i := range d.Len() {
 			here, hash := place{d, split, i}, maphash.Bytes(seed, d.Image(i))
 			other, known := first[hash]

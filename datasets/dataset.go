@@ -93,19 +93,17 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	slice := *d
 	size := d.ImageSize()
 	slice.Images = d.Images[from*size : to*size : to*size]
-	if d.Labels != nil {
-		slice.Labels = d.Labels[from:to:to]
-	}
-	if d.Files != nil {
-		slice.Files = d.Files[from:to:to]
-	}
-	if d.IDs != nil {
-		slice.IDs = d.IDs[from:to:to]
-	}
-	if d.Groups != nil {
-		slice.Groups = d.Groups[from:to:to]
-	}
+	slice.Labels, slice.Files = sliced(d.Labels, from, to), sliced(d.Files, from, to)
+	slice.IDs, slice.Groups = sliced(d.IDs, from, to), sliced(d.Groups, from, to)
 	return &slice, nil
+}
+
+// sliced returns a part of a list with a value for each image, nil if the list is.
+func sliced[T any](list []T, from, to int) []T {
+	if list == nil {
+		return nil
+	}
+	return list[from:to:to]
 }
 
 // Split returns the first n images and the others, as Slice does, for example to hold out the end
@@ -142,14 +140,13 @@ func (d *Dataset) Validate() error {
 	if err := d.checkClasses(); err != nil {
 		return err
 	}
-	if d.Files != nil && len(d.Files) != d.Len() {
-		return errors.Errorf("datasets: %s: must have a file name for each of %[3]d images, got %[2]d", d.Name, len(d.Files), d.Len())
-	}
-	if d.IDs != nil && len(d.IDs) != d.Len() {
-		return errors.Errorf("datasets: %s: must have an identifier for each of %[3]d images, got %[2]d", d.Name, len(d.IDs), d.Len())
-	}
-	if d.Groups != nil && len(d.Groups) != d.Len() {
-		return errors.Errorf("datasets: %s: must have a group for each of %[3]d images, got %[2]d", d.Name, len(d.Groups), d.Len())
+	for _, list := range []struct {
+		what   string
+		values []string
+	}{{"a file name", d.Files}, {"an identifier", d.IDs}, {"a group", d.Groups}} {
+		if list.values != nil && len(list.values) != d.Len() {
+			return errors.Errorf("datasets: %s: must have %s for each of %[4]d images, got %[3]d", d.Name, list.what, len(list.values), d.Len())
+		}
 	}
 	if len(d.Mean) != d.Channels || len(d.Std) != d.Channels {
 		return errors.Errorf("datasets: %s: must have a mean and a standard deviation for each of %[4]d channels, got %[2]d and %[3]d",

@@ -80,10 +80,7 @@ func (o Options) notKept(err error) {
 func (t tree) key(options Options) [sha256.Size]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s%d %d %d%s\n", decodedMagic, options.Channels, options.Height, options.Width, options.scalingText())
-	for split, list := range t.splits {
-		if list == nil {
-			continue
-		}
+	for split, list := range present(t.splits) {
 		fmt.Fprintf(hash, "%d %q %q\n", split, list.dir, list.skipped)
 		for _, p := range append(list.tables[:len(list.tables):len(list.tables)], list.images...) {
 			fmt.Fprintf(hash, "%q %q %d %d\n", p.name, p.class, p.size, p.modified)

@@ -65,19 +65,16 @@ func (w *groupDraw) excess(g *imageGroup) (sum float64, keeps bool) {
 	return sum, keeps
 }
 
-func (w *groupDraw) putBack(g *imageGroup) {
-	g.drawn = false
+// move draws a group or, if it is drawn, puts it back.
+func (w *groupDraw) move(g *imageGroup) {
+	g.drawn = !g.drawn
 	for i, class := range g.classes {
-		w.drawn[class] -= g.counts[i]
-		w.left[class] += g.counts[i]
-	}
-}
-
-func (w *groupDraw) take(g *imageGroup) {
-	g.drawn = true
-	for i, class := range g.classes {
-		w.drawn[class] += g.counts[i]
-		w.left[class] -= g.counts[i]
+		count := g.counts[i]
+		if !g.drawn {
+			count = -count
+		}
+		w.drawn[class] += count
+		w.left[class] -= count
 	}
 }
 
@@ -89,7 +86,7 @@ func (w *groupDraw) exchange(groups []*imageGroup) {
 		if !g.drawn {
 			continue
 		}
-		w.putBack(g)
+		w.move(g)
 		before, _ := w.excess(g)
 		best, tried := g, 0
 		for _, other := range groups {
@@ -104,7 +101,7 @@ func (w *groupDraw) exchange(groups []*imageGroup) {
 				break
 			}
 		}
-		w.take(best)
+		w.move(best)
 	}
 }
 
@@ -118,7 +115,7 @@ func (d *Dataset) drawGroups(fraction float64, seed uint64) ([]bool, error) {
 	groups := d.imageGroups(seed)
 	for _, g := range groups {
 		if excess, keeps := w.excess(g); keeps && excess < 0 {
-			w.take(g)
+			w.move(g)
 		}
 	}
 	w.exchange(groups)
@@ -137,7 +134,7 @@ func (d *Dataset) drawGroups(fraction float64, seed uint64) ([]bool, error) {
 			}
 		}
 		if best != nil {
-			w.take(best)
+			w.move(best)
 		}
 	}
 	drawn, some := make([]bool, d.Len()), false

@@ -76,7 +76,7 @@ func (o Options) checkDuplicates(splits *Splits) error {
 		}
 	}
 	if n := len(unclear.places); n > 0 {
-		texts = append(texts, fmt.Sprintf("%s: %d images have copies with another label, such as %s", splits.name(), n, firstFew(unclear.examples)))
+		texts = append(texts, fmt.Sprintf("%s: %d images have copies with another label, such as %s", splits.first().Name, n, firstFew(unclear.examples)))
 	}
 	if len(texts) > 0 && o.duplicates() == RejectDuplicates {
 		return invalid("Duplicates", "%s", strings.Join(texts, "\n"))

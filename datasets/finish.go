@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -36,7 +35,7 @@ func finish(splits *Splits, options Options, published bool) (*Splits, error) {
 	if splits.Train != nil {
 		remarkValues(splits.Train, options)
 	}
-	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
+	of := splits.first()
 	mean, std := of.Mean, of.Std
 	if !published || options.shapes() || options.selects() {
 		mean, std = moments(of.Images, of.Channels, of.Height*of.Width)

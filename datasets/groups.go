@@ -15,9 +15,6 @@ func (o Options) groups(splits *Splits) error {
 	owners := map[string]Split{}
 	crossing, first := 0, ""
 	for split, d := range splits.all() {
-		if d == nil {
-			continue
-		}
 		if err := o.groupsOf(d, split, splits.Train); err != nil {
 			return err
 		}
@@ -39,7 +36,7 @@ func (o Options) groups(splits *Splits) error {
 	}
 	if crossing > 0 {
 		return invalid("Group", "%s: a group must be in one of the data's own splits, got %d in several, such as %s: move them, or leave Group out",
-			splits.name(), crossing, first)
+			splits.first().Name, crossing, first)
 	}
 	return nil
 }

@@ -80,10 +80,7 @@ func (t tree) hasClasses() bool {
 func (t tree) decode(options Options) (*decodedSet, error) {
 	files := imageFiles{subject: t.root}
 	var classes []string
-	for split, list := range t.splits {
-		if list == nil {
-			continue
-		}
+	for split, list := range present(t.splits) {
 		for _, p := range list.images {
 			image := encodedImage{name: p.name, shard: p.shard, row: p.row, inside: p.inside}
 			if p.shard == nil {
@@ -91,7 +88,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 			}
 			files.images, classes = append(files.images, image), append(classes, p.class)
 		}
-		if Split(split) == Train || t.splits[Train] == nil { // Train comes first
+		if split == Train || t.splits[Train] == nil { // Train comes first
 			files.shaping = len(files.images)
 		}
 	}
@@ -105,10 +102,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 		labels[class] = int32(i)
 	}
 	from, kept, skipped := 0, all.kept, all.skipped
-	for split, list := range t.splits {
-		if list == nil {
-			continue
-		}
+	for split, list := range present(t.splits) {
 		to := from + len(list.images)
 		part := &decodedPart{Skipped: slices.Clone(list.skipped), Hash: all.hash}
 		for len(kept) > 0 && kept[0] < to {
@@ -143,10 +137,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		options.remark("%s", remark)
 	}
 	var all [3]*Dataset
-	for split, part := range d.Parts {
-		if part == nil {
-			continue
-		}
+	for split, part := range present(d.Parts) {
 		subject := filepath.Join(t.root, filepath.FromSlash(t.splits[split].dir))
 		if err := checkSkipped(subject, part.Skipped, len(part.Files), options); err != nil {
 			return nil, err
@@ -160,7 +151,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},
 		}
 		images = images[n:]
-		if Split(split) == Train {
+		if split == Train {
 			for class, count := range dataset.Counts() {
 				if count == 0 {
 					return nil, errors.Errorf("datasets: %s: must have a readable image of class %s. Skipped:\n  %s", subject,
@@ -170,5 +161,5 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		}
 		all[split] = dataset
 	}
-	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
+	return newSplits(all), nil
 }

@@ -14,46 +14,36 @@ import (
 // training images. Labels from 1, and labels that no image has, are remarks. A label that no
 // training image has is an error, as it is for directories of classes.
 func numberLabels(path string, parts [3]*arrayPart, options Options) ([]string, error) {
-	counted := parts[:]
-	if parts[Train] != nil {
-		counted = parts[Train : Train+1]
-	}
-	present := make([]bool, maxClasses)
-	for _, part := range counted {
-		if part == nil {
-			continue
-		}
+	used := make([]bool, maxClasses)
+	for _, part := range present(defining(parts)) {
 		for _, label := range part.labels {
 			if label >= maxClasses {
 				return nil, errors.Errorf("datasets: %s: labels must be below %[3]d, got %[2]d", path, label, maxClasses)
 			}
-			present[label] = true
+			used[label] = true
 		}
 	}
 	numbers := make([]int32, maxClasses)
 	var with, without []int
-	for label, is := range present {
+	for label, is := range used {
 		if is {
 			numbers[label] = int32(len(with))
 			with = append(with, label)
 		}
 	}
 	for label := range with[len(with)-1] {
-		if !present[label] {
+		if !used[label] {
 			without = append(without, label)
 		}
 	}
 	if parts[Train] != nil {
 		remarkLabels(path, with, without, options)
 	}
-	for split, part := range parts {
-		if part == nil {
-			continue
-		}
+	for split, part := range present(parts) {
 		for i, label := range part.labels {
-			if label >= maxClasses || !present[label] {
+			if label >= maxClasses || !used[label] {
 				return nil, errors.Errorf("datasets: %s: the labels of %s images must be among those of the training images, %s, got %d for image %d",
-					path, Split(split), ranges(with), label, i)
+					path, split, ranges(with), label, i)
 			}
 			part.labels[i] = numbers[label]
 		}
@@ -65,17 +55,23 @@ func numberLabels(path string, parts [3]*arrayPart, options Options) ([]string, 
 	return names, nil
 }
 
+// defining returns the parts whose labels are the classes: the training images, or all images if
+// there are no training images.
+func defining(parts [3]*arrayPart) [3]*arrayPart {
+	if parts[Train] != nil {
+		return [3]*arrayPart{Train: parts[Train]}
+	}
+	return parts
+}
+
 // nameLabels replaces labels that are text by class numbers, and returns the names of the classes:
 // the labels of the training images, in order, or of all images if there are no training images.
 // The names are nil if labels are numbers, see numberLabels.
 func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
-	counted, texts, numbers := parts[:], "", ""
-	if parts[Train] != nil {
-		counted = parts[Train : Train+1]
-	}
-	for _, part := range parts {
+	texts, numbers := "", ""
+	for _, part := range present(parts) {
 		switch {
-		case part == nil || part.labels == nil:
+		case part.labels == nil:
 		case part.labelNames != nil:
 			texts = part.name
 		default:
@@ -89,11 +85,9 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 		return nil, errors.Errorf("datasets: the labels of all splits must be text, or all of them integers, got text for %s and integers for %s", texts, numbers)
 	}
 	var names []string
-	for _, part := range counted {
-		if part != nil {
-			for _, name := range part.labelNames {
-				names = append(names, canonicalClass(name))
-			}
+	for _, part := range present(defining(parts)) {
+		for _, name := range part.labelNames {
+			names = append(names, canonicalClass(name))
 		}
 	}
 	slices.SortFunc(names, compareClasses)
@@ -109,8 +103,8 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 			return nil, errors.WithMessagef(err, "datasets: %s", path)
 		}
 	}
-	for split, part := range parts {
-		if part == nil || part.labels == nil {
+	for split, part := range present(parts) {
+		if part.labels == nil {
 			continue
 		}
 		numbers := make([]int32, len(part.labelNames))
@@ -118,7 +112,7 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 			at, found := slices.BinarySearchFunc(names, canonicalClass(name), compareClasses)
 			if !found {
 				return nil, errors.Errorf("datasets: %s: the labels of %s images must be among those of the training images, %s, got %q",
-					path, Split(split), abbreviated(names), name)
+					path, split, abbreviated(names), name)
 			}
 			numbers[i] = int32(at)
 		}

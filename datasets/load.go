@@ -81,7 +81,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	dataset := [3]*Dataset{Train: splits.Train, Test: splits.Test, Validation: splits.Validation}[split]
+	dataset := splits.array()[split]
 	if dataset == nil {
 		return nil, errors.WithStack(&NoSplitError{name, split})
 	}

@@ -31,9 +31,6 @@ type sketch struct {
 func sketches(splits *Splits) []sketch {
 	var all []sketch
 	for split, d := range splits.all() {
-		if d == nil {
-			continue
-		}
 		for i := range d.Len() {
 			all = append(all, sketch{at: place{d, split, i}})
 		}

@@ -28,19 +28,11 @@ func notMNIST() source {
 		what:       "letters A to J of found typefaces",
 		classNames: letterNames,
 		files: [2]pair{
-			Train: {images: file{name: "train-images-idx3-ubyte"}, labels: file{name: "train-labels-idx1-ubyte"}},
-			Test: {
-				images: file{
-					name:   "t10k-images-idx3-ubyte",
-					packed: "70ae9e06201f2827e5b0a3781a3169d735dd2efc69996b9eeaee7f10ed4044d7",
-					size:   3172375,
-				},
-				labels: file{
-					name:   "t10k-labels-idx1-ubyte",
-					packed: "1fa03836e01c862542f8eb83463bb951bebec6fcb3efa28dad748c6b38a9021b",
-					size:   5118,
-				},
-			},
+			Train: mnistPair("train", file{}, file{}),
+			Test: mnistPair("t10k",
+				file{size: 3172375, packed: "70ae9e06201f2827e5b0a3781a3169d735dd2efc69996b9eeaee7f10ed4044d7"},
+				file{size: 5118, packed: "1fa03836e01c862542f8eb83463bb951bebec6fcb3efa28dad748c6b38a9021b"},
+			),
 		},
 		letterDirs: [2][]string{Train: {"notMNIST_large", "train"}, Test: {"notMNIST_small", "test", "."}},
 		mirrors: []string{

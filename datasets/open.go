@@ -41,10 +41,8 @@ func openAll(name string, options Options) (*Splits, error) {
 		return nil, err
 	}
 	options.remarkSkipped(splits.Train, splits.Validation, splits.Test)
-	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
-		if part != nil {
-			part.Remarks = *remarks
-		}
+	for _, part := range splits.all() {
+		part.Remarks = *remarks
 	}
 	return splits, nil
 }
@@ -107,11 +105,7 @@ func isArchive(path string) bool {
 
 // readable describes everything that can be opened, for errors.
 func readable() []string {
-	var all []string
-	for _, format := range arrayFormats {
-		all = append(all, format.description)
-	}
-	return append(all, parquetDescription, tableDescription, "a directory with a directory of images for each class ("+extensions()+")")
+	return append(ArrayFormats(), "a directory with a directory of images for each class ("+extensions()+")")
 }
 
 // unlabelled returns all images at a path as a test split without labels.

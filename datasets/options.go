@@ -227,12 +227,11 @@ func (o Options) isLabel(heading string) bool {
 // checkLabel returns an error if the labels of a split are not in the column that Options.Label
 // names.
 func (o Options) checkLabel(splits *Splits) error {
-	for _, d := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
-		if o.Label == "" || d == nil || d.Labels == nil || o.isLabel(d.LabelColumn) {
-			continue
+	for _, d := range splits.all() {
+		if o.Label != "" && d.Labels != nil && !o.isLabel(d.LabelColumn) {
+			return invalid("Label", "must be a column of the label table, CSV file or Parquet file, got %q, but the labels of %s are in %s",
+				o.Label, d.Name, cmp.Or(d.LabelColumn, "no column"))
 		}
-		return invalid("Label", "must be a column of the label table, CSV file or Parquet file, got %q, but the labels of %s are in %s",
-			o.Label, d.Name, cmp.Or(d.LabelColumn, "no column"))
 	}
 	return nil
 }
@@ -266,25 +265,20 @@ func (o Options) check() error {
 	if _, err := o.groupPattern(); err != nil {
 		return err
 	}
-	if o.duplicates() != AllowDuplicates && o.Duplicates != DropDuplicates && o.Duplicates != RejectDuplicates {
+	switch {
+	case o.duplicates() != AllowDuplicates && o.Duplicates != DropDuplicates && o.Duplicates != RejectDuplicates:
 		return invalid("Duplicates", "must be %s, %s or %s, got %q", AllowDuplicates, DropDuplicates, RejectDuplicates, o.Duplicates)
-	}
-	if o.Bits != 0 && (o.Bits < 8 || o.Bits > 16) {
+	case o.Bits != 0 && (o.Bits < 8 || o.Bits > 16):
 		return invalid("Bits", "must be 8 to 16, got %d", o.Bits)
-	}
-	if o.FloatMax != 0 && o.FloatMax != 1 && o.FloatMax != math.MaxUint8 {
+	case o.FloatMax != 0 && o.FloatMax != 1 && o.FloatMax != math.MaxUint8:
 		return invalid("FloatMax", "must be 1 or 255, got %v", o.FloatMax)
-	}
-	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
+	case math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1:
 		return invalid("MaxSkipped", "must be a fraction of at most 1, got %v", o.MaxSkipped)
-	}
-	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
+	case (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0:
 		return invalid("Height", "must be set with Width, got %dx%d", o.Height, o.Width)
-	}
-	if o.Height > MaxSide || o.Width > MaxSide {
+	case o.Height > MaxSide || o.Width > MaxSide:
 		return invalid("Height", "images must be at most %[3]dx%[4]d, got %[1]dx%[2]d", o.Height, o.Width, MaxSide, MaxSide)
-	}
-	if o.Channels < 0 || o.Channels > 4 {
+	case o.Channels < 0 || o.Channels > 4:
 		return invalid("Channels", "must be at most 4, got %d", o.Channels)
 	}
 	return nil

@@ -259,10 +259,7 @@ func (s *scanner) listShard(list *listing, e dirEntry, o Options) (parquetColumn
 func nameRows(s *scanner, splits [3]*listing) {
 	seen := map[string]bool{}
 	distinct, first := true, ""
-	for _, list := range splits {
-		if list == nil {
-			continue
-		}
+	for _, list := range present(splits) {
 		for _, p := range list.images {
 			if distinct = distinct && p.inside != "" && !seen[p.inside]; seen[p.inside] && first == "" {
 				first = p.inside
@@ -273,10 +270,7 @@ func nameRows(s *scanner, splits [3]*listing) {
 	if first != "" {
 		s.remark("", "images are named by file and row, since some have the same path, such as %s", first)
 	}
-	for _, list := range splits {
-		if list == nil {
-			continue
-		}
+	for _, list := range present(splits) {
 		for i, p := range list.images {
 			if list.images[i].name = p.inside; !distinct {
 				list.images[i].name = p.shard.place(p.row)

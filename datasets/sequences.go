@@ -28,10 +28,10 @@ const (
 // sequencesCrossClasses reports whether images of one sequence, such as a patient's, have several
 // classes: whether classes share sequences, once their directories are removed from the names, but
 // no name. If numbers start again in each class, they share names, too.
-func sequencesCrossClasses(splits [3]*Dataset) (crosses bool) {
+func sequencesCrossClasses(splits *Splits) (crosses bool) {
 	names, classes := map[string]bool{}, map[string]int32{}
-	for _, d := range splits {
-		if d == nil || d.Labels == nil {
+	for _, d := range splits.all() {
+		if d.Labels == nil {
 			continue
 		}
 		for i, file := range d.Files {
@@ -57,15 +57,11 @@ func sequencesCrossClasses(splits [3]*Dataset) (crosses bool) {
 func remarkSequences(splits *Splits, options Options) {
 	const shortest, share = 3, 0.9 // images of a sequence; the least fraction of images in sequences
 	counts, spread := map[string][3]int{}, 0
-	all, datasets := 0, [3]*Dataset{Train: splits.Train, Validation: splits.Validation, Test: splits.Test}
-	crosses, pattern := sequencesCrossClasses(datasets), sequencePattern
+	crosses, pattern, all := sequencesCrossClasses(splits), sequencePattern, 0
 	if crosses {
 		pattern = acrossClassesPattern
 	}
-	for split, d := range datasets {
-		if d == nil {
-			continue
-		}
+	for split, d := range splits.all() {
 		all += d.Len()
 		for _, file := range d.Files {
 			if crosses {
@@ -100,6 +96,6 @@ func remarkSequences(splits *Splits, options Options) {
 	if spread > 0 && float64(images) >= share*float64(all) && trained >= 2*splits.Train.Classes {
 		options.remark("%s: file names look like %d sequences of images, and %d of them are in several splits, such as %s...: "+
 			"if the images of a sequence are alike, scores and guarantees are too good; keep each in one split with the group %s",
-			splits.name(), sequences, spread, first, pattern)
+			splits.first().Name, sequences, spread, first, pattern)
 	}
 }

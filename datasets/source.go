@@ -25,6 +25,12 @@ type source struct {
 // pair is the two files of a split.
 type pair struct{ images, labels file }
 
+// mnistPair returns a pair with the names of MNIST's files for a split, train or t10k.
+func mnistPair(split string, images, labels file) pair {
+	images.name, labels.name = split+"-images-idx3-ubyte", split+"-labels-idx1-ubyte"
+	return pair{images, labels}
+}
+
 // file is a published IDX file.
 type file struct {
 	name    string // without .gz

@@ -15,23 +15,22 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	size := d.ImageSize()
 	part := *d
 	part.Images = make([]byte, 0, len(indices)*size)
-	part.Labels, part.Files, part.Groups, part.IDs = nil, nil, nil, nil
 	for _, i := range indices {
 		part.Images = append(part.Images, d.Image(i)...)
-		if d.Labels != nil {
-			part.Labels = append(part.Labels, d.Labels[i])
-		}
-		if d.Files != nil {
-			part.Files = append(part.Files, d.Files[i])
-		}
-		if d.Groups != nil {
-			part.Groups = append(part.Groups, d.Groups[i])
-		}
-		if d.IDs != nil {
-			part.IDs = append(part.IDs, d.IDs[i])
+	}
+	part.Labels, part.Files = picked(d.Labels, indices), picked(d.Files, indices)
+	part.Groups, part.IDs = picked(d.Groups, indices), picked(d.IDs, indices)
+	return &part
+}
+
+// picked returns some values of a list with a value for each image, nil if the list is.
+func picked[T any](list []T, indices []int) (values []T) {
+	if list != nil {
+		for _, i := range indices {
+			values = append(values, list[i])
 		}
 	}
-	return &part
+	return values
 }
 
 // First returns n images: the first ones, or, if the data are sorted by class, as image directories
@@ -41,14 +40,21 @@ func (d *Dataset) First(n int) (*Dataset, error) {
 	if n < 1 || n >= d.Len() || !d.sorted() {
 		return d.Slice(0, n)
 	}
-	indices := make([]int, n)
-	for i := range indices {
-		indices[i] = int(int64(i) * int64(d.Len()) / int64(n))
-	}
 	if err := checkCopy(d, n); err != nil {
 		return nil, err
 	}
-	return d.subset(indices), nil
+	return d.subset(d.FirstIndices(n)), nil
+}
+
+// FirstIndices returns the indices of the images that First returns, in order.
+func (d *Dataset) FirstIndices(n int) []int {
+	indices, spaced := make([]int, n), n < d.Len() && d.sorted()
+	for i := range indices {
+		if indices[i] = i; spaced {
+			indices[i] = int(int64(i) * int64(d.Len()) / int64(n))
+		}
+	}
+	return indices
 }
 
 // sorted reports whether the images have labels of more than one class and are sorted by them.

@@ -212,6 +212,11 @@ func TestFirst(t *testing.T) {
 			if string(got.Images) != c.want {
 				t.Errorf("images %s, want %s", got.Images, c.want)
 			}
+			for i, at := range d.FirstIndices(c.n) {
+				if d.Images[at] != c.want[i] {
+					t.Errorf("index %d is %d, want %c", i, at, c.want[i])
+				}
+			}
 			for i := range got.Labels {
 				if want := d.Labels[got.Images[i]-'0']; got.Labels[i] != want {
 					t.Errorf("label %d is %d, want %d", i, got.Labels[i], want)

@@ -25,10 +25,8 @@ func (t tree) classes() []string {
 		return t.splits[Train].classes()
 	}
 	all := &listing{}
-	for _, list := range t.splits {
-		if list != nil {
-			all.images = append(all.images, list.images...)
-		}
+	for _, list := range present(t.splits) {
+		all.images = append(all.images, list.images...)
 	}
 	return all.classes()
 }
@@ -318,14 +316,14 @@ func (s *scanner) checkClasses(splits [3]*listing) error {
 		return nil
 	}
 	known := training.classes()
-	for split, list := range splits {
-		if list == nil || Split(split) == Train {
+	for split, list := range present(splits) {
+		if split == Train {
 			continue
 		}
 		for _, class := range list.classes() {
 			if !slices.Contains(known, class) {
 				return errors.Errorf("datasets: %s: the classes of %s images must be among those of the training images in %[4]s: %[5]s, got %[3]q",
-					s.path(list.dir), Split(split), class, training.dir, abbreviated(known))
+					s.path(list.dir), split, class, training.dir, abbreviated(known))
 			}
 		}
 	}

@@ -166,10 +166,8 @@ func (p *predictive) choose(run *bayes.Run) (err error) {
 	if p.draws, err = run.Draws(); err != nil {
 		return err
 	}
-	passes, err := p.draws.Passes()
+	passes := p.draws.Passes()
 	switch n := p.draws.Len(); {
-	case err != nil:
-		return err
 	case onnxRefusal(run, passes) != nil:
 		return onnxRefusal(run, passes)
 	case p.o.Samples > n:

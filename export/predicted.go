@@ -60,7 +60,7 @@ func predict(ctx context.Context, run *bayes.Run, images *datasets.Dataset) (p *
 func unpredicted(run *bayes.Run) (p *predicted, err error) {
 	p = &predicted{}
 	if p.draws, err = run.Draws(); err == nil {
-		p.passes, err = p.draws.Passes()
+		p.passes = p.draws.Passes()
 	}
 	return p, err
 }

@@ -106,34 +106,28 @@ func (p refusedParameters) check() error {
 	return nil
 }
 
+// unmarshalParameters reads parameters into a type without an UnmarshalJSON.
+func unmarshalParameters(content []byte, into any) error {
+	var refused refusedParameters
+	return cmp.Or(json.Unmarshal(content, into), json.Unmarshal(content, &refused), refused.check())
+}
+
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *inferParameters) UnmarshalJSON(content []byte) error {
 	type plain inferParameters
-	read := struct {
-		*plain
-		refusedParameters
-	}{plain: (*plain)(p)}
-	return cmp.Or(json.Unmarshal(content, &read), read.check())
+	return unmarshalParameters(content, (*plain)(p))
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *inputParameters) UnmarshalJSON(content []byte) error {
 	type plain inputParameters
-	read := struct {
-		*plain
-		refusedParameters
-	}{plain: (*plain)(p)}
-	return cmp.Or(json.Unmarshal(content, &read), read.check())
+	return unmarshalParameters(content, (*plain)(p))
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *outputParameters) UnmarshalJSON(content []byte) error {
 	type plain outputParameters
-	read := struct {
-		*plain
-		refusedParameters
-	}{plain: (*plain)(p)}
-	return cmp.Or(json.Unmarshal(content, &read), read.check())
+	return unmarshalParameters(content, (*plain)(p))
 }
 
 // few is a JSON list with a limit on its elements: more are an error before they take memory.

@@ -20,7 +20,7 @@ type runInfo struct {
 	Samples    int      `json:"samples" doc:"Posterior samples averaged."`
 	Expected   int      `json:"expected" doc:"Posterior samples when the run is finished."`
 	Calibrated bool     `json:"calibrated" doc:"Whether both level and inDistributionRate are present."`
-	// See bayes.Predictor.Levels.
+	// See bayes.Decisions.
 	Level              float64               `json:"level,omitzero" doc:"The probability with which a prediction set contains the true class."`
 	InDistributionRate float64               `json:"inDistributionRate,omitzero" doc:"The fraction of in-distribution images that are recognized as such."`
 	SetRule            *evaluate.SetRule     `json:"setRule,omitempty" doc:"How prediction sets are formed."`

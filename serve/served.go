@@ -44,25 +44,24 @@ func loadRun(m Model, options Options) (*served, error) {
 
 // describe returns the JSON of GET /run, without limits.
 func describe(of Model, p *bayes.Predictor, expected int) runInfo {
-	m := of.Run.Manifest()
+	m, d := of.Run.Manifest(), p.Decisions()
 	a := runInfo{
 		Name: of.Name, Version: of.Version, Network: m.NetworkName(), Method: bayes.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
-		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(), Digest: p.Digest(),
+		Samples: p.Samples(), Expected: expected, Calibrated: d.Calibrated(), Digest: p.Digest(),
+		InDistributionRate: d.InDistributionRate, Risk: d.Certificate,
 	}
-	a.Level, a.InDistributionRate = p.Levels()
-	a.Risk = p.Certificate()
-	if c := p.Calibration(); c != nil {
-		a.Calibration = &calibration{c.Data, c.Examples, c.Content, p.Exponent()}
+	if c := d.Calibration; c != nil {
+		a.Calibration = &calibration{c.Data, c.Examples, c.Content, d.Exponent()}
 	}
-	if sets := p.Sets(); sets != nil {
-		a.SetRule = &sets.Rule
+	if sets := d.Sets; sets != nil {
+		a.Level, a.SetRule = sets.Level, &sets.Rule
 		for _, t := range sets.Thresholds {
 			a.Thresholds = append(a.Thresholds, classThreshold{m.Data.ClassNames[t.Class], t})
 		}
 	}
-	if t := p.SelfTest(); t != nil {
+	if t := d.SelfTest(); t != nil {
 		a.SelfTest = &selfTest{t.Passed(), t.String(), t.Images(), t.Rejected()}
 	}
 	return a

@@ -117,8 +117,8 @@ func TestEvalByClass(t *testing.T) {
 // changeCalibration changes the calibration of a run.
 func changeCalibration(t *testing.T, run string, change func(c *evaluate.Calibration)) {
 	t.Helper()
-	c := &evaluate.Calibration{}
-	if err := rundir.ReadFile(run, rundir.CalibrationFile, c); err != nil {
+	c, err := rundir.ReadFile[evaluate.Calibration](run, rundir.CalibrationFile)
+	if err != nil {
 		t.Fatal(err)
 	}
 	change(c)

@@ -160,7 +160,7 @@ func remarkSeen(name string, run *bayes.Run, data config.Data, images *datasets.
 	}
 	trained, held, err := run.Seen(images)
 	if err != nil {
-		if !os.IsNotExist(errors.Cause(err)) { // else it is a run of an earlier version
+		if !os.IsNotExist(errors.Cause(err)) { // else the run has no list of its images
 			remark("whether %s was trained on some of these images is unknown: %v", name, err)
 		}
 		return 0, remarks

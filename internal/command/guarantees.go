@@ -119,8 +119,7 @@ func (g *guaranteeFlags) remark(run *bayes.Run, c *console) error {
 	}
 	n := calibration.Examples
 	if calibration.Nonconformity == nil {
-		c.remark("%s has no in-distribution decisions: it was calibrated without a detector of strange images, as by earlier versions of fit; train it again",
-			run.Dir())
+		c.remark("%s has no in-distribution decisions: it was calibrated without a detector of strange images", run.Dir())
 	}
 	for _, missing := range []struct {
 		flag  string

@@ -131,19 +131,21 @@ func readJSON(dir, name string, value any) error {
 
 // ReadFile reads a JSON file of the run in dir. The error's cause is os.ErrNotExist if the run has
 // none, and the error is DamagedError if it was changed, or is missing although the index lists it.
-func ReadFile(dir, name string, value any) error {
+func ReadFile[T any](dir, name string) (*T, error) {
+	value := new(T)
 	err := readJSON(dir, name, value)
-	if !os.IsNotExist(errors.Cause(err)) {
-		return err
+	if os.IsNotExist(errors.Cause(err)) {
+		if x, reading := ReadIndex(dir); reading == nil && x.Lines[name].Sum != "" {
+			// A process that writes the run may have added the file and its line between the reads.
+			if err = readJSON(dir, name, value); os.IsNotExist(errors.Cause(err)) {
+				err = damaged(filepath.Join(dir, name), errors.New("the file is missing, but "+index.File+" lists it"))
+			}
+		}
 	}
-	if x, reading := ReadIndex(dir); reading != nil || x.Lines[name].Sum == "" {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	// A process that writes the run may have added the file and its line between the two reads.
-	if err = readJSON(dir, name, value); os.IsNotExist(errors.Cause(err)) {
-		return damaged(filepath.Join(dir, name), errors.New("the file is missing, but "+index.File+" lists it"))
-	}
-	return err
+	return value, nil
 }
 
 // AddFile writes a JSON file into the directory of a run that no process writes, and lists it in

@@ -27,9 +27,8 @@ func TestReadFileWhileItIsAdded(t *testing.T) {
 		go func() {
 			added <- AddFile(dir, CalibrationFile, map[string]int{"a": 1}, func(text string) { t.Error(text) })
 		}()
-		var value map[string]any
 		for {
-			err = ReadFile(dir, CalibrationFile, &value)
+			_, err = ReadFile[map[string]any](dir, CalibrationFile)
 			if !errors.Is(err, os.ErrNotExist) {
 				break
 			}
@@ -52,8 +51,7 @@ func TestReadFileWhileItIsAdded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var value map[string]any
-	if err := ReadFile(dir, CalibrationFile, &value); !errors.As(err, new(*DamagedError)) {
+	if _, err := ReadFile[map[string]any](dir, CalibrationFile); !errors.As(err, new(*DamagedError)) {
 		t.Errorf("a file that the index lists is gone: %v, want a DamagedError", err)
 	}
 }

@@ -82,7 +82,7 @@ func TestCalibrateLater(t *testing.T) {
 		digests[digest] = true
 		p, err := risky.Predictor(4)
 		must(t, err)
-		if p.Digest() != digest || p.Calibration().Content != c.Content || *p.Certificate() != certificate || p.Sets().Level != 0.8 {
+		if d := p.Decisions(); p.Digest() != digest || d.Calibration.Content != c.Content || *d.Certificate != certificate || d.Sets.Level != 0.8 {
 			t.Errorf("calibration %d: a predictor has another one", i)
 		}
 		must(t, p.Close())

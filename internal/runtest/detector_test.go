@@ -70,7 +70,7 @@ func TestDetectorOfEveryKind(t *testing.T) {
 			}
 			c, err := run.Calibration()
 			must(t, err)
-			if c.SelfTest == nil || c.SelfTest.Images() != 600 || !c.SelfTest.Passed() || p.SelfTest().String() != c.SelfTest.String() {
+			if c.SelfTest == nil || c.SelfTest.Images() != 600 || !c.SelfTest.Passed() || p.Decisions().SelfTest().String() != c.SelfTest.String() {
 				t.Errorf("the run %v", c.SelfTest)
 			}
 		})
@@ -131,8 +131,8 @@ func TestRunWithoutDetector(t *testing.T) {
 			t.Errorf("%+v", a[0])
 		}
 	}
-	if set, inDistribution := p.Levels(); set == 0 || inDistribution != 0 || p.SelfTest() != nil {
-		t.Errorf("levels %v and %v, self-test %v", set, inDistribution, p.SelfTest())
+	if d := p.Decisions(); d.Sets == nil || d.Sets.Level == 0 || d.InDistributionRate != 0 || d.SelfTest() != nil {
+		t.Errorf("sets %v, rate %v, self-test %v", d.Sets, d.InDistributionRate, d.SelfTest())
 	}
 	a, err := run.Assess(t.Context(), data, flat(t, 10))
 	must(t, err)

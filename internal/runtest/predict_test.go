@@ -201,8 +201,8 @@ func TestPredict(t *testing.T) {
 		must(t, err)
 		loaded, err := watched.Predictor(1)
 		must(t, err)
-		if set, familiar := loaded.Levels(); (set > 0) != has(levels[0]) || (familiar > 0) != has(levels[1]) || loaded.Calibrated() {
-			t.Errorf("%v: a Predictor gives %v and %v", levels, set, familiar)
+		if d := loaded.Decisions(); (d.Sets != nil) != has(levels[0]) || (d.InDistributionRate > 0) != has(levels[1]) || d.Calibrated() {
+			t.Errorf("%v: a Predictor gives %v and %v", levels, d.Sets, d.InDistributionRate)
 		}
 		must(t, loaded.Close())
 		text, err := json.Marshal(answers[0])

@@ -57,8 +57,12 @@ func TestPredictor(t *testing.T) {
 		must(t, err)
 		p := loaded(t, run, 4)
 		levels := map[bool][2]float64{true: {0.9, 0.95}}[calibrated]
-		if set, familiar := p.Levels(); p.Samples() != 4 || p.Room() != 32 || p.Calibrated() != calibrated || [2]float64{set, familiar} != levels {
-			t.Errorf("%d samples, room for %d, calibrated %t, levels %v and %v", p.Samples(), p.Room(), p.Calibrated(), set, familiar)
+		d, set := p.Decisions(), 0.0
+		if d.Sets != nil {
+			set = d.Sets.Level
+		}
+		if p.Samples() != 4 || p.Room() != 32 || d.Calibrated() != calibrated || [2]float64{set, d.InDistributionRate} != levels {
+			t.Errorf("%d samples, room for %d, calibrated %t, levels %v and %v", p.Samples(), p.Room(), d.Calibrated(), set, d.InDistributionRate)
 		}
 		var asking sync.WaitGroup
 		for _, part := range [][2]int{{0, 40}, {39, 40}, {3, 10}, {0, 33}} {
