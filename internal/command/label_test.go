@@ -40,7 +40,8 @@ func TestLabelColumn(t *testing.T) {
 		{[]string{"predict", run, table("species", "species", func(i int) string { return "0" })}, "species.csv"},
 	} {
 		code, stdout, stderr := runInProcess(step.arguments...)
-		if fails := strings.Contains(step.want, ": must") || strings.Contains(step.want, "--label must"); (code != 0) != fails || !strings.Contains(stdout+stderr, step.want) {
+		fails := strings.Contains(step.want, "label: must") || strings.Contains(step.want, "--label must")
+		if (code != 0) != fails || !strings.Contains(stdout+stderr, step.want) {
 			t.Errorf("%q: status %d\n%s%s\nwant %s", step.arguments, code, stdout, stderr, step.want)
 		}
 	}
