@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +31,7 @@ type console struct {
 	begun  time.Time      // time of its first event
 	looked time.Time      // time of its last event
 	images int            // processed since begun
+	alike  []alike        // remarks during the work in progress, in order
 	also   bayes.Observer // receives the events of runs, too, unless it is nil
 }
 
@@ -46,6 +49,43 @@ func program(file string, err error) string {
 		return "go run ./cmd/pollen"
 	}
 	return "pollen"
+}
+
+// alike are remarks that differ only in their numbers, such as those on chains that diverge.
+type alike struct {
+	pattern string
+	left    int    // not shown yet
+	last    string // of them
+	shown   int
+}
+
+// maxAlike is the number of remarks alike that are shown while a task is in progress. The others
+// are counted at its end.
+const maxAlike = 3
+
+var digits = regexp.MustCompile("[0-9]+")
+
+// remarkOnce shows a remark, unless too many like it were shown during the work in progress.
+func (c *console) remarkOnce(text string) {
+	if c.shown == nil {
+		c.remark("%s", text)
+		return
+	}
+	pattern := digits.ReplaceAllString(text, "0")
+	i := slices.IndexFunc(c.alike, func(a alike) bool { return a.pattern == pattern })
+	if i < 0 {
+		i, c.alike = len(c.alike), append(c.alike, alike{pattern: pattern})
+	}
+	a := &c.alike[i]
+	if a.shown == maxAlike {
+		a.left, a.last = a.left+1, text
+		return
+	}
+	a.shown++
+	c.remark("%s", text)
+	if a.shown == maxAlike {
+		c.remark("more remarks like this one are counted at the end")
+	}
 }
 
 func (c *console) remark(text string, values ...any) { progress.Remark(c.err, text, values...) }
@@ -69,7 +109,7 @@ func (c *console) observer(name string) bayes.Observer {
 			c.also(e)
 		}
 		if e.Remark != "" {
-			c.remark("%s: %s", name, e.Remark)
+			c.remarkOnce(name + ": " + e.Remark)
 			return
 		}
 		now := c.now()
@@ -150,6 +190,12 @@ func (c *console) endProgress() {
 		c.shown.End()
 		c.shown = nil
 	}
+	for _, a := range c.alike {
+		if a.left > 0 {
+			c.remark("%s like those above; the last: %s", counted(a.left, "remark"), a.last)
+		}
+	}
+	c.alike = nil
 }
 
 // reading returns a callback that shows downloads by name and size, and images as they are decoded.

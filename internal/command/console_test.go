@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -136,5 +137,32 @@ func TestFitStatus(t *testing.T) {
 	}
 	if got, want := fitStatus(e), "loss 0.5000  acc 0.8000  validation NLL 0.700 acc 0.750"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Remarks that differ only in their numbers are shown three times in a task, and then counted.
+func TestRemarksAlike(t *testing.T) {
+	c, _, remarks, _ := testConsole()
+	observe, nan := c.observer("sghmc"), math.NaN()
+	event := bayes.Event{Task: "fit", On: "x", Total: 9, Loss: nan, Temperature: nan, RHat: nan, ValidationLoss: nan, ValidationNLL: nan}
+	observe(event)
+	for i := range 6 {
+		observe(bayes.Event{Remark: fmt.Sprintf("chain %d diverged in step %d", i, 10*i)})
+	}
+	observe(bayes.Event{Remark: "another remark"})
+	if got := remarks.String(); strings.Count(got, "diverged") != 3 || !strings.Contains(got, "counted at the end") || !strings.Contains(got, "another remark") {
+		t.Errorf("in the task: %s", got)
+	}
+	c.endProgress()
+	if got := remarks.String(); strings.Count(got, "3 remarks like those above; the last: sghmc: chain 5 diverged in step 50") != 1 {
+		t.Errorf("at the end: %s", got)
+	}
+	before := remarks.Len()
+	c.endProgress()
+	for range 5 {
+		observe(bayes.Event{Remark: "chain 7 diverged in step 1"})
+	}
+	if got := remarks.String()[before:]; strings.Count(got, "diverged") != 5 {
+		t.Errorf("outside of a task: %s", got)
 	}
 }
