@@ -129,7 +129,7 @@ func TestNUTSStoppedInATrajectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	ctx := &asked{Context: context.Background(), most: 100}
 	_, err := bayes.Fit(ctx, spec, data, dir)
-	wantError(t, "stopped", err, "nuts: stopped")
+	wantError(t, "stopped", err, "of 30 steps", "context canceled")
 	lines := strings.Split(strings.TrimSpace(readFile(t, dir, rundir.MetricsFile)), "\n")
 	for i, line := range lines {
 		var metrics rundir.Metrics
