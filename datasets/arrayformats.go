@@ -63,9 +63,9 @@ func ArrayFormats() (descriptions []string) {
 }
 
 // arraysAt returns the format of the arrays at a path, or nil if there are none.
-func arraysAt(path string) *arrayFormat {
-	if _, err := os.Stat(path); err != nil {
-		return nil // reported when it is opened
+func (o Options) arraysAt(path string) *arrayFormat {
+	if _, err := os.Stat(path); err != nil || o.isTableFile(path) {
+		return nil // an error is reported when the path is opened
 	}
 	for i := range arrayFormats {
 		if arrayFormats[i].recognise(path) {

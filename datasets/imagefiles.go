@@ -11,15 +11,18 @@ import (
 	"github.com/pkg/errors"
 )
 
-// listFiles returns the given image files, and all images below the given directories and in the
-// given Parquet files. failed has the paths that do not exist or cannot be listed, and the
-// directories without images.
+// listFiles returns the given image files, and all images below the given directories, in the given
+// Parquet files and in the given label tables. failed has the paths that do not exist or cannot be
+// listed, and the directories without images.
 func listFiles(paths []string, options Options) (images []encodedImage, failed []ImageError, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		var found []encodedImage
+		var missing []ImageError
 		switch {
 		case err != nil:
+		case options.isTableFile(path):
+			found, missing, err = listTable(path, options)
 		case isParquet(path):
 			found, err = listRows(path, options)
 		case info.IsDir():
@@ -41,9 +44,34 @@ func listFiles(paths []string, options Options) (images []encodedImage, failed [
 			failed = append(failed, ImageError{path, err})
 			continue
 		}
-		images = append(images, found...)
+		images, failed = append(images, found...), append(failed, missing...)
 	}
 	return images, failed, nil
+}
+
+// listTable returns the image files that a label table names. missing has those that do not exist.
+func listTable(path string, options Options) (images []encodedImage, missing []ImageError, err error) {
+	s := newScanner(options.context(), filepath.Dir(path))
+	s.options = options
+	t, index, err := s.tableAt(filepath.Base(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, row := range s.match(t, index) {
+		name := filepath.Join(s.root, filepath.FromSlash(row.match.image.name))
+		switch row.match.count {
+		case 0:
+			missing = append(missing, ImageError{s.path(comparedName(row.name)), errors.New("listed in " + t.entry.base() + " but missing")})
+		case 1:
+			images = append(images, encodedImage{name: name, path: name})
+		default:
+			return nil, nil, s.ambiguous(t, row)
+		}
+	}
+	for _, remark := range s.remarks {
+		options.remark("%s", remark)
+	}
+	return images, missing, nil
 }
 
 // withoutPath returns the text of an error about a path that is named next to it.

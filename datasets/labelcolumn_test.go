@@ -105,3 +105,26 @@ func TestOpenTable(t *testing.T) {
 		t.Errorf("remarks %q, want %q", splits.Train.Remarks, want)
 	}
 }
+
+// The files that a table names are read in its order, without its labels.
+func TestReadTable(t *testing.T) {
+	root := dots(t, "images/0.png", "images/1.png", "images/2.png")
+	table := filepath.Join(root, "test.csv")
+	write(t, []byte("note,filename\nx,2\ny,0.png\nz,7.png\n"), table)
+	options := isolated(t)
+	options.MaxSkipped = 0.5
+	images, err := ReadImages([]string{filepath.Join(root, "images", "1.png"), table}, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range images.Files {
+		names = append(names, filepath.ToSlash(strings.TrimPrefix(file, root+string(filepath.Separator))))
+	}
+	if !slices.Equal(names, []string{"images/1.png", "images/2.png", "images/0.png"}) {
+		t.Errorf("files %q", names)
+	}
+	if len(images.Skipped) != 1 || !strings.Contains(images.Skipped[0], "7.png: listed in test.csv but missing") {
+		t.Errorf("skipped %q", images.Skipped)
+	}
+}

@@ -95,24 +95,30 @@ func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*ta
 	return slices.DeleteFunc(found, func(t *table) bool { return t.splitByName() < 0 }), nil
 }
 
-// table lists the images in one label table.
-func (s *scanner) table(name string) ([3]*listing, error) {
+// tableAt reads the table with a name in the root, and lists the images that it may have.
+func (s *scanner) tableAt(name string) (*table, *imageIndex, error) {
 	entries, err := s.readDir("")
 	if err != nil {
-		return [3]*listing{}, err
+		return nil, nil, err
 	}
 	at := slices.IndexFunc(entries, func(e dirEntry) bool { return e.name == name })
 	if at < 0 { // removed since it was found
-		return [3]*listing{}, errors.Errorf("datasets: %s: must exist, got no such file", s.path(name))
+		return nil, nil, errors.Errorf("datasets: %s: must exist, got no such file", s.path(name))
 	}
 	t, err := s.readTable(entries[at])
 	if err != nil {
-		return [3]*listing{}, err
+		return nil, nil, err
 	}
 	for _, entry := range entries {
 		s.tables[entry.name] = isTable(entry) // other tables are left out on purpose
 	}
 	index, err := s.index("")
+	return t, index, err
+}
+
+// table lists the images in one label table.
+func (s *scanner) table(name string) ([3]*listing, error) {
+	t, index, err := s.tableAt(name)
 	if err != nil {
 		return [3]*listing{}, err
 	}

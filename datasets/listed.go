@@ -56,16 +56,12 @@ func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err er
 	return lists, nil
 }
 
-// rowsOf finds the images of a table's rows. A file name is relative to the table's directory, or
-// the last part of the path of a single file below it. If no image is found, the last parts of the
-// names are tried.
+// rowsOf returns a table's rows with their images, classes and groups.
 func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
-	rows := make([]tableRow, len(t.rows))
-	found, missingClass := 0, ""
-	missingClasses := 0
+	rows := s.match(t, index)
+	missingClasses, missingClass := 0, ""
 	for i, fields := range t.rows {
 		row := &rows[i]
-		row.record, row.name = i+2, strings.TrimSpace(fields[t.file])
 		var err error
 		if row.class, err = t.classOf(fields); err != nil {
 			return nil, errors.Errorf("datasets: %s: record %d: %s %v%s", s.path(t.entry.name), row.record, strings.ToValidUTF8(row.name, "?"), err, t.encoding)
@@ -77,12 +73,24 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 			missingClasses++
 			missingClass = row.class
 		}
-		if row.match = index.find(row.name, false); row.match.count > 0 {
-			found++
-		}
 	}
 	if missingClasses > 0 {
 		s.remark(t.entry.name, "%d of %d records have the class %q: does it stand for a missing value?", missingClasses, len(rows), missingClass)
+	}
+	return rows, nil
+}
+
+// match finds the images of a table's rows. A file name is relative to the table's directory, or
+// the last part of the path of a single file below it. If no image is found, the last parts of the
+// names are tried.
+func (s *scanner) match(t *table, index *imageIndex) []tableRow {
+	rows, found := make([]tableRow, len(t.rows)), 0
+	for i, fields := range t.rows {
+		row := &rows[i]
+		row.record, row.name = i+2, strings.TrimSpace(fields[t.file])
+		if row.match = index.find(row.name, false); row.match.count > 0 {
+			found++
+		}
 	}
 	if found == 0 {
 		s.findByLastPart(t, rows, index)
@@ -99,7 +107,12 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 		s.remark(t.entry.name, "%d of %d files are found without regard to their extension, such as %s for %s",
 			inexact, len(rows), example.match.image.name, example.name)
 	}
-	return rows, nil
+	return rows
+}
+
+// ambiguous returns the error for a row whose name several images have.
+func (s *scanner) ambiguous(t *table, row tableRow) error {
+	return errors.Errorf("datasets: %s: record %d: %[4]s must be one file, got %[3]d: use its path", s.path(t.entry.name), row.record, row.match.count, row.name)
 }
 
 // findByLastPart finds the images of rows by the last parts of their names, for tables with paths
@@ -168,7 +181,7 @@ func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []table
 			list.skipped = append(list.skipped, join(dir, comparedName(row.name))+": listed in "+t.entry.base()+" but missing")
 			continue
 		case row.match.count > 1:
-			return errors.Errorf("datasets: %s: record %d: %[4]s must be one file, got %[3]d: use its path", table, row.record, row.match.count, row.name)
+			return s.ambiguous(t, row)
 		case records[image.name] > 0:
 			return errors.Errorf("datasets: %s: record %d: %s is already in record %d", table, row.record, row.name, records[image.name])
 		}

@@ -71,11 +71,11 @@ func open(name string, options Options) (*Splits, error) {
 		return nil, err
 	}
 	var splits *Splits
-	switch arrays := arraysAt(path); {
-	case options.isTableFile(path):
-		splits, err = openTree(func() (tree, error) { return options.scanTable(path) }, options)
+	switch arrays := options.arraysAt(path); {
 	case arrays != nil:
 		splits, err = arrays.open(path, options)
+	case options.isTableFile(path):
+		splits, err = openTree(func() (tree, error) { return options.scanTable(path) }, options)
 	case isParquet(path):
 		splits, err = openTree(func() (tree, error) { return options.scanParquet(path) }, options)
 	case isDir(path):

@@ -32,7 +32,7 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 		return nil
 	}
 	for _, path := range paths {
-		arrays := arraysAt(path)
+		arrays := options.arraysAt(path)
 		if arrays == nil {
 			files = append(files, path)
 			continue
