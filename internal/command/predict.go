@@ -34,7 +34,8 @@ func predictCommand(c *console) *cobra.Command {
 		Use: "predict RUN FILE|DIR...", Short: "Classify images, with uncertainty and conformal prediction sets",
 		Long: "Averages the probabilities of all samples of a run for each image (the posterior predictive). Prints the class, the\n" +
 			"confidence, the entropy and mutual information in nats, the conformal prediction set, and whether the image is in\n" +
-			"distribution. Files are images, Parquet files of images, or arrays (NPY, NPZ, CSV, IDX); labels in them are not read.\n\n" +
+			"distribution. Files are images, CSV files of their names, Parquet files of images, or arrays (NPY, NPZ, CSV, IDX); labels\n" +
+			"are not read.\n\n" +
 			"A prediction set contains the true class with probability --level. A fraction of --in-distribution-rate of images like the\n" +
 			"training images is reported as in distribution. With --risk, only images whose confidence is high enough for a certified\n" +
 			"error rate are answered; the others should be referred to a person. All of this holds for images like those that the run\n" +
