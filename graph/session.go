@@ -65,7 +65,10 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 		return nil, errors.New("graph: load: the device must not be nil")
 	}
 	o.Chains = cmp.Or(o.Chains, 1)
-	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
+	if o.Chains < 0 || o.FirstChain < 0 {
+		return nil, errors.Errorf("graph: load: Chains and FirstChain must be at least 0, got %d and %d", o.Chains, o.FirstChain)
+	}
+	if o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: chains must be numbered below %d, got %d chains from number %d", math.MaxUint16, o.Chains, o.FirstChain)
 	}
 	runner, err := device.Load(p.workload(o.Chains))
