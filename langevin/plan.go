@@ -104,6 +104,15 @@ func (p Plan) SampleAt(step int) bool {
 	return made > p.BurnIn && (made-p.BurnIn)%p.Thinning == 0
 }
 
+// lastSample returns the number of steps after which the last sample is taken.
+func (p Plan) lastSample() int {
+	last := p.Steps
+	for !p.SampleAt(last) {
+		last--
+	}
+	return last
+}
+
 // window returns the number of steps that may run after step before Plan.Run must call its
 // observer: at most most steps, and none beyond the next sample.
 func (p Plan) window(step, most int) int {

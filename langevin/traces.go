@@ -110,10 +110,14 @@ const PositionSuffix = ".position"
 // Collect runs the plan, see Run, and returns the values of some parameters, other inputs of chains
 // and outputs at the plan's samples. Outputs have the values of the step that ended at the sample,
 // computed before its update. Instead of parameters that hold proposals it reads their last draws,
-// see PositionSuffix.
+// see PositionSuffix. A session that has made the plan's last sample already is an error.
 func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hooks ...Hook) (*Traces, error) {
 	if s == nil {
 		return nil, errors.New("langevin: collect: the session must not be nil")
+	}
+	if made := s.Steps(); p.Validate() == nil && made >= uint64(p.lastSample()) {
+		return nil, errors.Errorf("langevin: collect: the session must have samples of the plan left, but the last one is at step %d, and %d steps are made",
+			p.lastSample(), made)
 	}
 	if compact := slices.Compact(slices.Sorted(slices.Values(names))); len(compact) != len(names) {
 		return nil, errors.Errorf("langevin: collect: names must be distinct, got %q", names)
