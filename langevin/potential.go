@@ -57,7 +57,10 @@ func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 
 // checkLoss reports a loss that is not a scalar.
 func checkLoss(loss *graph.Node) error {
-	if loss == nil || len(graph.ShapeOf(loss)) != 0 {
+	if loss == nil {
+		return errors.New("langevin: potential: the loss must not be nil")
+	}
+	if len(graph.ShapeOf(loss)) != 0 {
 		return errors.Errorf("langevin: potential: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
 	}
 	return nil
