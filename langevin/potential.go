@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -16,9 +17,7 @@ import (
 // b.Fail.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
-	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss), p.CheckDataSize(b, loss)} {
-		b.Fail(err)
-	}
+	b.Fail(cmp.Or(p.Validate(), checkParameters(p, parameters), checkLoss(loss), p.CheckDataSize(b, loss)))
 	if b.Err() != nil {
 		return nil
 	}

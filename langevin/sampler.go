@@ -27,3 +27,11 @@ type UpdateInputs struct {
 	rows      int       // of the data set, from which minibatches are drawn
 	stepSizes []float64 // step sizes h by step; nil if they depend on the chain
 }
+
+// withRest returns the sampler and, if it is a KSGLD with a Rest, that sampler too.
+func withRest(sampler Sampler) []Sampler {
+	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
+		return []Sampler{sampler, k.Rest}
+	}
+	return []Sampler{sampler}
+}

@@ -124,20 +124,11 @@ func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hoo
 	}
 	traces, tensors := NewTraces(s.Chains()), make([]graph.Tensor, len(names))
 	for i, name := range names {
-		t, err := s.Program().Tensor(name)
-		if err != nil {
+		var err error
+		if tensors[i], err = drawsOf(s, name); err != nil {
 			return nil, err
 		}
-		if t.DType != tensor.Float32 && t.DType != tensor.Float64 {
-			return nil, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
-		}
-		traces.Add(name, t.Shape.Elements())
-		tensors[i] = t
-		position, err := s.Program().Tensor(name + PositionSuffix)
-		isParameter := func(p graph.Tensor) bool { return p.Name == position.Name }
-		if err == nil && !slices.ContainsFunc(s.Program().Parameters(), isParameter) {
-			tensors[i] = position
-		}
+		traces.Add(name, tensors[i].Shape.Elements())
 	}
 	err := p.Run(ctx, s, graph.MetricRows, func(w Window) error {
 		for chain := 0; w.Sample && chain < s.Chains(); chain++ {
@@ -150,6 +141,24 @@ func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hoo
 		return nil
 	}, hooks...)
 	return traces, err
+}
+
+// drawsOf returns the tensor that has the draws of a quantity: the one of that name, or the state of
+// its last draws if there is one, see PositionSuffix.
+func drawsOf(s *graph.Session, name string) (graph.Tensor, error) {
+	t, err := s.Program().Tensor(name)
+	if err != nil {
+		return t, err
+	}
+	if !t.DType.IsFloat() {
+		return t, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
+	}
+	position, err := s.Program().Tensor(name + PositionSuffix)
+	isParameter := func(p graph.Tensor) bool { return p.Name == position.Name }
+	if err == nil && !slices.ContainsFunc(s.Program().Parameters(), isParameter) {
+		return position, nil
+	}
+	return t, nil
 }
 
 // readFloats reads a chain's tensor of either float type.
