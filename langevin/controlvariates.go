@@ -3,6 +3,7 @@ package langevin
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -69,7 +70,7 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	}
 	// The loss is differentiated at the parameters and, with these replaced by the anchors, at the
 	// anchors. Both use the same minibatch: that is what makes the difference small.
-	both, places := append([]*graph.Node{}, parameters...), map[*graph.Node]*graph.Node{}
+	both, places := slices.Clone(parameters), map[*graph.Node]*graph.Node{}
 	for _, parameter := range parameters {
 		anchor := b.State(parameter.Name()+anchorSuffix, nil, graph.ShapeOf(parameter)...)
 		both, places[parameter] = append(both, anchor), anchor

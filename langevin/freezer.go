@@ -37,3 +37,11 @@ func adaptsUntil(sampler Sampler) (last int) {
 	}
 	return last
 }
+
+// withRest returns the sampler and, if it is a KSGLD with a Rest, that sampler too.
+func withRest(sampler Sampler) []Sampler {
+	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
+		return []Sampler{sampler, k.Rest}
+	}
+	return []Sampler{sampler}
+}

@@ -26,18 +26,6 @@ type momentumRule interface {
 	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
 }
 
-// HasMomentum reports whether a sampler has velocities. These belong to a temperature: replica
-// exchange, which changes the temperatures of chains, refuses such samplers.
-func HasMomentum(sampler Sampler) bool {
-	for _, s := range withRest(sampler) {
-		switch s.(type) {
-		case momentumRule, MatchedFriction:
-			return true
-		}
-	}
-	return false
-}
-
 // momentumState is a state of a momentumRule. It has one axis.
 type momentumState struct {
 	suffix string // its name after the parameter's

@@ -176,11 +176,11 @@ func (e priorEnergyGradient) Lower(l *graph.Lowering) {
 // fillEnergyGradients computes -(log p)'(theta), which is the prior's part of the gradient of U/N
 // for N = 1 and a loss without a gradient, and multiplies it by dout.
 func fillEnergyGradients[T float32 | float64](p Prior) func(a *tensor.Args, lo, hi int) {
-	slope := priorTermOf[T](p, 1)
+	term := priorTermOf[T](p, 1)
 	return func(a *tensor.Args, lo, hi int) {
 		dw, w, dout := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[0]
 		clear(dw)
-		slope.fill(dw, w, dw)
+		term.fill(dw, w, dw)
 		for i := range dw {
 			dw[i] *= dout
 		}

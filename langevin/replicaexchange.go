@@ -120,6 +120,18 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	return &Replicas{r, posterior.DataSize}, b.Err()
 }
 
+// HasMomentum reports whether a sampler has velocities. These belong to a temperature: replica
+// exchange, which changes the temperatures of chains, refuses such samplers.
+func HasMomentum(sampler Sampler) bool {
+	for _, s := range withRest(sampler) {
+		switch s.(type) {
+		case momentumRule, MatchedFriction:
+			return true
+		}
+	}
+	return false
+}
+
 // potentialMetric is the name of the metric that holds the energies.
 const potentialMetric = "potential"
 

@@ -28,10 +28,25 @@ type UpdateInputs struct {
 	stepSizes []float64 // step sizes h by step; nil if they depend on the chain
 }
 
-// withRest returns the sampler and, if it is a KSGLD with a Rest, that sampler too.
-func withRest(sampler Sampler) []Sampler {
-	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
-		return []Sampler{sampler, k.Rest}
+// lossDifferentiator is a Sampler that needs more of the loss than the parameters' gradients. It
+// differentiates the loss itself, and returns the gradients and a sampler that holds the additional
+// nodes. Attach then calls the Update of that sampler.
+type lossDifferentiator interface {
+	Sampler
+	differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
+}
+
+// differentiate returns the gradients of the loss, and the sampler whose Update takes them.
+func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	if s, ok := sampler.(lossDifferentiator); ok {
+		return s.differentiate(b, loss, parameters)
 	}
-	return []Sampler{sampler}
+	return sampler, b.Gradients(loss, parameters...)
+}
+
+// jointSampler is a Sampler that moves all parameters together. updates attaches the updates of all
+// parameters and returns the statistics of each, as Update does for one.
+type jointSampler interface {
+	Sampler
+	updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node
 }

@@ -143,8 +143,8 @@ func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hoo
 	return traces, err
 }
 
-// drawsOf returns the tensor that has the draws of a quantity: the one of that name, or the state of
-// its last draws if there is one, see PositionSuffix.
+// drawsOf returns the tensor that has the draws of a quantity: the one of that name, or the state
+// of its last draws if there is one, see PositionSuffix.
 func drawsOf(s *graph.Session, name string) (graph.Tensor, error) {
 	t, err := s.Program().Tensor(name)
 	if err != nil {
