@@ -282,6 +282,7 @@ func TestBuilderErrors(t *testing.T) {
 		{"an extent of 0", func(b *graph.Builder) { b.State("x", nil, 3, 0) }, []string{`"x"`, "axis 1 must be at least 1, got 0"}},
 		{"too many elements", func(b *graph.Builder) { b.State("x", nil, 1<<40, 1<<40) }, []string{`"x"`, "too many"}},
 		{"elements of no type", func(b *graph.Builder) { b.Data("x", tensor.DType(99), 3) }, []string{`"x"`, "DType(99)"}},
+		{"a gradient of nothing", func(b *graph.Builder) { b.Gradients(nil, b.Parameter("w", nil, 2)) }, []string{"the loss must not be nil"}},
 		{"an output of nothing", func(b *graph.Builder) { b.Output("y", nil) }, []string{`output "y"`, "nil"}},
 		{"an output twice", func(b *graph.Builder) {
 			x := b.State("x", nil, 2)

@@ -55,7 +55,7 @@ const (
 // Plan.Run as a Hook; without it gradients are NaN.
 func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
 	parameters := b.Parameters()
-	b.Fail(cmp.Or(checkAttach(b, sampler, posterior, loss, stepSizes, temperatures), checkLoss(loss), c.check(posterior.DataSize)))
+	b.Fail(cmp.Or(checkAttach(b, sampler, posterior, loss, stepSizes, temperatures), c.check(posterior.DataSize)))
 	b.Fail(errors.Wrap(posterior.checkEpochs(b, loss, c.BatchSize), "langevin: control variates"))
 	if streams := int(b.Stream()) - 1; streams > len(parameters) { // each parameter has one, by which it is initialised
 		b.Fail(errors.Errorf("langevin: control variates: the loss must not draw random numbers, which it does in %d places: it has no fixed gradient at the anchor",

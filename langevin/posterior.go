@@ -226,7 +226,7 @@ func checkAttach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *g
 	parameters := b.Parameters()
 	return cmp.Or(
 		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkParameters(posterior, parameters),
-		checkByLayer(sampler, parameters), posterior.CheckDataSize(b, loss), checkIndependent(b, sampler, loss),
+		checkByLayer(sampler, parameters), checkLoss(loss), posterior.CheckDataSize(b, loss), checkIndependent(b, sampler, loss),
 	)
 }
 

@@ -54,13 +54,13 @@ func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 	return b.Apply(priorEnergy{p}, parameter)
 }
 
-// checkLoss reports a loss that is not a scalar.
+// checkLoss reports a loss that is nil or not a scalar.
 func checkLoss(loss *graph.Node) error {
 	if loss == nil {
-		return errors.New("langevin: potential: the loss must not be nil")
+		return errors.New("langevin: the loss must not be nil")
 	}
 	if len(graph.ShapeOf(loss)) != 0 {
-		return errors.Errorf("langevin: potential: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
+		return errors.Errorf("langevin: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
 	}
 	return nil
 }
