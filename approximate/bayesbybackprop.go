@@ -121,7 +121,9 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 //
 // divergence is log q(w) - log p(w), or its expectation. Errors go to b.Fail.
 func (v BayesByBackprop) Loss(b *graph.Builder, q *MeanField, negativeLogLikelihood *graph.Node) (loss, divergence *graph.Node) {
-	if negativeLogLikelihood == nil || len(graph.ShapeOf(negativeLogLikelihood)) != 0 {
+	if negativeLogLikelihood == nil {
+		b.Fail(errors.New("approximate: bayes by backprop: the loss must not be nil"))
+	} else if len(graph.ShapeOf(negativeLogLikelihood)) != 0 {
 		b.Fail(errors.Errorf("approximate: bayes by backprop: the loss must be a scalar, got shape %v", graph.ShapeOf(negativeLogLikelihood)))
 	}
 	b.Fail(v.Posterior.CheckDataSize(b, negativeLogLikelihood))

@@ -334,6 +334,10 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 	if good.Loss(b, q, y); b.Err() == nil || !strings.Contains(b.Err().Error(), "must be a scalar") {
 		t.Errorf("error %v, want one about the loss's shape", b.Err())
 	}
+	b = graph.New(tensor.Float32)
+	if good.Loss(b, q, nil); b.Err() == nil || !strings.Contains(b.Err().Error(), "the loss must not be nil") {
+		t.Errorf("error %v, want one about a nil loss", b.Err())
+	}
 }
 
 // TestLossDataSize: the divergence is divided by the number of rows that minibatches come from.

@@ -56,7 +56,7 @@ func open(l *library, from []ptxFile, half int, o Options) (*device, error) {
 			d.Close()
 			return nil, errors.Errorf("cuda: GPUs must differ, got %d twice", index)
 		}
-		g, err := openGPU(l, index, from, half)
+		g, err := openGPU(l, index, from, half, allowed)
 		if err != nil {
 			d.Close()
 			return nil, err
@@ -96,22 +96,22 @@ func (d *device) Name() string {
 
 // Load implements tensor.Device. If the chains do not fit into the GPUs' memory, the error is an
 // *OutOfMemory.
-func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
-	if s.Chains < 1 {
-		return nil, errors.Errorf("cuda: Chains must be at least 1, got %d", s.Chains)
+func (d *device) Load(w tensor.Workload) (tensor.Runner, error) {
+	if w.Chains < 1 {
+		return nil, errors.Errorf("cuda: Chains must be at least 1, got %d", w.Chains)
 	}
-	r := &runner{chains: s.Chains}
+	r := &runner{chains: w.Chains}
 	// Chains are split as evenly as possible; with fewer chains than GPUs, the last ones are not
 	// used.
-	n := min(len(d.gpus), s.Chains)
+	n := min(len(d.gpus), w.Chains)
 	for i, g := range d.gpus[:n] {
-		begin, end := i*s.Chains/n, (i+1)*s.Chains/n
-		p, err := g.load(s, begin, end-begin, d.options)
+		begin, end := i*w.Chains/n, (i+1)*w.Chains/n
+		p, err := g.load(w, begin, end-begin, d.options)
 		if err != nil {
 			r.Close()
 			var memory *OutOfMemory
 			if n > 1 && errors.As(err, &memory) {
-				memory.Chains, memory.Fit = s.Chains, min(s.Chains-1, memory.Fit*len(d.gpus))
+				memory.Chains, memory.Fit = w.Chains, min(w.Chains-1, memory.Fit*len(d.gpus))
 			}
 			return nil, err
 		}

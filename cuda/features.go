@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/internal/plan"
 )
 
 // These environment variables leave features out, to find the one at fault on a GPU that computes
@@ -82,6 +84,15 @@ func readFeatures() (s features, err error) {
 	// Programmatic edges exist only in CUDA graphs.
 	s.pdl = s.pdl && s.graphs == "on"
 	return s, nil
+}
+
+// target returns what a workload is planned for, with these features, on a GPU of the given
+// capability.
+func (s features) target(precision Precision, capability, multiprocessors, shared, chains int) plan.Target {
+	return plan.Target{
+		Precision: precision, Multiprocessors: multiprocessors, Capability: capability, Chains: chains, Shared: shared,
+		WGMMA: s.wgmma && capability == plan.SM90, NoPacking: !s.packing, NoWindows: !s.windows, NoPixels: !s.pixels, NoRounding: !s.rounding,
+	}
 }
 
 // envOneOf returns the value of an environment variable, which must be one of values. The first of

@@ -46,14 +46,11 @@ type gpu struct {
 }
 
 // openGPU retains a GPU's primary context and creates what all workloads share: the stream and the
-// staging memory, of twice half bytes.
-func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
-	g := &gpu{library: l, stagingHalf: half, functions: map[variant]handle{}, dynamicShared: map[handle]int{}}
+// staging memory, of twice half bytes. It uses the features that are allowed and that the GPU has.
+func openGPU(l *library, index int, sources []ptxFile, half int, allowed features) (*gpu, error) {
+	g := &gpu{library: l, features: allowed, stagingHalf: half, functions: map[variant]handle{}, dynamicShared: map[handle]int{}}
 	var err error
 	if g.Info, g.device, err = l.gpuInfo(index); err != nil {
-		return nil, err
-	}
-	if g.features, err = readFeatures(); err != nil {
 		return nil, err
 	}
 	if g.Info.capability() < minCapability {
@@ -61,7 +58,7 @@ func openGPU(l *library, index int, sources []ptxFile, half int) (*gpu, error) {
 	}
 	g.pdl = g.pdl && g.capability() >= kernels.DependentCapability && l.version >= minPDLDriver
 	g.kernelFiles = selectKernels(sources, g.capability(), l.version)
-	g.wgmma = g.wgmma && g.capability() == plan.SM90 && g.kernelFiles[plan.WGMMAKernel()] != nil // older drivers do not read their PTX
+	g.wgmma = g.wgmma && g.kernelFiles[plan.WGMMAKernel()] != nil // older drivers do not read their PTX
 	if err := g.acquire(); err != nil {
 		g.close()
 		return nil, err
@@ -106,10 +103,7 @@ func (g *gpu) capabilityText() string {
 
 // target returns what a workload with a number of chains on this GPU is planned for.
 func (g *gpu) target(precision Precision, chains int) plan.Target {
-	return plan.Target{
-		Precision: precision, Multiprocessors: g.Multiprocessors, Capability: g.capability(), Chains: chains, Shared: g.maxShared,
-		WGMMA: g.wgmma, NoPacking: !g.packing, NoWindows: !g.windows, NoPixels: !g.pixels, NoRounding: !g.rounding,
-	}
+	return g.features.target(precision, g.capability(), g.Multiprocessors, g.maxShared, chains)
 }
 
 // String returns "GPU 0 (NVIDIA H200)".

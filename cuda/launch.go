@@ -12,47 +12,47 @@ import (
 
 // launchAndWait launches the calls of one launch for some of the shard's chains, and waits. An
 // error names the launch.
-func (p *shard) launchAndWait(starts []boundCall, chain, chains int) error {
+func (p *shard) launchAndWait(calls []boundCall, chain, chains int) error {
 	p.readback.valid = false
-	if err := p.launchAll(starts, chain, chains); err != nil {
+	if err := p.launchAll(calls, chain, chains); err != nil {
 		return err
 	}
 	err := p.synchronize()
-	if err != nil && len(starts) > 0 {
-		return inLaunch(err, &p.launches[starts[0].Launch])
+	if err != nil && len(calls) > 0 {
+		return inLaunch(err, &p.launches[calls[0].Launch])
 	}
 	return err
 }
 
 // launchAll launches calls one by one for some of the shard's chains, without waiting.
-func (p *shard) launchAll(starts []boundCall, chain, chains int) error {
-	for _, s := range starts {
-		n := p.node(s, chain, chains)
+func (p *shard) launchAll(calls []boundCall, chain, chains int) error {
+	for _, c := range calls {
+		n := p.node(c, chain, chains)
 		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
 		if err := p.check("cuLaunchKernel", code); err != nil {
-			return p.callError(err, s, n)
+			return p.callError(err, c, n)
 		}
 	}
 	return nil
 }
 
 // callError wraps an error with the call that caused it.
-func (p *shard) callError(err error, s boundCall, n kernelNode) error {
-	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", s.Symbol, n.grid, s.Threads, s.Shared)
-	return inLaunch(err, &p.launches[s.Launch])
+func (p *shard) callError(err error, c boundCall, n kernelNode) error {
+	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", c.Symbol, n.grid, c.Threads, c.Shared)
+	return inLaunch(err, &p.launches[c.Launch])
 }
 
 // node returns the driver's description of a call for the chains [chain, chain+chains), which are
 // the grid's third dimension.
-func (p *shard) node(s boundCall, chain, chains int) kernelNode {
-	values, places := p.parameters(s.Call, chain)
+func (p *shard) node(c boundCall, chain, chains int) kernelNode {
+	values, places := p.parameters(c.Call, chain)
 	pointers := make([]unsafe.Pointer, len(places)+1)
 	for j, place := range places {
 		pointers[j] = unsafe.Pointer(&values[place])
 	}
 	return kernelNode{
-		function: s.function, grid: [3]uint32{uint32(s.Blocks[0]), uint32(max(1, s.Blocks[1])), uint32(chains)},
-		block: [3]uint32{uint32(s.Threads), 1, 1}, shared: uint32(s.Shared), parameters: &pointers[0],
+		function: c.function, grid: [3]uint32{uint32(c.Blocks[0]), uint32(max(1, c.Blocks[1])), uint32(chains)},
+		block: [3]uint32{uint32(c.Threads), 1, 1}, shared: uint32(c.Shared), parameters: &pointers[0],
 	}
 }
 

@@ -76,25 +76,20 @@ type Predicted struct {
 // estimated cycles by which its kernel was chosen. The time of another kernel comes from the bytes
 // that it moves or, where kernels.Loops counts them, from its instructions. The variables that
 // leave features out apply as in Open; without CUDA graphs, calls run one after another.
-func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
+func Predict(w tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
 	allowed, err := readFeatures()
 	if err != nil {
 		return nil, 0, err
 	}
 	m.Capability = allowed.capability(m.Capability)
 	m = m.withPDL(allowed.pdl && m.Capability >= kernels.DependentCapability)
-	target := plan.Target{
-		Precision: precision, Multiprocessors: m.Multiprocessors, Capability: m.Capability, Chains: s.Chains, Shared: m.Shared,
-		WGMMA: allowed.wgmma && m.Capability == plan.SM90, NoPacking: !allowed.packing, NoWindows: !allowed.windows,
-		NoPixels: !allowed.pixels, NoRounding: !allowed.rounding,
-	}
-	all, err := plan.Step(s.Launches, target)
+	all, err := plan.Step(w.Launches, allowed.target(precision, m.Capability, m.Multiprocessors, m.Shared, w.Chains))
 	if err != nil {
 		return nil, 0, err
 	}
-	footprint := float64(s.Chains * (s.Bytes[tensor.Chain] + s.Bytes[tensor.Scratch]))
+	footprint := float64(w.Chains * (w.Bytes[tensor.Chain] + w.Bytes[tensor.Scratch]))
 	for _, c := range all {
-		calls = append(calls, predictedOf(m, s.Launches, c, s.Chains, footprint))
+		calls = append(calls, predictedOf(m, w.Launches, c, w.Chains, footprint))
 	}
 	follows := plan.Sequential(len(all))
 	if allowed.graphs == "on" && allowed.reordering {

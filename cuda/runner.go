@@ -100,24 +100,23 @@ func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
 
 // Keep implements tensor.Runner. Neither Keep nor Return waits.
 func (r *runner) Keep() error {
-	return r.copyChains(func(p *shard) (to, from address) { return p.snapshot, p.memory[tensor.Chain] })
+	return r.eachSnapshot((*shard).keep)
 }
 
 // Return implements tensor.Runner.
 func (r *runner) Return() error {
-	return r.copyChains(func(p *shard) (to, from address) { return p.memory[tensor.Chain], p.snapshot })
+	return r.eachSnapshot((*shard).restore)
 }
 
-// copyChains copies the Chain arena of every shard to its snapshot or back.
-func (r *runner) copyChains(places func(p *shard) (to, from address)) error {
+// eachSnapshot copies the Chain arena of every shard to its snapshot or back.
+func (r *runner) eachSnapshot(copyChains func(p *shard) error) error {
 	if !r.shards[0].snapshots {
 		return errors.New("cuda: Keep and Return need a workload with Keeps")
 	}
 	for _, p := range r.shards {
 		err := p.do(func() error {
 			p.readback.valid = false
-			to, from := places(p)
-			return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
+			return copyChains(p)
 		})
 		if err != nil {
 			return err
@@ -149,21 +148,6 @@ func (r *runner) locate(b *tensor.Buffer, chain, first, bytes int) (*shard, addr
 	return p, address(from), nil
 }
 
-// do runs work as gpu.do does. It returns an error if the shard is closed.
-func (p *shard) do(work func() error) error {
-	return p.gpu.do(func() error {
-		if p.closed {
-			return errors.New("cuda: a workload is used after Close")
-		}
-		return work()
-	})
-}
-
-// address returns a buffer's address in one of the runner's chains.
-func (p *shard) address(b *tensor.Buffer, chain int) address {
-	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
-}
-
 // Close implements tensor.Runner. It waits until calls in other goroutines have ended. A second
 // call does nothing.
 func (r *runner) Close() error {
@@ -172,25 +156,4 @@ func (r *runner) Close() error {
 		failed = cmp.Or(failed, p.close())
 	}
 	return failed
-}
-
-// close releases a shard's memory, even if the GPU is lost.
-func (p *shard) close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	p.loaded--
-	wasLost := p.lost != nil
-	var failed error
-	err := p.withContext(func() error {
-		failed = p.free()
-		return nil
-	})
-	if wasLost {
-		return nil
-	}
-	return cmp.Or(failed, err)
 }

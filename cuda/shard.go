@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"slices"
 	"unsafe"
 
@@ -12,9 +13,9 @@ import (
 
 const arenas = int(tensor.Scratch) + 1
 
-// stride is the alignment, in bytes, of one chain's memory, so that no two chains share a cache
-// line.
-const stride = 256
+// chainAlignment is the alignment, in bytes, of one chain's memory, so that no two chains share a
+// cache line.
+const chainAlignment = 256
 
 // shard is a workload with some of its chains in one GPU's memory. A runner has a shard for each
 // GPU.
@@ -71,11 +72,11 @@ type readback struct {
 }
 
 // load plans a workload, compiles its kernels, and allocates memory for some of its chains.
-func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*shard, error) {
-	p := &shard{gpu: g, first: first, chains: chains, launches: s.Launches, snapshots: s.Keeps, sequential: o.sequential}
+func (g *gpu) load(w tensor.Workload, first, chains int, o Options) (*shard, error) {
+	p := &shard{gpu: g, first: first, chains: chains, launches: w.Launches, snapshots: w.Keeps, sequential: o.sequential}
 	p.synchronous = o.Synchronous || g.graphs == "slow"
 	err := g.do(func() error {
-		if err := p.plan(s, o.Precision); err != nil {
+		if err := p.plan(w, o.Precision); err != nil {
 			return err
 		}
 		if err := p.checkBounds(); err != nil {
@@ -122,7 +123,7 @@ func (p *shard) plan(w tensor.Workload, precision Precision) error {
 }
 
 // bind finds the kernels of calls. It checks each call against its kernel and the GPU's limits.
-func (p *shard) bind(calls []plan.Call) (starts []boundCall, err error) {
+func (p *shard) bind(calls []plan.Call) (bound []boundCall, err error) {
 	for _, c := range calls {
 		f, err := p.function(c.Symbol, c.Shared, false)
 		if e, known := p.kernelFiles[c.Symbol].entry(c.Symbol); err == nil && known {
@@ -134,9 +135,9 @@ func (p *shard) bind(calls []plan.Call) (starts []boundCall, err error) {
 		if err != nil {
 			return nil, inLaunch(err, &p.launches[c.Launch])
 		}
-		starts = append(starts, boundCall{c, f})
+		bound = append(bound, boundCall{c, f})
 	}
-	return starts, nil
+	return bound, nil
 }
 
 // inLaunch wraps an error with the launch that caused it.
@@ -171,6 +172,21 @@ func (p *shard) steps(n int) (all []boundCall) {
 	return all
 }
 
+// do runs work as gpu.do does. It returns an error if the shard is closed.
+func (p *shard) do(work func() error) error {
+	return p.gpu.do(func() error {
+		if p.closed {
+			return errors.New("cuda: a workload is used after Close")
+		}
+		return work()
+	})
+}
+
+// address returns a buffer's address in one of the runner's chains.
+func (p *shard) address(b *tensor.Buffer, chain int) address {
+	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
+}
+
 // checkBounds returns an error if a buffer of a call is not inside its arena. Kernels do not check
 // their addresses.
 func (p *shard) checkBounds() error {
@@ -191,19 +207,19 @@ func (p *shard) checkBounds() error {
 func (p *shard) allocate() error {
 	for arena := range arenas {
 		copies := uint64(1)
-		one := roundUp(p.bytes[arena])
+		one := alignChain(p.bytes[arena])
 		if tensor.Arena(arena) != tensor.Shared {
 			p.stride[arena] = one
 			copies = uint64(p.chains)
 		}
 		var err error
-		if p.memory[arena], err = p.gpu.allocate(max(stride, copies*one)); err != nil {
+		if p.memory[arena], err = p.gpu.allocate(max(chainAlignment, copies*one)); err != nil {
 			return p.asOutOfMemory(err)
 		}
 	}
 	if p.snapshots {
 		var err error
-		if p.snapshot, err = p.gpu.allocate(max(stride, p.chainBytes())); err != nil {
+		if p.snapshot, err = p.gpu.allocate(max(chainAlignment, p.chainBytes())); err != nil {
 			return p.asOutOfMemory(err)
 		}
 	}
@@ -222,7 +238,9 @@ func (p *shard) asOutOfMemory(err error) error {
 	return err
 }
 
-func roundUp(bytes int) uint64 { return uint64(bytes+stride-1) / stride * stride }
+func alignChain(bytes int) uint64 {
+	return uint64(bytes+chainAlignment-1) / chainAlignment * chainAlignment
+}
 
 // outOfMemory frees what was allocated and reports how many chains would fit.
 func (p *shard) outOfMemory() error {
@@ -230,10 +248,11 @@ func (p *shard) outOfMemory() error {
 		return err
 	}
 	e := &OutOfMemory{
-		GPU: p.gpu.String(), Chains: p.chains, Shared: roundUp(p.bytes[tensor.Shared]), PerChain: roundUp(p.bytes[tensor.Chain]) + roundUp(p.bytes[tensor.Scratch]),
+		GPU: p.gpu.String(), Chains: p.chains, Shared: alignChain(p.bytes[tensor.Shared]),
+		PerChain: alignChain(p.bytes[tensor.Chain]) + alignChain(p.bytes[tensor.Scratch]),
 	}
 	if p.snapshots {
-		e.PerChain += roundUp(p.bytes[tensor.Chain])
+		e.PerChain += alignChain(p.bytes[tensor.Chain])
 	}
 	var total uint64
 	if err := p.check("cuMemGetInfo_v2", p.cuMemGetInfo_v2(&e.Free, &total)); err != nil {
@@ -241,6 +260,37 @@ func (p *shard) outOfMemory() error {
 	}
 	e.Fit = min(e.maxChains(), e.Chains-1)
 	return e
+}
+
+// keep copies the Chain arena to the snapshot.
+func (p *shard) keep() error { return p.copyChains(p.snapshot, p.memory[tensor.Chain]) }
+
+// restore copies the snapshot back.
+func (p *shard) restore() error { return p.copyChains(p.memory[tensor.Chain], p.snapshot) }
+
+func (p *shard) copyChains(to, from address) error {
+	return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
+}
+
+// close releases a shard's memory, even if the GPU is lost.
+func (p *shard) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	p.loaded--
+	wasLost := p.lost != nil
+	var failed error
+	err := p.withContext(func() error {
+		failed = p.free()
+		return nil
+	})
+	if wasLost {
+		return nil
+	}
+	return cmp.Or(failed, err)
 }
 
 // free releases the shard's memory and graphs.

@@ -17,11 +17,11 @@ func (d *device) Size(w tensor.Workload) (tensor.Footprint, error) {
 		if err != nil {
 			return tensor.Footprint{}, err
 		}
-		each := roundUp(w.Bytes[tensor.Chain]) + roundUp(planned.Scratch)
+		each := alignChain(w.Bytes[tensor.Chain]) + alignChain(planned.Scratch)
 		if w.Keeps {
-			each += roundUp(w.Bytes[tensor.Chain])
+			each += alignChain(w.Bytes[tensor.Chain])
 		}
-		total += roundUp(w.Bytes[tensor.Shared]) + uint64(chains)*each
+		total += alignChain(w.Bytes[tensor.Shared]) + uint64(chains)*each
 	}
 	return tensor.Footprint{Device: int(total)}, nil
 }

@@ -72,10 +72,10 @@ func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
 	p.readback.valid = false
 	restore := func() error { return nil }
 	if p.snapshots {
-		if err := p.copyMemory(p.snapshot, p.memory[tensor.Chain]); err != nil {
+		if err := p.keep(); err != nil {
 			return 0, err
 		}
-		restore = func() error { return p.copyMemory(p.memory[tensor.Chain], p.snapshot) }
+		restore = p.restore
 	}
 	separate := p.step[i : i+1]
 	if err := p.launchAndWait(separate, 0, p.chains); err != nil {
@@ -96,10 +96,6 @@ func (p *shard) timeCall(i, repetitions int) (seconds float64, err error) {
 		err = p.launchAndWait(separate, 0, p.chains)
 	}
 	return seconds / float64(repetitions), err
-}
-
-func (p *shard) copyMemory(to, from address) error {
-	return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
 }
 
 // timeGraph returns the seconds that a CUDA graph takes, by the host's clock around many launches

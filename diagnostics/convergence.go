@@ -25,24 +25,25 @@ func SplitRHat(chains [][]float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if sorted := sortedValues(chains); sorted[0] == sorted[len(sorted)-1] {
+	sorted := sortedValues(chains)
+	if sorted[0] == sorted[len(sorted)-1] {
 		return math.NaN(), nil
 	}
 	folded := make([][]float64, len(halves))
-	center := median(chains)
+	n := len(sorted)
+	center := sorted[(n-1)/2]/2 + sorted[n/2]/2 // the median, by a sum that cannot overflow
 	for i, half := range halves {
 		folded[i] = make([]float64, len(half))
 		for j, v := range half {
-			folded[i][j] = math.Abs(v - center)
+			folded[i][j] = math.Abs(v/2 - center/2) // half the distance, which cannot overflow
 		}
 	}
 	return math.Max(rHat(normalRanks(halves)), rHat(normalRanks(folded))), nil
 }
 
-// split divides each chain in two halves, without the middle value of an odd length. Errors name
-// the statistic.
+// split returns the halves of the chains, or an error for chains that are too short, of different
+// lengths or not finite. Errors name the statistic.
 func split(statistic string, chains [][]float64, minLength int) ([][]float64, error) {
-	var halves [][]float64
 	for i, chain := range chains {
 		if len(chain) < minLength {
 			return nil, errors.Errorf("diagnostics: %s: chains must have at least %d values, got %d in chain %d", statistic, minLength, len(chain), i)
@@ -56,13 +57,20 @@ func split(statistic string, chains [][]float64, minLength int) ([][]float64, er
 				return nil, errors.Errorf("diagnostics: %s: values must be finite, got %v in chain %d", statistic, v, i)
 			}
 		}
+	}
+	if len(chains) == 0 {
+		return nil, errors.Errorf("diagnostics: %s: there must be at least one chain", statistic)
+	}
+	return halvesOf(chains), nil
+}
+
+// halvesOf returns the two halves of each chain, without the middle value of an odd length.
+func halvesOf(chains [][]float64) (halves [][]float64) {
+	for _, chain := range chains {
 		n := len(chain) / 2
 		halves = append(halves, chain[:n], chain[len(chain)-n:])
 	}
-	if len(halves) == 0 {
-		return nil, errors.Errorf("diagnostics: %s: there must be at least one chain", statistic)
-	}
-	return halves, nil
+	return halves
 }
 
 // BFMI returns the Bayesian fraction of missing information of a chain of Hamiltonian Monte Carlo,
@@ -77,27 +85,41 @@ func BFMI(energies []float64) (float64, error) {
 	if len(energies) < 2 {
 		return 0, errors.Errorf("diagnostics: BFMI: there must be at least 2 energies, got %d", len(energies))
 	}
-	changes := 0.0
 	for i, energy := range energies {
 		if energy-energy != 0 {
 			return 0, errors.Errorf("diagnostics: BFMI: energies must be finite, got %v at draw %d", energy, i)
 		}
-		if i > 0 {
-			change := energy - energies[i-1]
-			changes += change * change
-		}
 	}
-	variance := stat.Variance(energies, nil)
+	scaled, _ := rescaled([][]float64{energies})
+	changes := 0.0
+	for i, energy := range scaled[0][1:] {
+		change := energy - scaled[0][i]
+		changes += change * change
+	}
+	variance := stat.Variance(scaled[0], nil)
 	if variance == 0 {
 		return 0, errors.Errorf("diagnostics: BFMI: energies must differ, got only %v", energies[0])
 	}
 	return changes / float64(len(energies)-1) / variance, nil
 }
 
-func median(chains [][]float64) float64 {
-	all := sortedValues(chains)
-	n := len(all)
-	return (all[(n-1)/2] + all[n/2]) / 2
+// rescaled returns the chains times 2^-exponent, with the exponent for which the largest magnitude
+// is between 1/2 and 1. Squares of the results neither overflow nor vanish, and statistics of them
+// have the same bits, as the factor is a power of two.
+func rescaled(chains [][]float64) (scaled [][]float64, exponent int) {
+	largest := 0.0
+	for _, v := range slices.Concat(chains...) {
+		largest = max(largest, math.Abs(v))
+	}
+	_, exponent = math.Frexp(largest)
+	for _, chain := range chains {
+		values := make([]float64, len(chain))
+		for i, v := range chain {
+			values[i] = math.Ldexp(v, -exponent)
+		}
+		scaled = append(scaled, values)
+	}
+	return scaled, exponent
 }
 
 func sortedValues(chains [][]float64) []float64 {

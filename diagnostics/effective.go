@@ -41,11 +41,7 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	if sorted[0] == sorted[len(sorted)-1] {
 		return 0, 0, errors.Errorf("diagnostics: %s: values must differ, got only %v", statistic, sorted[0])
 	}
-	bulk = effectiveSize(normalRanks(halves))
-	tail = math.Inf(1)
-	for _, percent := range []int{5, 95} {
-		tail = math.Min(tail, effectiveSize(belowQuantile(halves, sorted, percent)))
-	}
+	bulk, tail = effectiveSizes(halves, sorted)
 	if math.IsNaN(bulk) || math.IsNaN(tail) {
 		return 0, 0, errors.Errorf("diagnostics: %s: chains must be longer: all values, except the middle ones of odd chains, are on one side of a quantile",
 			statistic)
@@ -53,24 +49,43 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	return bulk, tail, nil
 }
 
+// effectiveSizes returns the sizes of EffectiveSampleSize from half-chains and all values. A size
+// is NaN if all values of the half-chains are on one side of its quantile.
+func effectiveSizes(halves [][]float64, sorted []float64) (bulk, tail float64) {
+	bulk, tail = effectiveSize(normalRanks(halves)), math.Inf(1)
+	for _, percent := range []int{5, 95} {
+		tail = math.Min(tail, effectiveSize(belowQuantile(halves, sorted, percent)))
+	}
+	return bulk, tail
+}
+
 // MeanStandardError returns the Monte Carlo standard error of the mean of a quantity's traces, one
 // for each chain, all of one length of at least 12: the values' standard deviation over the square
 // root of the effective sample size of the values themselves (Vehtari et al. 2021, section 4). The
 // distribution must have a variance. The error is 0 when all values are equal.
 func MeanStandardError(chains [][]float64) (float64, error) {
-	halves, err := split("standard error of the mean", chains, minChainLength)
-	if err != nil {
+	const statistic = "standard error of the mean"
+	if _, err := split(statistic, chains, minChainLength); err != nil {
 		return 0, err
 	}
+	_, _, standardError := moments(chains)
+	if math.IsNaN(standardError) {
+		return 0, errors.Errorf("diagnostics: %s: chains must be longer: all values, except the middle ones of odd chains, are equal", statistic)
+	}
+	return standardError, nil
+}
+
+// moments returns the mean and the standard deviation of all values, and the standard error of the
+// mean, see MeanStandardError. The latter is NaN if all values, except the middle ones of odd
+// chains, are equal.
+func moments(chains [][]float64) (mean, std, standardError float64) {
+	chains, exponent := rescaled(chains)
 	sorted := sortedValues(chains)
-	if sorted[0] == sorted[len(sorted)-1] {
-		return 0, nil
+	mean, std = stat.MeanStdDev(sorted, nil)
+	if sorted[0] < sorted[len(sorted)-1] {
+		standardError = std / math.Sqrt(effectiveSize(halvesOf(chains)))
 	}
-	size := effectiveSize(halves)
-	if math.IsNaN(size) {
-		return 0, errors.New("diagnostics: standard error of the mean: chains must be longer: all values, except the middle ones of odd chains, are equal")
-	}
-	return stat.StdDev(sorted, nil) / math.Sqrt(size), nil
+	return math.Ldexp(mean, exponent), math.Ldexp(std, exponent), math.Ldexp(standardError, exponent)
 }
 
 // belowQuantile returns 1 where a value is at most the quantile, else 0. If ties at the largest
@@ -97,7 +112,7 @@ func quantileOf(sorted []float64, percent int) float64 {
 	lo := position / 100
 	quantile := sorted[lo]
 	if rest := position % 100; rest > 0 {
-		quantile += float64(rest) / 100 * (sorted[lo+1] - quantile)
+		quantile = 2 * (quantile/2 + float64(rest)/100*(sorted[lo+1]/2-quantile/2)) // a difference might overflow
 	}
 	return quantile
 }

@@ -301,6 +301,11 @@ func TestBFMI(t *testing.T) {
 			t.Errorf("%s: BFMI is %v (%v), want about %v", name, got, err, c.want)
 		}
 	}
+	for _, unit := range []float64{1e200, 1e-200, math.MaxFloat64} {
+		if got, err := diagnostics.BFMI([]float64{unit, -unit, unit}); err != nil || math.Abs(got-3) > 1e-12 {
+			t.Errorf("in units of %v: BFMI is %v (%v), want 3", unit, got, err)
+		}
+	}
 	for name, energies := range map[string][]float64{"one": {1}, "equal": {2, 2, 2}, "NaN": {1, math.NaN(), 2}, "infinite": {1, math.Inf(1), 2}} {
 		if got, err := diagnostics.BFMI(energies); err == nil {
 			t.Errorf("%s: BFMI is %v, want an error", name, got)

@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -80,6 +81,56 @@ func TestSummaryOfFewDraws(t *testing.T) {
 	}{{"low", s.Low, 1.55}, {"median", s.Median, 6.5}, {"high", s.High, 11.45}} {
 		if math.Abs(c.got-c.want) > 1e-12 {
 			t.Errorf("%s %v, want %v", c.name, c.got, c.want)
+		}
+	}
+}
+
+// Summaries of values whose squares overflow or vanish are those of ordinary values, scaled.
+func TestSummaryOfExtremeValues(t *testing.T) {
+	ordinary := make([]float64, 40)
+	for i := range ordinary {
+		ordinary[i] = float64(i*i*37%101)/64 - 0.75
+	}
+	want, err := Summarize([][]float64{ordinary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, exponent := range []int{-1000, -600, 512, 1023} {
+		scaled := make([]float64, len(ordinary))
+		for i, v := range ordinary {
+			scaled[i] = math.Ldexp(v, exponent)
+		}
+		got, err := Summarize([][]float64{scaled})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []*float64{&got.Mean, &got.Std, &got.StandardError, &got.Low, &got.Median, &got.High} {
+			*v = math.Ldexp(*v, -exponent)
+		}
+		if got != want {
+			t.Errorf("times 2^%d: %+v, want %+v", exponent, got, want)
+		}
+	}
+}
+
+// The effective sizes leave out the middle value of an odd chain. A summary has the other numbers
+// even if only that value differs, as a single divergence does.
+func TestSummaryOfOneDifferentValue(t *testing.T) {
+	for _, n := range []int{12, 13} {
+		for at := range n {
+			diverged := make([]float64, n)
+			diverged[at] = 1
+			s, err := Summarize([][]float64{diverged})
+			if err != nil {
+				t.Fatalf("divergence %d of %d: %v", at, n, err)
+			}
+			middle := n == 13 && at == 6
+			if math.Abs(s.Mean-1/float64(n)) > 1e-12 || !(s.Std > 0) || math.IsNaN(s.RHat) || math.IsNaN(s.StandardError) != middle || math.IsNaN(s.BulkESS) != middle {
+				t.Errorf("divergence %d of %d: %+v", at, n, s)
+			}
+			if text := s.String(); !strings.HasPrefix(text, "mean 0.") {
+				t.Errorf("divergence %d of %d: %q", at, n, text)
+			}
 		}
 	}
 }

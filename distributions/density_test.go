@@ -266,3 +266,26 @@ func TestEndsOfTheSupport(t *testing.T) {
 		compare(t, fmt.Sprintf("%T at %v", c.d, c.x), p.step(), []float64{c.want}, always(1e-15), 1e-15)
 	}
 }
+
+// Student's t-distribution has a finite log density, and its slope -(v+1)/z, where z^2 overflows.
+func TestStudentTFarOut(t *testing.T) {
+	for dtype, far := range map[tensor.DType][]float64{
+		tensor.Float32: {0x1p39, 0x1p41, -0x1p80, 0x1p127}, tensor.Float64: {0x1p399, 0x1p401, -1e155, 1e300, math.MaxFloat64},
+	} {
+		const dof = 2.5
+		x := append([]float64{0, 1}, far...)
+		p := newProgram(t, dtype, []tensor.Shape{{len(x)}}, func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return StudentT{DoF: Number(dof), Scale: Number(1)}.LogProb(b, in[0])
+		})
+		got, slopes := p.step(x), p.gradient(0)
+		for i, v := range x[2:] {
+			want := got[0] - (dof+1)/2*(2*math.Log(math.Abs(v))-math.Log(dof))
+			if math.Abs(got[2+i]/want-1) > 1e-6 {
+				t.Errorf("%v: log density %v at %v, want %v", dtype, got[2+i], v, want)
+			}
+			if want := -(dof + 1) / v; math.Abs(slopes[2+i]/want-1) > 1e-6 {
+				t.Errorf("%v: slope %v at %v, want %v", dtype, slopes[2+i], v, want)
+			}
+		}
+	}
+}

@@ -428,7 +428,7 @@ func (b *Builder) Output(name string, n *Node) {
 	if in, ok := b.byName[name]; ok && in.node != n {
 		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))
 	}
-	b.outputs = b.keep(b.outputs, name, n)
+	b.outputs = b.keep(b.outputs, "output", name, n)
 }
 
 // Record makes the sum of a node's elements a metric: its values of the last MetricRows steps are
@@ -438,21 +438,21 @@ func (b *Builder) Record(name string, n *Node) {
 	if n != nil && DTypeOf(n) != b.dtype {
 		b.Fail(errors.Errorf("graph: record %q: the node must be of %v, got %v", name, b.dtype, DTypeOf(n)))
 	}
-	b.metrics = b.keep(b.metrics, name, n)
+	b.metrics = b.keep(b.metrics, "record", name, n)
 }
 
 // keep appends a node to list, which is outputs or metrics. It is an error to keep a node twice,
-// because a node has only one buffer.
-func (b *Builder) keep(list []namedNode, name string, n *Node) []namedNode {
+// because a node has only one buffer. Errors name the caller.
+func (b *Builder) keep(list []namedNode, caller, name string, n *Node) []namedNode {
 	if b.err == nil && n == nil {
-		b.Fail(errors.Errorf("graph: keep %q: the node is nil", name))
+		b.Fail(errors.Errorf("graph: %s %q: the node is nil", caller, name))
 	}
 	if b.err == nil && b.graph.Node(n.ID()) != n {
-		b.Fail(errors.Errorf("graph: keep %q: a node of another builder", name))
+		b.Fail(errors.Errorf("graph: %s %q: the node must not be one of another builder", caller, name))
 	}
 	for _, other := range slices.Concat(b.outputs, b.metrics) {
 		if other.name == name || other.node == n {
-			b.Fail(errors.Errorf("graph: keep %q: the name or its node is kept already, as %q", name, other.name))
+			b.Fail(errors.Errorf("graph: %s %q: the name or the node is an output or a metric already, %q", caller, name, other.name))
 		}
 	}
 	return append(list, namedNode{name, n})

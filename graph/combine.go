@@ -49,10 +49,8 @@ func (s Site) Inputs() []Site {
 // Users returns the values whose ops read this one, each once. It is nil if the value outlives the
 // step, as an output or a metric does.
 func (s Site) Users() []Site {
-	for _, k := range slices.Concat(s.module.outputs, s.module.metrics) {
-		if k.value == s.value {
-			return nil
-		}
+	if slices.ContainsFunc(s.module.kept(), func(k namedValue) bool { return k.value == s.value }) {
+		return nil
 	}
 	var all []Site
 	for _, v := range s.value.users {
@@ -131,7 +129,7 @@ func (m *module) dropUnread() {
 			visit(in)
 		}
 	}
-	for _, k := range slices.Concat(m.outputs, m.metrics) {
+	for _, k := range m.kept() {
 		visit(k.value)
 	}
 	for _, v := range m.updates {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -18,9 +19,10 @@ const MetricRows = 128
 // not be used afterwards.
 //
 // The passes, in order: extract copies the graph out of Gorgonia and drops what no output, metric
-// or update needs; fuse merges producers with their only consumers; combine lets one op
-// write several values; order schedules; assignBuffers gives each value a buffer; lower asks each
-// op for its launches; plan.offsets places the buffers.
+// or update needs; skipViews makes ops read the values before views; fuse merges producers with
+// their only consumers; combine lets one op write several values; order schedules; assignBuffers
+// gives each value a buffer; lower asks each op for its launches; finishStep adds those that end a
+// step; plan.offsets places the buffers.
 //
 // Compile is deterministic: the same calls of the builder give the same program, and so the same
 // bits.
@@ -36,10 +38,8 @@ func (b *Builder) Compile() (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{m.checkParameters, m.checkSizes} {
-		if err := check(); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(m.checkParameters(), m.checkSizes(), m.checkMetrics()); err != nil {
+		return nil, err
 	}
 	m.skipViews()
 	m.fuse() // before order, which then sees only the ops that remain
@@ -49,11 +49,7 @@ func (b *Builder) Compile() (*Program, error) {
 	if err := m.order(); err != nil {
 		return nil, err
 	}
-	if err := m.checkMetrics(); err != nil {
-		return nil, err
-	}
-	p := newProgram(b.dtype)
-	p.updates = len(m.updates) > 0
+	p := &Program{dtype: b.dtype, updates: len(m.updates) > 0}
 	plan := newPlan()
 	p.assignBuffers(m, plan)
 	for _, v := range m.values {

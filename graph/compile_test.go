@@ -250,7 +250,9 @@ func TestBuilderErrors(t *testing.T) {
 			b.State("x", nil, 2)
 			b.Apply(op.ReLU{}, graph.New(tensor.Float64).State("x", nil, 2))
 		}, []string{"relu", "input 0 is a node of another builder"}},
-		{"an output of another builder", func(b *graph.Builder) { b.Output("y", graph.New(tensor.Float64).State("x", nil, 2)) }, []string{`"y"`, "another builder"}},
+		{"an output of another builder", func(b *graph.Builder) {
+			b.Output("y", graph.New(tensor.Float64).State("x", nil, 2))
+		}, []string{`output "y"`, "another builder"}},
 		{"labels instead of numbers", func(b *graph.Builder) {
 			b.Apply(op.SquaredError{}, b.State("x", nil, 2), b.Data("y", tensor.Int32, 2))
 		}, []string{"squared error", "input 1 must be of float64, got int32"}},
@@ -280,7 +282,8 @@ func TestBuilderErrors(t *testing.T) {
 		{"an extent of 0", func(b *graph.Builder) { b.State("x", nil, 3, 0) }, []string{`"x"`, "axis 1 must be at least 1, got 0"}},
 		{"too many elements", func(b *graph.Builder) { b.State("x", nil, 1<<40, 1<<40) }, []string{`"x"`, "too many"}},
 		{"elements of no type", func(b *graph.Builder) { b.Data("x", tensor.DType(99), 3) }, []string{`"x"`, "DType(99)"}},
-		{"an output of nothing", func(b *graph.Builder) { b.Output("y", nil) }, []string{`"y"`, "nil"}},
+		{"a gradient of nothing", func(b *graph.Builder) { b.Gradients(nil, b.Parameter("w", nil, 2)) }, []string{"the loss must not be nil"}},
+		{"an output of nothing", func(b *graph.Builder) { b.Output("y", nil) }, []string{`output "y"`, "nil"}},
 		{"an output twice", func(b *graph.Builder) {
 			x := b.State("x", nil, 2)
 			b.Output("y", b.Apply(op.ReLU{}, x))

@@ -21,7 +21,11 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 		b.Fail(errors.New("graph: gradients: Gradients must be called only once, before updates and metrics"))
 		return none
 	}
-	if loss == nil || len(ShapeOf(loss)) != 0 || DTypeOf(loss) != b.dtype {
+	if loss == nil {
+		b.Fail(errors.New("graph: gradients: the loss must not be nil"))
+		return none
+	}
+	if len(ShapeOf(loss)) != 0 || DTypeOf(loss) != b.dtype {
 		b.Fail(errors.Errorf("graph: gradients: the loss must be a scalar of %v, got shape %v of %v", b.dtype, ShapeOf(loss), DTypeOf(loss)))
 		return none
 	}

@@ -66,13 +66,8 @@ func runOnHost(a *application, values []gorgonia.Value) (gorgonia.Value, error) 
 		}
 	}
 	out, raw := newValue(a.dtype, a.shape)
-	if err := runner.Read(v.buffer, 0, 0, raw); err != nil {
-		return nil, err
-	}
-	if len(a.shape) == 0 {
-		return scalarOf(out), nil
-	}
-	return out, nil
+	err = runner.Read(v.buffer, 0, 0, raw)
+	return asResult(out, a.shape), err
 }
 
 // viewOf copies, because Gorgonia's machines reuse the memory that a view would share.
@@ -83,10 +78,7 @@ func viewOf(a *application, in gorgonia.Value) (gorgonia.Value, error) {
 	}
 	out, raw := newValue(a.dtype, a.shape)
 	copy(raw, from)
-	if len(a.shape) == 0 {
-		return scalarOf(out), nil
-	}
-	return out, nil
+	return asResult(out, a.shape), nil
 }
 
 // newValue returns a tensor of zeros and its memory, as bytes that a Runner can read and write.
@@ -119,8 +111,12 @@ func newDense[T tensor.Element](shape tensor.Shape) (*dense.Dense, []byte) {
 	return d, tensor.Bytes(values)
 }
 
-// scalarOf converts a tensor of one element to the type that Gorgonia's own ops accept as a scalar.
-func scalarOf(d *dense.Dense) gorgonia.Value {
+// asResult returns the value of an op. A float scalar, which newDense makes a vector, gets the type
+// that Gorgonia's own ops accept as a scalar.
+func asResult(d *dense.Dense, shape tensor.Shape) gorgonia.Value {
+	if len(shape) > 0 {
+		return d
+	}
 	switch data := d.Data().(type) {
 	case []float32:
 		return gorgonia.NewF32(data[0])

@@ -26,6 +26,9 @@ type namedValue struct {
 	value *value
 }
 
+// kept returns the outputs and the metrics.
+func (m *module) kept() []namedValue { return slices.Concat(m.outputs, m.metrics) }
+
 // extraction is the state of extract; err is its first error.
 type extraction struct {
 	graph  *gorgonia.ExprGraph
@@ -152,7 +155,7 @@ func (v *value) before(w *value) bool {
 // outputs or metrics.
 func (m *module) hoistConstants() {
 	keep := map[*value]bool{}
-	for _, k := range slices.Concat(m.outputs, m.metrics) {
+	for _, k := range m.kept() {
 		for _, v := range k.value.throughViews() {
 			keep[v] = true
 		}
@@ -175,7 +178,7 @@ func (m *module) consumers() map[*value]int {
 			count[in]++
 		}
 	}
-	for _, k := range slices.Concat(m.outputs, m.metrics) {
+	for _, k := range m.kept() {
 		count[k.value]++
 	}
 	return count
@@ -223,13 +226,7 @@ func (m *module) fuse() {
 		v.label = producer.label + " + " + nameAfterScope(v.label)
 		dead[producer] = true
 	}
-	live := m.values[:0]
-	for _, v := range m.values {
-		if !dead[v] {
-			live = append(live, v)
-		}
-	}
-	m.values = live
+	m.values = slices.DeleteFunc(m.values, func(v *value) bool { return dead[v] })
 }
 
 // fits reports whether a fused op that is Selective or a RedundantInput accepts the inputs. The
@@ -263,31 +260,38 @@ func nameAfterScope(label string) string {
 	return label
 }
 
-// order sorts the values topologically: each comes after its inputs, and each update after all
-// other readers of the parameter or state that it changes, so that all reads of a step see the
-// values it began with. Otherwise the order of the values is kept. Two updates that read what the
-// other changes are a cycle, and an error.
-func (m *module) order() error {
-	before := map[*value][]*value{}
-	for _, v := range m.values {
-		before[v] = append(before[v], v.inputs...)
-	}
-	updatedBy := map[*value]*value{}
+// findUpdates sets updatedBy of the parameters and states that updates change.
+func (m *module) findUpdates() error {
 	for _, update := range m.updates {
 		for _, i := range update.op.(Updater).Updates() {
 			target := update.inputs[i]
 			if target.source == nil || target.source.arena != tensor.Chain {
 				return errors.Errorf("graph: %s: an updated input must be a parameter or state, got %s", update.label, target.label)
 			}
-			if other, ok := updatedBy[target]; ok {
+			if other := target.updatedBy; other != nil {
 				return errors.Errorf("graph: %s: only one op may update %s, and %s does already", update.label, target.label, other.label)
 			}
-			updatedBy[target], target.updated = update, true
+			target.updatedBy = update
 		}
+	}
+	return nil
+}
+
+// order sorts the values topologically: each comes after its inputs, and each update after all
+// other readers of the parameter or state that it changes, so that all reads of a step see the
+// values it began with. Otherwise the order of the values is kept. Two updates that read what the
+// other changes are a cycle, and an error.
+func (m *module) order() error {
+	if err := m.findUpdates(); err != nil {
+		return err
+	}
+	before := map[*value][]*value{}
+	for _, v := range m.values {
+		before[v] = append(before[v], v.inputs...)
 	}
 	for _, reader := range m.values {
 		for _, in := range reader.reads() {
-			if update := updatedBy[in]; update != nil && update != reader {
+			if update := in.updatedBy; update != nil && update != reader {
 				before[update] = append(before[update], reader)
 			}
 		}

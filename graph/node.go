@@ -26,11 +26,12 @@ func DTypeOf(n *Node) tensor.DType {
 	if n == nil {
 		return 0
 	}
-	dtype, err := fromGorgonia(n.Dtype())
-	if err != nil {
-		panic(err) // the Builder makes no others
+	for ours, theirs := range gorgoniaTypes {
+		if theirs == n.Dtype() {
+			return ours
+		}
 	}
-	return dtype
+	panic(errors.Errorf("graph: node %v is of %v, which no Builder makes", n, n.Dtype()))
 }
 
 // gorgoniaTypes are the types of elements that a graph may have, as Gorgonia's.
@@ -40,13 +41,4 @@ var gorgoniaTypes = map[tensor.DType]dense.Dtype{
 	tensor.Uint8:   dense.Uint8,
 	tensor.Int32:   dense.Int32,
 	tensor.Uint64:  dense.Uint64,
-}
-
-func fromGorgonia(dtype dense.Dtype) (tensor.DType, error) {
-	for ours, theirs := range gorgoniaTypes {
-		if theirs == dtype {
-			return ours, nil
-		}
-	}
-	return 0, errors.Errorf("graph: the type must be float32, float64, uint8, int32 or uint64, got %v", dtype)
 }

@@ -42,8 +42,6 @@ type programInput struct {
 	values     []float64
 }
 
-func newProgram(dtype tensor.DType) *Program { return &Program{dtype: dtype} }
-
 func (p *Program) addInput(v *value) {
 	in := v.source
 	p.inputs = append(p.inputs, &programInput{
@@ -121,7 +119,7 @@ func (p *Program) Tensor(name string) (Tensor, error) {
 	for _, out := range p.outputs {
 		have = append(have, out.Name)
 	}
-	return Tensor{}, unknownName("input or output", name, have)
+	return Tensor{}, errors.Errorf("graph: no input or output %q; there are %q", name, have)
 }
 
 func (p *Program) isInput(name string) bool {
@@ -177,9 +175,4 @@ func describe(a tensor.Argument) string {
 	default:
 		return fmt.Sprintf("%#x", a.Bits)
 	}
-}
-
-// unknownName returns the error for a name that a program does not have.
-func unknownName(what, name string, have []string) error {
-	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
 }

@@ -28,15 +28,13 @@ type LoadOptions struct {
 type Session struct {
 	program     *Program
 	runner      tensor.Runner
-	options     LoadOptions
-	chains      int
-	first       int // the number, in the run, of chain 0
+	options     LoadOptions // with at least one chain
 	step        uint64
 	shifts      []uint64       // how far each chain's step is ahead of step, modulo 2^64, see SetStep
 	evaluations uint64         // how often Evaluate was called
 	chainArena  *tensor.Buffer // a chain's arena, as bytes
 	rings       [][]float64    // of each chain, as read after the last Run
-	raw         []byte
+	raw         []byte         // a ring as the device stores it
 }
 
 // NotFinite is the error of Session.Run when a metric becomes NaN or infinite. It names the first
@@ -69,14 +67,17 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 		return nil, errors.New("graph: load: the device must not be nil")
 	}
 	o.Chains = cmp.Or(o.Chains, 1)
-	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
+	if o.Chains < 0 || o.FirstChain < 0 {
+		return nil, errors.Errorf("graph: load: Chains and FirstChain must be at least 0, got %d and %d", o.Chains, o.FirstChain)
+	}
+	if o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: chains must be numbered below %d, got %d chains from number %d", math.MaxUint16, o.Chains, o.FirstChain)
 	}
 	runner, err := device.Load(p.workload(o.Chains))
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}
-	s := &Session{program: p, runner: runner, options: o, chains: o.Chains, first: o.FirstChain, shifts: make([]uint64, o.Chains)}
+	s := &Session{program: p, runner: runner, options: o, shifts: make([]uint64, o.Chains)}
 	s.chainArena = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
 	s.chainArena.Offset = 0
 	work := make([]float64, p.initialValues())
@@ -87,8 +88,10 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 		}
 		if p.ring != nil {
 			s.rings = append(s.rings, make([]float64, p.ring.Elements))
-			s.raw = make([]byte, p.ring.Bytes())
 		}
+	}
+	if p.ring != nil {
+		s.raw = make([]byte, p.ring.Bytes())
 	}
 	return s, nil
 }
@@ -165,7 +168,7 @@ func floatBytes(dtype tensor.DType, values []float64) []byte {
 func (s *Session) Program() *Program { return s.program }
 
 // Chains returns the number of chains.
-func (s *Session) Chains() int { return s.chains }
+func (s *Session) Chains() int { return s.options.Chains }
 
 // Header returns the words of a chain's header: seed, chain and step.
 func (s *Session) Header(chain int) (words [3]uint64, err error) {
@@ -245,7 +248,7 @@ func (s *Session) RunPaced(steps int, pace Pace) error {
 	}
 	s.step += uint64(steps)
 	bad, at := -1, uint64(0)
-	for chain := range s.chains {
+	for chain := range s.options.Chains {
 		if err := s.readRing(chain); err != nil {
 			return err
 		}
@@ -295,7 +298,7 @@ func (s *Session) Evaluate() error {
 	if s.program.header == nil {
 		return nil
 	}
-	for chain := range s.chains {
+	for chain := range s.options.Chains {
 		if err := s.SetStep(chain, s.step+s.shifts[chain]); err != nil {
 			return err
 		}
@@ -346,7 +349,7 @@ func (s *Session) locate(chain, steps int, bad uint64) error {
 	}
 	first := s.step - uint64(steps)
 	s.step = first
-	fault := &NotFinite{Step: bad + s.shifts[chain], Chain: s.first + chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
+	fault := &NotFinite{Step: bad + s.shifts[chain], Chain: s.options.FirstChain + chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
 	for step := first; step <= bad; step++ {
 		found, err := s.stepUntilNotFinite(chain, fault)
 		if err != nil {
@@ -408,7 +411,7 @@ func finite(dtype tensor.DType, raw []byte) bool {
 // no such metric, no such chain, or if the step has not been made.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
-	if !ok || chain < 0 || chain >= s.chains || step >= s.step+s.shifts[chain] {
+	if !ok || chain < 0 || chain >= s.options.Chains || step >= s.step+s.shifts[chain] {
 		return math.NaN()
 	}
 	return s.rings[chain][int(step%MetricRows)*len(s.program.metrics)+column]

@@ -329,8 +329,12 @@ func TestSessionErrors(t *testing.T) {
 	if s.Steps() != 0 {
 		t.Errorf("%d steps after runs that failed", s.Steps())
 	}
+	for _, o := range []graph.LoadOptions{{Chains: -1}, {FirstChain: -1}} {
+		_, err := p.Load(host, o)
+		wantError(t, fmt.Sprint(o), err, "graph: load: Chains and FirstChain must be at least 0", "-1")
+	}
 	for _, o := range []graph.LoadOptions{
-		{Chains: -1}, {FirstChain: -1}, {FirstChain: math.MaxUint16}, {Chains: math.MaxUint16 + 1}, {FirstChain: 1, Chains: math.MaxInt}, {FirstChain: math.MaxInt},
+		{FirstChain: math.MaxUint16}, {Chains: math.MaxUint16 + 1}, {FirstChain: 1, Chains: math.MaxInt}, {FirstChain: math.MaxInt},
 	} {
 		_, err := p.Load(host, o)
 		wantError(t, fmt.Sprint(o), err, "graph: load", "chains")

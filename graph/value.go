@@ -15,9 +15,9 @@ type value struct {
 	dtype  tensor.DType // of the elements
 	buffer *tensor.Buffer
 	parts  []*value // further values that op writes, see Combination
-	users  []*value // see findUsers
-	// updated reports whether an op changes the value, which is an input, in place.
-	updated bool
+	users  []*value // the values whose ops read this one, each once, see findUsers
+
+	updatedBy *value // the update that changes this value, an input, in place; nil if there is none
 }
 
 // lower returns the launches of one value, in the float in which the op was applied. Its inputs and
@@ -29,7 +29,7 @@ func lower(v *value) *Lowering {
 		l.inputs = append(l.inputs, in.buffer)
 		all := in.throughViews()
 		root := all[len(all)-1]
-		l.fixed = append(l.fixed, root.source != nil && !root.updated)
+		l.fixed = append(l.fixed, root.source != nil && root.updatedBy == nil)
 	}
 	for _, p := range v.parts {
 		l.parts = append(l.parts, p.buffer)

@@ -55,6 +55,14 @@ func (p Posterior) CheckDataSize(b *graph.Builder, loss *graph.Node) error {
 		examples, all[0].op, copies, p.DataSize)
 }
 
+// IndependentBatches may be implemented by samplers that need minibatches drawn independently at
+// each step, as op.Independent does, not in epochs.
+type IndependentBatches interface {
+	Sampler
+	// InBatches returns the sampler for minibatches of n examples.
+	InBatches(n int) Sampler
+}
+
 // checkIndependent reports minibatches that are not drawn independently although the sampler needs
 // it.
 func checkIndependent(b *graph.Builder, sampler Sampler, loss *graph.Node) error {

@@ -1,7 +1,9 @@
 package langevin
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -53,9 +55,7 @@ const (
 // Plan.Run as a Hook; without it gradients are NaN.
 func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
 	parameters := b.Parameters()
-	for _, err := range []error{checkAttach(b, sampler, posterior, loss, stepSizes, temperatures), checkLoss(loss), c.check(posterior.DataSize)} {
-		b.Fail(err)
-	}
+	b.Fail(cmp.Or(checkAttach(b, sampler, posterior, loss, stepSizes, temperatures), c.check(posterior.DataSize)))
 	b.Fail(errors.Wrap(posterior.checkEpochs(b, loss, c.BatchSize), "langevin: control variates"))
 	if streams := int(b.Stream()) - 1; streams > len(parameters) { // each parameter has one, by which it is initialised
 		b.Fail(errors.Errorf("langevin: control variates: the loss must not draw random numbers, which it does in %d places: it has no fixed gradient at the anchor",
@@ -70,7 +70,7 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	}
 	// The loss is differentiated at the parameters and, with these replaced by the anchors, at the
 	// anchors. Both use the same minibatch: that is what makes the difference small.
-	both, places := append([]*graph.Node{}, parameters...), map[*graph.Node]*graph.Node{}
+	both, places := slices.Clone(parameters), map[*graph.Node]*graph.Node{}
 	for _, parameter := range parameters {
 		anchor := b.State(parameter.Name()+anchorSuffix, nil, graph.ShapeOf(parameter)...)
 		both, places[parameter] = append(both, anchor), anchor

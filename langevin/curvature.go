@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -63,7 +65,7 @@ func (p hessianProbe) hutchinson() (gradients, diagonals []*graph.Node) {
 	}
 	n := len(p.parameters)
 	ends, up, down := p.ends(func(i int) direction { return signs[i] })
-	all := p.b.Gradients(p.b.Apply(op.Add{}, p.loss, ends), append(append(append([]*graph.Node{}, p.parameters...), up...), down...)...)
+	all := p.b.Gradients(p.b.Apply(op.Add{}, p.loss, ends), slices.Concat(p.parameters, up, down)...)
 	for i := range p.parameters {
 		diagonals = append(diagonals, p.b.Apply(curvature{signs[i], p.distance}, all[n+i], all[2*n+i], p.b.Header()))
 	}
@@ -86,7 +88,7 @@ func (p hessianProbe) exact() (gradients, diagonals []*graph.Node) {
 			maxExact, elements, GammaHutchinson))
 		return make([]*graph.Node, len(p.parameters)), make([]*graph.Node, len(p.parameters))
 	}
-	whole, with := p.loss, append([]*graph.Node{}, p.parameters...)
+	whole, with := p.loss, slices.Clone(p.parameters)
 	for i, w := range p.parameters {
 		for element := range graph.ShapeOf(w).Elements() {
 			ends, up, down := p.ends(func(j int) direction {

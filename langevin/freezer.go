@@ -1,17 +1,5 @@
 package langevin
 
-// HasMomentum reports whether a sampler has velocities. These belong to a temperature: replica
-// exchange, which changes the temperatures of chains, refuses such samplers.
-func HasMomentum(sampler Sampler) bool {
-	for _, s := range withRest(sampler) {
-		switch s.(type) {
-		case momentumRule, MatchedFriction:
-			return true
-		}
-	}
-	return false
-}
-
 // Freezer is an optional interface of a Sampler whose preconditioner stops adapting at a step.
 // While a preconditioner adapts, chains do not target exp(-U/T). Runs therefore freeze it at the
 // end of burn-in, and Plan.Temperatures refuses a sampler that would still adapt when samples are
@@ -48,4 +36,12 @@ func adaptsUntil(sampler Sampler) (last int) {
 		}
 	}
 	return last
+}
+
+// withRest returns the sampler and, if it is a KSGLD with a Rest, that sampler too.
+func withRest(sampler Sampler) []Sampler {
+	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
+		return []Sampler{sampler, k.Rest}
+	}
+	return []Sampler{sampler}
 }

@@ -2,6 +2,7 @@ package langevin
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -95,7 +96,7 @@ type layerUse struct {
 // differentiate implements lossDifferentiator. It finds the layers, and also differentiates by
 // their outputs.
 func (k KSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
-	with := append([]*graph.Node{}, parameters...)
+	with := slices.Clone(parameters)
 	uses := layerUses(b, parameters)
 	var found []layerUse
 	for _, parameter := range parameters {

@@ -112,23 +112,8 @@ func (s MatchedFriction) Update(b *graph.Builder, in UpdateInputs, _, _ *graph.N
 	return nil
 }
 
-// jointSampler is a Sampler that moves all parameters together. updates attaches the updates of all
-// parameters and returns the statistics of each, as Update does for one.
-type jointSampler interface {
-	Sampler
-	updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node
-}
-
 // NoiseShare is the name of the metric in which MatchedFriction records h g.g/T.
 const NoiseShare = "noise share"
-
-// IndependentBatches may be implemented by samplers that need minibatches drawn independently at
-// each step, as op.Independent does, not in epochs.
-type IndependentBatches interface {
-	Sampler
-	// InBatches returns the sampler for minibatches of n examples.
-	InBatches(n int) Sampler
-}
 
 // InBatches implements IndependentBatches. It sets BatchSize if that is 0.
 func (s MatchedFriction) InBatches(n int) Sampler {

@@ -20,7 +20,7 @@ func TestNil(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		"the sampler must not be nil":           langevin.Attach(builder(), nil, posterior, nil, []float64{1}, []float64{1}),
-		"the loss must be a scalar":             langevin.Attach(builder(), langevin.SGLD{}, posterior, nil, []float64{1}, []float64{1}),
+		"langevin: the loss must not be nil":    langevin.Attach(builder(), langevin.SGLD{}, posterior, nil, []float64{1}, []float64{1}),
 		"DataSize must be 1 to":                 langevin.Posterior{}.Validate(),
 		"there must be at least 2 temperatures": langevin.ReplicaExchange{}.Validate(),
 		"each cycle must have a sample":         langevin.Plan{}.Validate(),

@@ -74,14 +74,6 @@ func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, err
 	return table, nil
 }
 
-// withRest returns the sampler and, if it is a KSGLD with a Rest, that sampler too.
-func withRest(sampler Sampler) []Sampler {
-	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
-		return []Sampler{sampler, k.Rest}
-	}
-	return []Sampler{sampler}
-}
-
 // cycleStep returns the number of steps made in the present cycle, at least 1, after the given
 // number of steps of the run.
 func (p Plan) cycleStep(step int) int { return (step-1)%p.cycle() + 1 }
@@ -104,9 +96,18 @@ func (p Plan) SampleAt(step int) bool {
 	return made > p.BurnIn && (made-p.BurnIn)%p.Thinning == 0
 }
 
-// window returns the number of steps that may run after step before Plan.Run must call its
-// observer: at most most steps, and none beyond the next sample.
-func (p Plan) window(step, most int) int {
+// lastSample returns the number of steps after which the last sample is taken.
+func (p Plan) lastSample() int {
+	last := p.Steps
+	for !p.SampleAt(last) {
+		last--
+	}
+	return last
+}
+
+// windowFrom returns the number of steps of the window that begins at step: at most the given
+// number, and none beyond the next sample.
+func (p Plan) windowFrom(step, most int) int {
 	made := p.cycleStep(step+1) - 1
 	next := p.BurnIn + p.Thinning
 	if made >= p.BurnIn {
@@ -155,7 +156,7 @@ func (p Plan) RunPaced(
 		if err := ctx.Err(); err != nil {
 			return p.stopped(err, step)
 		}
-		steps := p.window(step, window)
+		steps := p.windowFrom(step, window)
 		for _, hook := range hooks {
 			if hook.Due(step) {
 				if err := hook.OnStep(ctx, s); err != nil {

@@ -100,7 +100,7 @@ func TestPlanWindows(t *testing.T) {
 		}
 		samples, last := 0, 0
 		for step := 0; step < p.Steps; {
-			n := p.window(step, most)
+			n := p.windowFrom(step, most)
 			if n < 1 || n > most || step+n > p.Steps {
 				t.Fatalf("%+v: after step %d a window of %d steps, want 1 to %d within the plan", p, step, n, most)
 			}
@@ -137,7 +137,7 @@ func TestPlanWindowsAreLong(t *testing.T) {
 		p := drawPlan(t)
 		most := rapid.IntRange(1, 200).Draw(t, "most")
 		step := rapid.IntRange(0, p.Steps-1).Draw(t, "step")
-		n := p.window(step, most)
+		n := p.windowFrom(step, most)
 		if end := step + n; n != most && end != p.Steps && !p.SampleAt(end) {
 			t.Fatalf("%+v: after step %d a window of %d steps ends for no reason", p, step, n)
 		}

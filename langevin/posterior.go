@@ -224,15 +224,10 @@ func checkAttach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *g
 		return errors.New("langevin: attach: the sampler must not be nil")
 	}
 	parameters := b.Parameters()
-	for _, err := range []error{
-		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
-		checkByLayer(sampler, parameters),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return cmp.Or(posterior.CheckDataSize(b, loss), checkIndependent(b, sampler, loss))
+	return cmp.Or(
+		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkParameters(posterior, parameters),
+		checkByLayer(sampler, parameters), checkLoss(loss), posterior.CheckDataSize(b, loss), checkIndependent(b, sampler, loss),
+	)
 }
 
 // checkTables reports tables of different lengths, and entries that are negative or not finite.
@@ -251,9 +246,9 @@ func checkTables(stepSizes, temperatures []float64) error {
 	return nil
 }
 
-// checkLayers reports a network without parameters, and priors for layers that the network does not
-// have.
-func checkLayers(p Posterior, parameters []*graph.Node) error {
+// checkParameters reports a network without parameters, and priors for layers that the network does
+// not have.
+func checkParameters(p Posterior, parameters []*graph.Node) error {
 	if len(parameters) == 0 {
 		return errors.New("langevin: attach: the graph has no parameters to sample")
 	}

@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -16,9 +17,7 @@ import (
 // b.Fail.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
-	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss), p.CheckDataSize(b, loss)} {
-		b.Fail(err)
-	}
+	b.Fail(cmp.Or(p.Validate(), checkParameters(p, parameters), checkLoss(loss), p.CheckDataSize(b, loss)))
 	if b.Err() != nil {
 		return nil
 	}
@@ -55,10 +54,13 @@ func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
 	return b.Apply(priorEnergy{p}, parameter)
 }
 
-// checkLoss reports a loss that is not a scalar.
+// checkLoss reports a loss that is nil or not a scalar.
 func checkLoss(loss *graph.Node) error {
-	if loss == nil || len(graph.ShapeOf(loss)) != 0 {
-		return errors.Errorf("langevin: potential: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
+	if loss == nil {
+		return errors.New("langevin: the loss must not be nil")
+	}
+	if len(graph.ShapeOf(loss)) != 0 {
+		return errors.Errorf("langevin: the loss must be a scalar, got shape %v", graph.ShapeOf(loss))
 	}
 	return nil
 }
@@ -174,11 +176,11 @@ func (e priorEnergyGradient) Lower(l *graph.Lowering) {
 // fillEnergyGradients computes -(log p)'(theta), which is the prior's part of the gradient of U/N
 // for N = 1 and a loss without a gradient, and multiplies it by dout.
 func fillEnergyGradients[T float32 | float64](p Prior) func(a *tensor.Args, lo, hi int) {
-	slope := priorTermOf[T](p, 1)
+	term := priorTermOf[T](p, 1)
 	return func(a *tensor.Args, lo, hi int) {
 		dw, w, dout := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[0]
 		clear(dw)
-		slope.fill(dw, w, dw)
+		term.fill(dw, w, dw)
 		for i := range dw {
 			dw[i] *= dout
 		}

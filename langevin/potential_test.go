@@ -63,7 +63,7 @@ func TestPotentialRefuses(t *testing.T) {
 	}{
 		"DataSize must be 1 to 2147483647, got 0": {langevin.Posterior{}, trial.SumOfSquares},
 		"must be a scalar":                        {langevin.Posterior{DataSize: 1}, func(_ *graph.Builder, w *graph.Node) *graph.Node { return w }},
-		"must be a scalar, got shape []":          {langevin.Posterior{DataSize: 1}, func(*graph.Builder, *graph.Node) *graph.Node { return nil }},
+		"the loss must not be nil":                {langevin.Posterior{DataSize: 1}, func(*graph.Builder, *graph.Node) *graph.Node { return nil }},
 		`a prior for layer "no"`:                  {langevin.Posterior{DataSize: 1, Layers: map[string]langevin.Prior{"no": langevin.Flat()}}, trial.SumOfSquares},
 	} {
 		b := graph.New(tensor.Float64)

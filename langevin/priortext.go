@@ -11,8 +11,7 @@ import (
 const PriorForms = "flat, gaussian:S, laplace:B, student-t:DOF,S, scale-mixture:WEIGHT,WIDE,NARROW, fan-in:GAIN or start:S"
 
 // ParsePrior parses a prior, such as "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
-// "scale-mixture:0.5,1,0.0025",
-// "fan-in:2" or "start:0.01".
+// "scale-mixture:0.5,1,0.0025", "fan-in:2" or "start:0.01".
 func ParsePrior(text string) (Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
 	var numbers []float64

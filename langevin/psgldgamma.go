@@ -12,22 +12,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// lossDifferentiator is a Sampler that needs more of the loss than the parameters' gradients. It
-// differentiates the loss itself, and returns the gradients and a sampler that holds the additional
-// nodes. Attach then calls the Update of that sampler.
-type lossDifferentiator interface {
-	Sampler
-	differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
-}
-
-// differentiate returns the gradients of the loss, and the sampler whose Update takes them.
-func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
-	if s, ok := sampler.(lossDifferentiator); ok {
-		return s.differentiate(b, loss, parameters)
-	}
-	return sampler, b.Gradients(loss, parameters...)
-}
-
 // differentiate implements lossDifferentiator. It also adds the estimates of the Hessian's diagonal
 // that Gamma needs.
 func (p PSGLD) differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {

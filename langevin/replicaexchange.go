@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -83,11 +85,9 @@ func fitEpoch(minibatches, batchSize, dataSize int) bool {
 // energies as the metric "potential". Their float32 resolves about 1e-7 of U, which must be small
 // compared with the temperatures.
 func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes []float64) (*Replicas, error) {
-	r.Temperatures, r.StepFactors = append([]float64{}, r.Temperatures...), append([]float64{}, r.StepFactors...)
+	r.Temperatures, r.StepFactors = slices.Clone(r.Temperatures), slices.Clone(r.StepFactors)
 	if len(r.StepFactors) == 0 {
-		for range r.Temperatures {
-			r.StepFactors = append(r.StepFactors, 1)
-		}
+		r.StepFactors = slices.Repeat([]float64{1}, len(r.Temperatures))
 	}
 	parameters := b.Parameters()
 	b.Fail(r.Validate())
@@ -112,11 +112,24 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	}, placeWords)
 	rates := b.Apply(op.ScaledEntry{}, posterior.rates(b, stepSizes), b.Table("replica step factors", r.StepFactors), place, b.Header())
 	temperatures := b.Apply(op.ScaledEntry{}, b.Table("unit", []float64{1}), b.Table("replica temperatures", r.Temperatures), place, b.Header())
-	if err := attachUpdates(b, sampler, posterior, gradients, UpdateInputs{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}); err != nil {
+	inputs := UpdateInputs{DataSize: posterior.DataSize, rows: posterior.rows(), Rates: rates, Temperatures: temperatures}
+	if err := attachUpdates(b, sampler, posterior, gradients, inputs); err != nil {
 		return nil, err
 	}
 	b.Record(potentialMetric, posterior.Potential(b, loss))
 	return &Replicas{r, posterior.DataSize}, b.Err()
+}
+
+// HasMomentum reports whether a sampler has velocities. These belong to a temperature: replica
+// exchange, which changes the temperatures of chains, refuses such samplers.
+func HasMomentum(sampler Sampler) bool {
+	for _, s := range withRest(sampler) {
+		switch s.(type) {
+		case momentumRule, MatchedFriction:
+			return true
+		}
+	}
+	return false
 }
 
 // potentialMetric is the name of the metric that holds the energies.

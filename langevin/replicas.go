@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -115,10 +116,7 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 			}
 		}
 		if err := s.Run(1); err != nil {
-			if back := restart(s, kept, steps); back != nil {
-				return nil, back
-			}
-			return nil, err
+			return nil, cmp.Or(restart(s, kept, steps), err)
 		}
 		for chain := range estimates {
 			estimates[chain] = append(estimates[chain], s.Metric(chain, potentialMetric, at))
@@ -195,11 +193,11 @@ func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
 // logOdds.
 func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []energy) error {
 	cold, hot := ladder[rung], ladder[rung+1]
+	// All decisions of a ladder use the address of its first chain.
 	address, err := addressOf(s, cold/len(ladder)*len(ladder))
 	if err != nil {
 		return err
 	}
-	// All decisions of a ladder use the address of its first chain.
 	var draw [1]float64
 	random.Fractions(draw[:], rung, address)
 	there, err := readPlace(s, cold)

@@ -27,3 +27,26 @@ type UpdateInputs struct {
 	rows      int       // of the data set, from which minibatches are drawn
 	stepSizes []float64 // step sizes h by step; nil if they depend on the chain
 }
+
+// lossDifferentiator is a Sampler that needs more of the loss than the parameters' gradients. It
+// differentiates the loss itself, and returns the gradients and a sampler that holds the additional
+// nodes. Attach then calls the Update of that sampler.
+type lossDifferentiator interface {
+	Sampler
+	differentiate(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
+}
+
+// differentiate returns the gradients of the loss, and the sampler whose Update takes them.
+func differentiate(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	if s, ok := sampler.(lossDifferentiator); ok {
+		return s.differentiate(b, loss, parameters)
+	}
+	return sampler, b.Gradients(loss, parameters...)
+}
+
+// jointSampler is a Sampler that moves all parameters together. updates attaches the updates of all
+// parameters and returns the statistics of each, as Update does for one.
+type jointSampler interface {
+	Sampler
+	updates(b *graph.Builder, inputs []UpdateInputs, parameters, gradients []*graph.Node) []*graph.Node
+}

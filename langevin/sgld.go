@@ -75,7 +75,7 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 // A linear prior (flat or Gaussian) takes one pass over memory, any other a pass for the gradient
 // and one for the step.
 func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
-	slope, header := priorTermOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
+	term, header := priorTermOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
 	// The table holds the rate h N, which multiplies g, the gradient of U/N. The noise needs h.
 	scale := T(NoiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
@@ -90,12 +90,12 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 			random.NormalBlock(address, (lo+from)/random.BlockSize, len(w), &z)
 		}
 		// One pass over memory: the decay, the step and the statistic.
-		if slope.linear() {
-			statistic += kernel.DecayedSGLD(w, dw[:len(w)], z[:], slope.strength, rate, scale)
+		if term.linear() {
+			statistic += kernel.DecayedSGLD(w, dw[:len(w)], z[:], term.strength, rate, scale)
 			continue
 		}
 		g := gradients[:len(w)]
-		statistic += slope.fill(g, w, dw)
+		statistic += term.fill(g, w, dw)
 		kernel.SGLD(w, g, z[:], rate, scale)
 	}
 	return statistic

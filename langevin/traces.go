@@ -110,30 +110,25 @@ const PositionSuffix = ".position"
 // Collect runs the plan, see Run, and returns the values of some parameters, other inputs of chains
 // and outputs at the plan's samples. Outputs have the values of the step that ended at the sample,
 // computed before its update. Instead of parameters that hold proposals it reads their last draws,
-// see PositionSuffix.
+// see PositionSuffix. A session that has made the plan's last sample already is an error.
 func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hooks ...Hook) (*Traces, error) {
 	if s == nil {
 		return nil, errors.New("langevin: collect: the session must not be nil")
+	}
+	if made := s.Steps(); p.Validate() == nil && made >= uint64(p.lastSample()) {
+		return nil, errors.Errorf("langevin: collect: the session must have samples of the plan left, but the last one is at step %d, and %d steps are made",
+			p.lastSample(), made)
 	}
 	if compact := slices.Compact(slices.Sorted(slices.Values(names))); len(compact) != len(names) {
 		return nil, errors.Errorf("langevin: collect: names must be distinct, got %q", names)
 	}
 	traces, tensors := NewTraces(s.Chains()), make([]graph.Tensor, len(names))
 	for i, name := range names {
-		t, err := s.Program().Tensor(name)
-		if err != nil {
+		var err error
+		if tensors[i], err = drawsOf(s, name); err != nil {
 			return nil, err
 		}
-		if t.DType != tensor.Float32 && t.DType != tensor.Float64 {
-			return nil, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
-		}
-		traces.Add(name, t.Shape.Elements())
-		tensors[i] = t
-		position, err := s.Program().Tensor(name + PositionSuffix)
-		isParameter := func(p graph.Tensor) bool { return p.Name == position.Name }
-		if err == nil && !slices.ContainsFunc(s.Program().Parameters(), isParameter) {
-			tensors[i] = position
-		}
+		traces.Add(name, tensors[i].Shape.Elements())
 	}
 	err := p.Run(ctx, s, graph.MetricRows, func(w Window) error {
 		for chain := 0; w.Sample && chain < s.Chains(); chain++ {
@@ -146,6 +141,24 @@ func (p Plan) Collect(ctx context.Context, s *graph.Session, names []string, hoo
 		return nil
 	}, hooks...)
 	return traces, err
+}
+
+// drawsOf returns the tensor that has the draws of a quantity: the one of that name, or the state
+// of its last draws if there is one, see PositionSuffix.
+func drawsOf(s *graph.Session, name string) (graph.Tensor, error) {
+	t, err := s.Program().Tensor(name)
+	if err != nil {
+		return t, err
+	}
+	if !t.DType.IsFloat() {
+		return t, errors.Errorf("langevin: collect: %s must be of a float type, got %v", name, t.DType)
+	}
+	position, err := s.Program().Tensor(name + PositionSuffix)
+	isParameter := func(p graph.Tensor) bool { return p.Name == position.Name }
+	if err == nil && !slices.ContainsFunc(s.Program().Parameters(), isParameter) {
+		return position, nil
+	}
+	return t, nil
 }
 
 // readFloats reads a chain's tensor of either float type.

@@ -97,6 +97,13 @@ func TestCollect(t *testing.T) {
 			t.Errorf("%q: error %v, want one with %q", names, err, want)
 		}
 	}
+	finished := build()
+	if _, err := plan.Collect(t.Context(), finished, []string{"w"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Collect(t.Context(), finished, []string{"w"}); err == nil || !strings.Contains(err.Error(), "must have samples of the plan left") {
+		t.Errorf("a second time: error %v", err)
+	}
 	if _, err := plan.Collect(t.Context(), nil, nil); err == nil {
 		t.Error("no session: no error")
 	}

@@ -90,14 +90,14 @@ func kickedTile[T float32 | float64](k kickedKinetic, a *tensor.Args, lo, hi int
 	if before == 0 {
 		return 0
 	}
-	rate, slope := op.Entry(rates, header), priorTermOf[T](k.Prior, k.DataSize)
+	rate, term := op.Entry(rates, header), priorTermOf[T](k.Prior, k.DataSize)
 	v, w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], tensor.Slice[T](a, 3)[lo:hi]
 	var gradients [random.BlockSize]T
 	squares := 0.0
 	for from := 0; from < len(v); from += random.BlockSize {
 		v, w, dw := v[from:min(from+random.BlockSize, len(v))], w[from:], dw[from:]
 		g := gradients[:len(v)]
-		slope.fill(g, w, dw)
+		term.fill(g, w, dw)
 		for i := range g {
 			g[i] = op.Descend(v[i], rate, g[i])
 		}

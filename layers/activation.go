@@ -85,8 +85,7 @@ func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkLimits(b, name, e) {
 		return nil
 	}
-	e.Alpha = cmp.Or(e.Alpha, 1)
-	return b.Apply(op.ELU{Alpha: e.Alpha}, x)
+	return b.Apply(op.ELU{Alpha: cmp.Or(e.Alpha, 1)}, x)
 }
 
 func (e ELU) limits() []limit { return []limit{atLeastIfSet("Alpha", e.Alpha, 0)} }

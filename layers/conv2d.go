@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"cmp"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -23,20 +25,13 @@ type Conv2D struct {
 func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, c.Name, "conv")
 	defer leave()
-	sliding := window{size: c.Kernel, dilation: defaultTo(c.Dilation, 1), padding: c.Padding}
+	stride, dilation := cmp.Or(c.Stride, 1), cmp.Or(c.Dilation, 1)
+	sliding := window{size: c.Kernel, dilation: dilation, padding: c.Padding}
 	if !checkAxes(b, name, x, 4, "[B C H W]") || !checkLimits(b, name, c) || !checkFits(b, name, x, sliding) {
 		return nil
 	}
-	weight := c.Weight
-	if weight == nil {
-		weight = He{}
-	}
-	convolution := op.Conv2D{
-		Stride:   op.Square(defaultTo(c.Stride, 1)),
-		Padding:  op.Square(c.Padding),
-		Dilation: op.Square(defaultTo(c.Dilation, 1)),
-	}
-	y := b.Apply(convolution, x, b.Parameter(name+".weight", weight.Fill, c.Filters, graph.ShapeOf(x)[1], c.Kernel, c.Kernel))
+	convolution := op.Conv2D{Stride: op.Square(stride), Padding: op.Square(c.Padding), Dilation: op.Square(dilation)}
+	y := b.Apply(convolution, x, addWeight(b, name, c.Weight, c.Filters, graph.ShapeOf(x)[1], c.Kernel, c.Kernel))
 	if c.NoBias {
 		return y
 	}

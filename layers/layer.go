@@ -65,12 +65,12 @@ func batchOf(shape tensor.Shape) string {
 	return text
 }
 
-// defaultTo returns value, or fallback for an attribute that was left out.
-func defaultTo(value, fallback int) int {
-	if value == 0 {
-		return fallback
+// addWeight adds the parameter "<name>.weight".
+func addWeight(b *graph.Builder, name string, weight Initializer, shape ...int) *graph.Node {
+	if weight == nil {
+		weight = He{}
 	}
-	return value
+	return b.Parameter(name+".weight", weight.Fill, shape...)
 }
 
 // addBias adds the parameter "<name>.bias" over axis 1 of x.

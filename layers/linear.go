@@ -22,11 +22,7 @@ func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkAxes(b, name, x, 2, "[B I], which a Flatten makes of images") || !checkLimits(b, name, l) {
 		return nil
 	}
-	weight := l.Weight
-	if weight == nil {
-		weight = He{}
-	}
-	y := b.Apply(op.MatMul{TransposeB: true}, x, b.Parameter(name+".weight", weight.Fill, l.Outputs, graph.ShapeOf(x)[1]))
+	y := b.Apply(op.MatMul{TransposeB: true}, x, addWeight(b, name, l.Weight, l.Outputs, graph.ShapeOf(x)[1]))
 	if l.NoBias {
 		return y
 	}

@@ -26,8 +26,7 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkLimits(b, name, f) {
 		return nil
 	}
-	f.Epsilon = cmp.Or(f.Epsilon, 1e-6)
-	y := normalize(b, name, op.FilterResponseNorm{Epsilon: f.Epsilon}, x)
+	y := normalize(b, name, op.FilterResponseNorm{Epsilon: cmp.Or(f.Epsilon, 1e-6)}, x)
 	if y == nil || f.NoThreshold {
 		return y
 	}
@@ -53,8 +52,7 @@ func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if !checkLimits(b, name, g) {
 		return nil
 	}
-	g.Epsilon = cmp.Or(g.Epsilon, 1e-5)
-	return normalize(b, name, op.GroupNorm{Groups: g.Groups, Epsilon: g.Epsilon}, x)
+	return normalize(b, name, op.GroupNorm{Groups: g.Groups, Epsilon: cmp.Or(g.Epsilon, 1e-5)}, x)
 }
 
 func (g GroupNorm) limits() []limit {

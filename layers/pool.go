@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"cmp"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -15,7 +17,7 @@ type MaxPool struct {
 // Apply implements Layer.
 func (p MaxPool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	o := op.MaxPool2D{
-		Window: op.Square(p.Window), Stride: op.Square(defaultTo(p.Stride, p.Window)), Padding: op.Square(p.Padding),
+		Window: op.Square(p.Window), Stride: op.Square(cmp.Or(p.Stride, p.Window)), Padding: op.Square(p.Padding),
 	}
 	return pool(b, "maxpool", p, window{p.Window, 1, p.Padding}, o, x)
 }
@@ -32,7 +34,7 @@ type AveragePool struct {
 // Apply implements Layer.
 func (p AveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	o := op.AveragePool2D{
-		Window: op.Square(p.Window), Stride: op.Square(defaultTo(p.Stride, p.Window)), Padding: op.Square(p.Padding),
+		Window: op.Square(p.Window), Stride: op.Square(cmp.Or(p.Stride, p.Window)), Padding: op.Square(p.Padding),
 	}
 	return pool(b, "averagepool", p, window{p.Window, 1, p.Padding}, o, x)
 }

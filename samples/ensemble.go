@@ -69,7 +69,7 @@ func newEnsemble(device tensor.Device, images Images, batch, capacity, members i
 // EnsembleSize returns the memory of an EnsemblePredictor.
 func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (Size, error) {
-	return sizeOf(device, images, (capacity+batch-1)/batch*batch, op.Batch{Size: batch}, members, network, nil)
+	return sizeOf(device, images, roundUp(capacity, batch), op.Batch{Size: batch}, members, network, nil)
 }
 
 // Load loads a sample as the given member, replacing the member's previous sample.
@@ -115,7 +115,7 @@ func (p *EnsemblePredictor) Predict(images Images, passes int, use func(probabil
 			return err
 		}
 		for member, s := range p.members {
-			if err := graph.Read(p.session, "probabilities", member, 0, probabilities); err != nil {
+			if err := graph.Read(p.session, probabilitiesStore, member, 0, probabilities); err != nil {
 				return err
 			}
 			if err := checkFinite(probabilities, n, s, "probability"); err != nil {

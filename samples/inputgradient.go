@@ -68,7 +68,7 @@ func storeGradient(order op.Batch, n, size int) func(b *graph.Builder, x, logits
 	return func(b *graph.Builder, x, logits *graph.Node) {
 		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
 		gradient := b.Gradients(b.Apply(op.CrossEntropy{}, logits, classes), x)[0]
-		b.Apply(op.StoreRows{Batch: order}, b.Apply(op.ViewAs(order.Size, size), gradient), b.State("gradient", nil, n, size), b.Header())
+		storeRows(b, gradientStore, n, order, b.Apply(op.ViewAs(order.Size, size), gradient))
 	}
 }
 
@@ -88,7 +88,7 @@ func (g *InputGradient) Add(s Sample) error {
 	if err := g.predictor.Predict(s, g.probabilities); err != nil {
 		return err
 	}
-	if err := g.predictor.session.ReadFloats("gradient", 0, g.one); err != nil {
+	if err := g.predictor.session.ReadFloats(gradientStore, 0, g.one); err != nil {
 		return err
 	}
 	if err := checkFinite(g.one, len(g.labels), s, "gradient"); err != nil {

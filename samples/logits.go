@@ -8,8 +8,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// logitsStore is the name of the state that stores logits.
-const logitsStore = "logits"
+// The names of the states that store what a program computes of each image.
+const (
+	probabilitiesStore = "probabilities"
+	logitsStore        = "logits"
+	gradientStore      = "gradient"
+)
 
 // storeRows makes a program store rows [B D] of each step in the state called name, which is
 // [n D].

@@ -101,7 +101,7 @@ func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 	if err := b.Err(); err != nil {
 		return nil, 0, err
 	}
-	b.Apply(op.StoreRows{Batch: order}, p, b.State("probabilities", nil, n, shape[1]), b.Header())
+	storeRows(b, probabilitiesStore, n, order, p)
 	program, err = b.Compile()
 	return program, shape[1], err
 }
@@ -120,7 +120,7 @@ func (p *SamplePredictor) Predict(s Sample, probabilities []float32) error {
 	if err := p.session.Run(p.steps); err != nil {
 		return err
 	}
-	if err := p.session.ReadFloats("probabilities", 0, probabilities); err != nil {
+	if err := p.session.ReadFloats(probabilitiesStore, 0, probabilities); err != nil {
 		return err
 	}
 	return checkFinite(probabilities, p.images, s, "probability")

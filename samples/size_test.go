@@ -81,3 +81,15 @@ func TestSizes(t *testing.T) {
 		}
 	}
 }
+
+// A batch of no images is an error.
+func TestSizeOfEmptyBatches(t *testing.T) {
+	host, shape := tensor.NewHost(1), trial.PredictorImages(1)
+	defer host.Close()
+	if _, err := samples.EnsembleSize(host, shape, 0, 4, 5, trial.Network); err == nil {
+		t.Error("ensemble: no error")
+	}
+	if _, err := samples.PredictionSize(host, shape, 3, 0, trial.Network); err == nil {
+		t.Error("prediction: no error")
+	}
+}

@@ -6,7 +6,7 @@ type Device interface {
 	// Name describes the device, for example "cpu (2 threads)".
 	Name() string
 	// Load allocates memory for a workload and prepares it to run. The arenas start zeroed.
-	Load(s Workload) (Runner, error)
+	Load(w Workload) (Runner, error)
 	// Close releases the device. Its runners must be closed first.
 	Close() error
 }

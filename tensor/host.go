@@ -55,24 +55,18 @@ func (h *Host) Close() error {
 
 // hostRunner is a workload in the host's memory.
 type hostRunner struct {
-	host      *Host
-	launches  []Launch
-	shared    []byte
-	chains    [][]byte
-	saved     [][]byte // the chains' memory at the last Keep
-	scratch   [][]byte // one per chain of a group, for each worker that runs its own group
-	workspace [][]byte // one per such worker
-	kept      [][]byte // workspaces with prepared arguments: one per chain, and one that the chains share
-	private   [][]byte // one per worker: memory of a single tile
-	local     [][]byte // one per worker: intermediates of a fused stage
-	args      []Args   // one per worker
-
-	stages   []fusedStage
-	offsets  []int // of each launch's workspace; within a stage they do not overlap
-	groups   []chainGroup
-	together int  // the most chains of a group
-	lockstep bool // whether all workers run the only group
-	prepared preparations
+	division
+	host         *Host
+	launches     []Launch
+	shared       []byte
+	chains       [][]byte
+	snapshot     [][]byte // the chains' memory at the last Keep
+	scratch      [][]byte // one per chain of a group, for each worker that runs its own group
+	workspace    [][]byte // one per such worker
+	preparedArgs [][]byte // workspaces with prepared arguments: one per chain, and one that the chains share
+	private      [][]byte // one per worker: memory of a single tile
+	local        [][]byte // one per worker: intermediates of a fused stage
+	args         []Args   // one per worker
 
 	sharedReady bool   // whether the arguments that chains share are prepared
 	ready       []bool // whether a chain's own ones are
@@ -86,34 +80,39 @@ type hostRunner struct {
 
 	memory memory // of all of the above; valid while the runner is reachable
 
+	// What the pool runs: made once by Load, so that Run does not allocate closures.
 	groupWork, chainWork, tileWork, itemWork func(worker, item int)
 }
 
-// hostLayout is the division of a workload on the host: its stages, and the sizes of the memory
-// that is not in the arenas.
+// division is how a workload's launches and chains are divided among the workers.
+type division struct {
+	stages   []fusedStage
+	offsets  []int // of each launch's workspace; within a stage they do not overlap
+	groups   []chainGroup
+	together int  // the most chains of a group
+	lockstep bool // whether all workers run the only group
+	prepared preparations
+}
+
+// hostLayout is the division of a workload, and the sizes of the memory that is not in the arenas.
 type hostLayout struct {
-	stages                     []fusedStage
-	offsets                    []int // of each launch's workspace
-	groups                     []chainGroup
-	together                   int  // the most chains of a group
-	lockstep                   bool // whether all workers run the only group
-	slots, scratch             int  // copies of the workspace and of Scratch
-	workspace, private, passed int  // bytes of each copy; passed is a worker's local memory
-	prepared                   preparations
+	division
+	slots, scratch            int // copies of the workspace and of Scratch
+	workspace, private, local int // bytes of each copy
 }
 
 // layout plans the memory of a workload on the host's threads.
-func (h *Host) layout(s Workload) hostLayout {
+func (h *Host) layout(w Workload) hostLayout {
 	workers := h.pool.workers
-	l := hostLayout{slots: 1, prepared: planPreparations(s)}
-	if s.Chains >= workers {
+	l := hostLayout{slots: 1, division: division{prepared: planPreparations(w)}}
+	if w.Chains >= workers {
 		l.slots, workers = workers, 1 // each runs whole chains
 	}
-	l.lockstep = l.slots > 1 && inLockstep(s.Launches, s.Chains)
+	l.lockstep = l.slots > 1 && inLockstep(w.Launches, w.Chains)
 	if l.lockstep {
-		l.groups = groupChains(s.Launches, s.Chains, 1)
+		l.groups = groupChains(w.Launches, w.Chains, 1)
 	} else {
-		l.groups = groupChains(s.Launches, s.Chains, l.slots)
+		l.groups = groupChains(w.Launches, w.Chains, l.slots)
 	}
 	for _, g := range l.groups {
 		l.together = max(l.together, g.end-g.first)
@@ -126,17 +125,17 @@ func (h *Host) layout(s Workload) hostLayout {
 	if !l.lockstep {
 		l.scratch *= l.slots
 	}
-	l.stages, l.offsets = fuseLaunches(s.Launches, workers), make([]int, len(s.Launches))
-	for _, g := range l.stages {
+	l.stages, l.offsets = fuseLaunches(w.Launches, workers), make([]int, len(w.Launches))
+	for _, s := range l.stages {
 		end := 0
-		l.passed = max(l.passed, g.localBytes)
-		for i := g.from; i < g.to; i++ {
-			l.private = max(l.private, s.Launches[i].Host.Private)
+		l.local = max(l.local, s.localBytes)
+		for i := s.from; i < s.to; i++ {
+			l.private = max(l.private, w.Launches[i].Host.Private)
 			if l.prepared.offsets[i] >= 0 {
 				continue
 			}
 			l.offsets[i] = end
-			end += Align(s.Launches[i].Host.Workspace)
+			end += Align(w.Launches[i].Host.Workspace)
 		}
 		l.workspace = max(l.workspace, end)
 	}
@@ -144,62 +143,57 @@ func (h *Host) layout(s Workload) hostLayout {
 }
 
 // Size implements Sizer.
-func (h *Host) Size(s Workload) (Footprint, error) {
-	l := h.layout(s)
-	copies := s.Chains
-	if s.Keeps {
+func (h *Host) Size(w Workload) (Footprint, error) {
+	l := h.layout(w)
+	copies := w.Chains
+	if w.Keeps {
 		copies *= 2
 	}
-	shared, chains := Align(s.Bytes[Shared])+l.prepared.bytes[Shared], copies*Align(s.Bytes[Chain])+s.Chains*l.prepared.bytes[Chain]
-	return Footprint{Host: shared + chains + l.scratch*Align(s.Bytes[Scratch]) + l.slots*Align(l.workspace) +
-		h.pool.workers*(Align(l.private)+Align(l.passed))}, nil
+	shared, chains := Align(w.Bytes[Shared])+l.prepared.bytes[Shared], copies*Align(w.Bytes[Chain])+w.Chains*l.prepared.bytes[Chain]
+	return Footprint{Host: shared + chains + l.scratch*Align(w.Bytes[Scratch]) + l.slots*Align(l.workspace) +
+		h.pool.workers*(Align(l.private)+Align(l.local))}, nil
 }
 
 // Free implements Sizer. The host device has no memory of its own.
 func (h *Host) Free() (bytes int, err error) { return math.MaxInt, nil }
 
 // Load implements Device.
-func (h *Host) Load(s Workload) (Runner, error) {
-	if s.Chains < 1 {
-		return nil, errors.Errorf("tensor: host: Chains must be at least 1, got %d", s.Chains)
+func (h *Host) Load(w Workload) (Runner, error) {
+	if w.Chains < 1 {
+		return nil, errors.Errorf("tensor: host: Chains must be at least 1, got %d", w.Chains)
 	}
 	if h.pool.closed.Load() {
 		return nil, errors.New("tensor: host: Load called after Close")
 	}
-	if err := checkBounds(s); err != nil {
+	if err := checkBounds(w); err != nil {
 		return nil, err
 	}
-	l := h.layout(s)
+	l := h.layout(w)
 	r := &hostRunner{
+		division:  l.division,
 		host:      h,
-		launches:  s.Launches,
+		launches:  w.Launches,
 		args:      make([]Args, h.pool.workers),
 		remaining: make([]remaining, len(l.groups)),
-		stages:    l.stages,
-		offsets:   l.offsets,
-		groups:    l.groups,
-		together:  l.together,
-		lockstep:  l.lockstep,
-		prepared:  l.prepared,
-		ready:     make([]bool, s.Chains),
+		ready:     make([]bool, w.Chains),
 	}
 	r.memory = newMemory(r)
-	r.shared = r.memory.bytes(s.Bytes[Shared])
-	r.chains = r.memory.slices(s.Chains, s.Bytes[Chain])
-	r.scratch = r.memory.slices(l.scratch, s.Bytes[Scratch])
+	r.shared = r.memory.bytes(w.Bytes[Shared])
+	r.chains = r.memory.slices(w.Chains, w.Bytes[Chain])
+	r.scratch = r.memory.slices(l.scratch, w.Bytes[Scratch])
 	r.workspace = r.memory.slices(l.slots, l.workspace)
 	r.private = r.memory.slices(h.pool.workers, l.private)
-	r.local = r.memory.slices(h.pool.workers, l.passed)
-	r.kept = append(r.memory.slices(s.Chains, l.prepared.bytes[Chain]), r.memory.bytes(l.prepared.bytes[Shared]))
-	if s.Keeps {
-		r.saved = r.memory.slices(s.Chains, s.Bytes[Chain])
+	r.local = r.memory.slices(h.pool.workers, l.local)
+	r.preparedArgs = append(r.memory.slices(w.Chains, l.prepared.bytes[Chain]), r.memory.bytes(l.prepared.bytes[Shared]))
+	if w.Keeps {
+		r.snapshot = r.memory.slices(w.Chains, w.Bytes[Chain])
 	}
 	if err := r.memory.err(h.Name()); err != nil {
 		r.Close()
 		return nil, err
 	}
-	for w := range r.args {
-		r.args[w].group = make([][arenas][]byte, 0, l.together)
+	for worker := range r.args {
+		r.args[worker].group = make([][arenas][]byte, 0, l.together)
 	}
 	r.groupWork, r.chainWork = r.runGroups, r.runSegment
 	r.tileWork = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
@@ -210,19 +204,19 @@ func (h *Host) Load(s Workload) (Runner, error) {
 // checkBounds returns an error if a launch has a buffer outside its arena, or more tiles than the
 // pool can run in a round. Kernels do not check their memory accesses, so this is the only barrier
 // between a wrong memory plan and silent corruption.
-func checkBounds(s Workload) error {
-	for i := range s.Launches {
-		for _, phase := range s.Launches[i].Host.Phases {
+func checkBounds(w Workload) error {
+	for i := range w.Launches {
+		for _, phase := range w.Launches[i].Host.Phases {
 			if phase.Tiles < 1 || phase.Tiles > maxItems {
 				return errors.Errorf("tensor: launch %s (%s): tiles must be 1 to %d, got %d: its tensors are too large",
-					s.Launches[i].Kernel, s.Launches[i].Label, maxItems, phase.Tiles)
+					w.Launches[i].Kernel, w.Launches[i].Label, maxItems, phase.Tiles)
 			}
 		}
-		for j, argument := range s.Launches[i].Arguments {
+		for j, argument := range w.Launches[i].Arguments {
 			b := argument.Buffer
-			if b != nil && (b.Offset < 0 || b.Offset%Alignment != 0 || b.Offset+b.Bytes() > s.Bytes[b.Arena]) {
+			if b != nil && (b.Offset < 0 || b.Offset%Alignment != 0 || b.Offset+b.Bytes() > w.Bytes[b.Arena]) {
 				return errors.Errorf("tensor: launch %s (%s): argument %d, %v, is outside its arena of %d bytes",
-					s.Launches[i].Kernel, s.Launches[i].Label, j, b, s.Bytes[b.Arena])
+					w.Launches[i].Kernel, w.Launches[i].Label, j, b, w.Bytes[b.Arena])
 			}
 		}
 	}
@@ -313,11 +307,11 @@ func (r *hostRunner) parallelPhases(i int, phases []Phase) {
 func (r *hostRunner) bindLaunch(a *Args, slot, launch int) {
 	a.launch = &r.launches[launch]
 	if offset := r.prepared.offsets[launch]; offset >= 0 {
-		kept := len(r.chains) // the last one is shared
+		owner := len(r.chains) // the last one is shared
 		if r.prepared.arenas[launch] == Chain {
-			kept = a.chain
+			owner = a.chain
 		}
-		a.workspace = r.kept[kept][offset:]
+		a.workspace = r.preparedArgs[owner][offset:]
 		return
 	}
 	a.workspace = r.workspace[slot][r.offsets[launch]:]
@@ -334,8 +328,11 @@ func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
 	defer runtime.KeepAlive(r)
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
-	if closed := r.closed || r.host.pool.closed.Load(); closed || chain < 0 || chain >= len(r.chains) {
-		return errors.Errorf("tensor: host: Step: chain must be in [0, %d), got %d (closed: %v)", len(r.chains), chain, closed)
+	if r.closed || r.host.pool.closed.Load() {
+		return errors.New("tensor: host: Step called after Close")
+	}
+	if chain < 0 || chain >= len(r.chains) {
+		return errors.Errorf("tensor: host: Step: chain must be in [0, %d), got %d", len(r.chains), chain)
 	}
 	for w := range r.args {
 		r.bindChain(&r.args[w], w, 0, chain)
@@ -386,19 +383,19 @@ func (r *hostRunner) region(b *Buffer, chain, first, bytes int) ([]byte, error) 
 }
 
 // Keep implements Runner.
-func (r *hostRunner) Keep() error { return r.copyChains(r.saved, r.chains) }
+func (r *hostRunner) Keep() error { return r.copyChains(r.snapshot, r.chains) }
 
 // Return implements Runner.
 func (r *hostRunner) Return() error {
 	clear(r.ready)
-	return r.copyChains(r.chains, r.saved)
+	return r.copyChains(r.chains, r.snapshot)
 }
 
 func (r *hostRunner) copyChains(to, from [][]byte) error {
 	if r.closed {
 		return errors.New("tensor: host: runner used after Close")
 	}
-	if r.saved == nil {
+	if r.snapshot == nil {
 		return errors.New("tensor: host: Keep and Return need a workload with Keeps set")
 	}
 	for chain := range from {
@@ -414,7 +411,7 @@ func (r *hostRunner) Close() error {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	r.closed = true
-	r.shared, r.chains, r.saved, r.scratch, r.workspace, r.kept, r.private, r.local = nil, nil, nil, nil, nil, nil, nil, nil
+	r.shared, r.chains, r.snapshot, r.scratch, r.workspace, r.preparedArgs, r.private, r.local = nil, nil, nil, nil, nil, nil, nil, nil
 	for i := range r.args {
 		r.args[i] = Args{}
 	}

@@ -208,7 +208,7 @@ func TestHostErrors(t *testing.T) {
 	}
 	closeAll(t, r)
 	wantError(t, "run after close", r.Run(1), "after Close")
-	wantError(t, "step after close", r.Step(0, visit), "closed: true")
+	wantError(t, "step after close", r.Step(0, visit), "Step called after Close")
 	wantError(t, "read after close", r.Read(s.n, 0, 0, word), "after Close")
 	wantError(t, "write after close", r.Write(s.n, 0, 0, word), "after Close")
 
@@ -219,7 +219,7 @@ func TestHostErrors(t *testing.T) {
 	closeAll(t, host, host) // the second Close does nothing
 	wantError(t, "load on a closed device", second(host.Load(s.schedule)), "after Close")
 	wantError(t, "run on a closed device", left.Run(1), "after Close")
-	wantError(t, "step on a closed device", left.Step(0, visit), "closed: true")
+	wantError(t, "step on a closed device", left.Step(0, visit), "Step called after Close")
 	closeAll(t, left)
 }
 

@@ -15,9 +15,9 @@ type lifetime struct {
 // image and tiles of 2 images it takes 64 KiB of the worker's memory instead of 3 MiB for a batch
 // of 100.
 func placeLocalBuffers(launches []Launch, stages []fusedStage, lifetimes map[*Buffer]lifetime) {
-	for g := range stages {
-		if stages[g].tiles != nil {
-			stages[g].placeLocals(launches, lifetimes)
+	for i := range stages {
+		if stages[i].tiles != nil {
+			stages[i].placeLocals(launches, lifetimes)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			h, sum := r.(*hostRunner), 0
-			for _, all := range [][][]byte{{h.shared}, h.chains, h.saved, h.kept, h.scratch, h.workspace, h.private, h.local} {
+			for _, all := range [][][]byte{{h.shared}, h.chains, h.snapshot, h.preparedArgs, h.scratch, h.workspace, h.private, h.local} {
 				for _, block := range all {
 					sum += Align(len(block))
 				}

@@ -8,26 +8,26 @@ const maxPrepared = 256 << 20
 // prepared once for all chains.
 type preparations struct {
 	arenas  []Arena     // of each launch's prepared argument
-	offsets []int       // of each launch's workspace in the memory of that arena; -1 if it is not kept
+	offsets []int       // of each launch's workspace in the memory of that arena; -1 if it is prepared in every step
 	bytes   [arenas]int // for each chain, or for all in the Shared arena
-	sources []*Buffer
+	sources []*Buffer   // the arguments that are prepared once
 }
 
 // planPreparations chooses the launches whose arguments are prepared once.
-func planPreparations(s Workload) preparations {
-	p := preparations{arenas: make([]Arena, len(s.Launches)), offsets: make([]int, len(s.Launches))}
-	for i := range s.Launches {
+func planPreparations(w Workload) preparations {
+	p := preparations{arenas: make([]Arena, len(w.Launches)), offsets: make([]int, len(w.Launches))}
+	for i := range w.Launches {
 		p.offsets[i] = -1
-		host := &s.Launches[i].Host
+		host := &w.Launches[i].Host
 		if host.Preparation.Phases == 0 || host.Joint.Chains > 1 {
 			continue
 		}
-		source, bytes := s.Launches[i].Arguments[host.Preparation.Argument].Buffer, p.bytes
-		if source.Arena != Shared && source.Arena != Chain || writes(s.Launches, source) {
+		source, bytes := w.Launches[i].Arguments[host.Preparation.Argument].Buffer, p.bytes
+		if source.Arena != Shared && source.Arena != Chain || writes(w.Launches, source) {
 			continue
 		}
 		bytes[source.Arena] += Align(host.Workspace)
-		if bytes[Shared]+bytes[Chain]*s.Chains > maxPrepared {
+		if bytes[Shared]+bytes[Chain]*w.Chains > maxPrepared {
 			continue
 		}
 		p.arenas[i], p.offsets[i], p.bytes, p.sources = source.Arena, p.bytes[source.Arena], bytes, append(p.sources, source)

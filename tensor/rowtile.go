@@ -159,70 +159,87 @@ func (l *Launch) owns(argument int) bool {
 	return l.Host.RowTile.Owns(argument, l.Arguments[argument].Buffer)
 }
 
+// tileLimits is what the launches of a stage allow its tiles to be, in common rows.
+type tileLimits struct {
+	rows      int   // the number of common rows
+	unit      int   // a tile is a multiple of unit rows, except the last
+	alignment int   // a tile must start at a multiple of alignment
+	parts     []int // see RowTile
+	tiles     int   // the most tiles that a launch has unfused
+
+	owned, perRow         int // the most bytes that a launch owns, and needs in memory for each row
+	shared, largestShared int // bytes that every tile reads, of all launches and of one
+}
+
+// limits sets the ratios of a stage's launches and returns the limits of its tiles, or false if the
+// launches sum different parts.
+func (s *fusedStage) limits(group []Launch) (t tileLimits, ok bool) {
+	t.unit, t.alignment = 1, 1
+	for i := range group {
+		t.rows = gcd(t.rows, group[i].Host.RowTile.Rows)
+	}
+	for i := range group {
+		rowTile := &group[i].Host.RowTile
+		ratio := rowTile.Rows / t.rows
+		s.ratios = append(s.ratios, ratio)
+		whole := rowTile.Unit / gcd(rowTile.Unit, ratio)
+		t.unit *= whole / gcd(t.unit, whole)
+		if rowTile.aligned {
+			t.alignment *= whole / gcd(t.alignment, whole)
+		}
+		owned, others := group[i].footprint()
+		t.owned, t.shared, t.largestShared = max(t.owned, owned), t.shared+others, max(t.largestShared, others)
+		if between := s.between(i, group); between != nil {
+			owned -= between.Bytes() // never in memory as a whole
+		}
+		t.perRow = max(t.perRow, owned/t.rows)
+		t.tiles = max(t.tiles, group[i].Host.Phases[rowTile.Phase].Tiles)
+		if rowTile.Parts != nil {
+			if ratio != 1 || t.parts != nil && !slices.Equal(t.parts, rowTile.Parts) {
+				return t, false
+			}
+			t.parts = rowTile.Parts
+		}
+	}
+	return t, true
+}
+
 // chooseTiles chooses the tiles of launches that may be fused. It returns false if fusing would not
 // pay: the tile or the shared data would not fit in cache, or there would be too few tiles for the
 // workers.
 func (s *fusedStage) chooseTiles(group []Launch, workers int) bool {
-	common := 0 // common rows: the greatest common divisor of the launches' rows
-	for i := range group {
-		common = gcd(common, group[i].Host.RowTile.Rows)
-	}
-	// unit is the least common multiple of the units of the launches, in common rows; alignment is
-	// the same for the launches whose tiles must be aligned. all is the largest number of bytes
-	// that a launch owns. perRow leaves out the buffer between alternating launches, which is never
-	// stored as a whole.
-	unit, alignment, all, perRow, shared, largestShared, tiles := 1, 1, 0, 0, 0, 0, 0
-	var parts []int
-	for i := range group {
-		rowTile := &group[i].Host.RowTile
-		ratio := rowTile.Rows / common
-		s.ratios = append(s.ratios, ratio)
-		whole := rowTile.Unit / gcd(rowTile.Unit, ratio)
-		unit *= whole / gcd(unit, whole)
-		if rowTile.aligned {
-			alignment *= whole / gcd(alignment, whole)
-		}
-		owned, others := group[i].footprint()
-		all = max(all, owned)
-		if between := s.between(i, group); between != nil {
-			owned -= between.Bytes()
-		}
-		perRow, shared, largestShared = max(perRow, owned/common), shared+others, max(largestShared, others)
-		tiles = max(tiles, group[i].Host.Phases[rowTile.Phase].Tiles)
-		if rowTile.Parts != nil {
-			if ratio != 1 || parts != nil && !slices.Equal(parts, rowTile.Parts) {
-				return false
-			}
-			parts = rowTile.Parts
-		}
+	t, ok := s.limits(group)
+	if !ok {
+		return false
 	}
 	// Data that every tile reads, such as filters, must stay in cache next to the tile. One launch
 	// with large filters is fine, since it would read them anyway; several are not.
-	if perRow*unit > maxTileBytes || shared > max(maxSharedBytes, largestShared+maxSharedBytes/8) {
+	if t.perRow*t.unit > maxTileBytes || t.shared > max(maxSharedBytes, t.largestShared+maxSharedBytes/8) {
 		return false
 	}
 	blocked := slices.Index(s.blocks, slices.Max(s.blocks))
 	alternate := s.blocks[blocked] > 0
-	if alternate && (parts != nil || unit > 1 || s.ratios[blocked] > 1) {
+	if alternate && (t.parts != nil || t.unit > 1 || s.ratios[blocked] > 1) {
 		return false // a tile is not an image
 	}
-	if parts != nil {
-		return s.tileParts(parts, unit, alignment, tileBytes/max(1, perRow), workers)
+	largest := tileBytes / max(1, t.perRow)
+	if t.parts != nil {
+		return s.tileParts(t.parts, t.unit, t.alignment, largest, workers)
 	}
 	minTiles := 4 * workers
-	if all < cacheBytes*workers {
+	if t.owned < cacheBytes*workers {
 		minTiles = 16 * workers // all data stay in cache anyway, so balance matters more
 	}
-	minTiles = min(minTiles, tiles)
-	if (common+unit-1)/unit < minTiles {
+	minTiles = min(minTiles, t.tiles)
+	if (t.rows+t.unit-1)/t.unit < minTiles {
 		return false
 	}
-	largest := min(common/max(1, minTiles), tileBytes/max(1, perRow))
+	largest = min(largest, t.rows/max(1, minTiles))
 	if alternate {
 		largest = 1
 	}
-	s.appendTiles(0, common, evenTile(common, unit, largest, workers))
-	s.tiles = append(s.tiles, common)
+	s.appendTiles(0, t.rows, evenTile(t.rows, t.unit, largest, workers))
+	s.tiles = append(s.tiles, t.rows)
 	for n := range s.tiles {
 		s.items = append(s.items, n)
 	}

@@ -69,8 +69,8 @@ func (t *biasGradSum) forLaunch(l *tensor.Launch) *biasGradSum {
 }
 
 // checkSums returns an error if no call makes one of the sums.
-func checkSums(totals []*biasGradSum) error {
-	for _, t := range totals {
+func checkSums(sums []*biasGradSum) error {
+	for _, t := range sums {
 		if t.separate == nil {
 			return errors.Errorf("cuda: no call makes the sums of %v", t.gradient)
 		}

@@ -51,10 +51,10 @@ type access struct {
 
 // newDependencies finds the dependencies of a number of steps of a sequence of calls.
 func newDependencies(calls []Call, steps int) *dependencies {
-	touches, n := accessesOf(calls)
-	pieces := make([]segment, n)
-	for i := range pieces {
-		pieces[i].writer = -1
+	accesses, n := accessesOf(calls)
+	segments := make([]segment, n)
+	for i := range segments {
+		segments[i].writer = -1
 	}
 	total := steps * len(calls)
 	words := (total + 63) / 64
@@ -62,19 +62,19 @@ func newDependencies(calls []Call, steps int) *dependencies {
 	row := func(i int) bitset { return memory[i*words:][:words] }
 	o := &dependencies{direct: make([][]int, total), all: make([]bitset, total)}
 	for number := range total {
-		own := touches[number%len(calls)]
+		own := accesses[number%len(calls)]
 		wanted := row(total)
 		clear(wanted)
 		for _, t := range own {
-			for i := range pieces[t.first:t.last] {
-				pieces[t.first+i].hazards(t, wanted)
+			for i := range segments[t.first:t.last] {
+				segments[t.first+i].hazards(t, wanted)
 			}
 		}
 		o.all[number] = row(number)
 		o.direct[number] = o.transitiveReduction(wanted, o.all[number])
 		for _, t := range own {
-			for i := range pieces[t.first:t.last] {
-				pieces[t.first+i].record(t, number)
+			for i := range segments[t.first:t.last] {
+				segments[t.first+i].record(t, number)
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (o *dependencies) transitiveReduction(wanted, before bitset) []int {
 
 // accessesOf cuts the arenas into segments at the begin and end of every buffer, and returns the
 // calls' accesses and the number of segments.
-func accessesOf(calls []Call) (touches [][]access, pieces int) {
+func accessesOf(calls []Call) (accesses [][]access, segments int) {
 	var bounds [arenas][]int
 	for _, c := range calls {
 		for _, a := range c.Arguments {
@@ -134,10 +134,10 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 	for arena := range bounds {
 		slices.Sort(bounds[arena])
 		bounds[arena] = slices.Compact(bounds[arena])
-		begin[arena] = pieces
-		pieces += len(bounds[arena])
+		begin[arena] = segments
+		segments += len(bounds[arena])
 	}
-	touches = make([][]access, len(calls))
+	accesses = make([][]access, len(calls))
 	for i, c := range calls {
 		for _, a := range c.Arguments {
 			b := a.Buffer
@@ -149,10 +149,10 @@ func accessesOf(calls []Call) (touches [][]access, pieces int) {
 				return begin[b.Arena] + found
 			}
 			t := access{first: at(b.Offset), last: at(b.Offset + b.Bytes()), write: a.Access&tensor.Write != 0}
-			touches[i] = append(touches[i], t)
+			accesses[i] = append(accesses[i], t)
 		}
 	}
-	return touches, pieces
+	return accesses, segments
 }
 
 // Dependencies returns, for each call, the earlier calls that it must directly follow. These are

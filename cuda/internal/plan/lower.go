@@ -63,8 +63,8 @@ func (g *product) lower(p *planner) []Call {
 	if windows := g.lowerWindowFilterGrad(p); windows != nil {
 		return windows
 	}
-	if few := g.lowerWindowForward(p); few != nil {
-		return few
+	if windows := g.lowerWindowForward(p); windows != nil {
+		return windows
 	}
 	// Convolutions of 16 and 32 channels in bf16.
 	if few := g.asFewChannels(p); few != nil {
@@ -89,7 +89,7 @@ func (g *product) lowerPacked(p *planner) []Call {
 	}
 	// The costs for one chain decide whether to pack. The costs for one chain and for many decide
 	// whether wgmma or mma.sync then multiplies (beats).
-	otherwise := g.costUnpacked(p)
+	unpacked := g.costUnpacked(p)
 	if g.filterGrad {
 		on := newPackedFilterGrad(p, g)
 		apart, cycles, fits := on.split(p)
@@ -100,9 +100,9 @@ func (g *product) lowerPacked(p *planner) []Call {
 			}
 		}
 		switch {
-		case grouped != nil && grouped.costWithPacking(p) < otherwise:
+		case grouped != nil && grouped.costWithPacking(p) < unpacked:
 			return grouped.lower(p)
-		case fits && on.costWithPacking(p) < otherwise:
+		case fits && on.costWithPacking(p) < unpacked:
 			return on.lower(p, apart, cycles)
 		}
 		return nil
@@ -116,7 +116,7 @@ func (g *product) lowerPacked(p *planner) []Call {
 		grouped = nil
 	}
 	switch {
-	case !(least+on.packCost(p) < otherwise):
+	case !(least+on.packCost(p) < unpacked):
 		return nil
 	case grouped != nil:
 		return grouped.lower(p)

@@ -27,15 +27,14 @@ const scratchSlack = 8
 // New plans a workload: its steps, each of its launches on its own, and the scratch memory that
 // either needs.
 func New(w tensor.Workload, t Target) (*Plan, error) {
-	p := planner{Target: t}
-	step, separate, err := p.planStep(w.Launches)
+	step, separate, err := planStep(w.Launches, t)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{Step: step, Ahead: findAhead(step, w.Header), Scratch: w.Bytes[tensor.Scratch]}
 	for i := range w.Launches {
-		p.base, p.workspace = tensor.Align(w.Bytes[tensor.Scratch]), 0
-		calls := separate[i](&p, &w.Launches[i])
+		p := &planner{Target: t, base: tensor.Align(w.Bytes[tensor.Scratch])}
+		calls := separate[i](p, &w.Launches[i])
 		for k := range calls {
 			calls[k].Launch = i
 		}
@@ -49,8 +48,7 @@ func New(w tensor.Workload, t Target) (*Plan, error) {
 
 // Step returns only the calls of a step. Their scratch buffers do not share memory.
 func Step(launches []tensor.Launch, t Target) ([]Call, error) {
-	p := planner{Target: t}
-	calls, _, err := p.planStep(launches)
+	calls, _, err := planStep(launches, t)
 	return calls, err
 }
 
@@ -62,7 +60,7 @@ func Step(launches []tensor.Launch, t Target) ([]Call, error) {
 // and a call that reads a gradient anyway can sum it over each channel for the bias. The first pass
 // notes which packed copies are requested, which launch first goes through each gradient, and which
 // gathered images are read; the second makes the calls.
-func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []lowering, err error) {
+func planStep(launches []tensor.Launch, t Target) (calls []Call, separate []lowering, err error) {
 	for i := range launches {
 		if err := checkCalls(&launches[i]); err != nil {
 			return nil, nil, errors.Wrapf(err, "cuda: launch %s (%s)", launches[i].Kernel, launches[i].Label)
@@ -72,10 +70,9 @@ func (p *planner) planStep(launches []tensor.Launch) (calls []Call, separate []l
 	own, taken := separateScratch(launches)
 	pooled := findPoolings(own, separate)
 	addGradMasks(own, pooled)
-	defer func() {
-		p.copies, p.unpoolGrads, p.requested, p.firstPass, p.biasGradSums, p.gathers, p.keptImages = nil, nil, nil, nil, nil, nil, nil
-	}()
-	p.requested, p.firstPass, p.keptImages = map[*tensor.Buffer][]packSpec{}, map[*tensor.Buffer]int{}, map[*tensor.Buffer]bool{}
+	p := &planner{
+		Target: t, requested: map[*tensor.Buffer][]packSpec{}, firstPass: map[*tensor.Buffer]int{}, keptImages: map[*tensor.Buffer]bool{},
+	}
 	deferred := map[int]*biasGradSum{} // by the launches that have no calls in a step
 	pass := func(visit func(launch int, calls []Call)) {
 		p.base, p.workspace, p.copies, p.unpoolGrads, p.gathers = taken, 0, map[packKey]*tensor.Buffer{}, nil, map[*tensor.Buffer]*gathered{}

@@ -23,14 +23,14 @@ type pooling struct {
 
 // findPoolings returns the lowerings of the launches that such poolings change. It also replaces
 // the convolutions' lowerings in separate.
-func findPoolings(launches []tensor.Launch, separate []lowering) (geometries map[int]lowering) {
-	geometries = map[int]lowering{}
+func findPoolings(launches []tensor.Launch, separate []lowering) (lowerings map[int]lowering) {
+	lowerings = map[int]lowering{}
 	for i := range launches {
-		if p := poolingAt(launches, i); p != nil {
-			p.addLowerings(geometries, separate)
+		if o := poolingAt(launches, i); o != nil {
+			o.addLowerings(lowerings, separate)
 		}
 	}
-	return geometries
+	return lowerings
 }
 
 // poolingAt returns the pooling whose convolution is launch i, or nil. Only the pooling and the
@@ -41,48 +41,47 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 		return nil
 	}
 	y, x := launches[i].Arguments[0].Buffer, launches[i].Arguments[1].Buffer
-	p := &pooling{convolution: i, pooling: i + 1, epilogue: epiloguePool}
+	o := &pooling{convolution: i, pooling: i + 1, epilogue: epiloguePool}
 	stem := func() string { // of a pooling's launch of y
-		if p.pooling == len(launches) || !uses(&launches[p.pooling], y) {
+		if o.pooling == len(launches) || !uses(&launches[o.pooling], y) {
 			return ""
 		}
-		name := stemOf(launches[p.pooling].Kernel)
-		return name
+		return stemOf(launches[o.pooling].Kernel)
 	}
 	if stem() == "max_places_fwd" {
-		p.argmax = launches[p.pooling].Arguments[0].Buffer
-		p.epilogue |= epilogueArgmax
-		p.pooling++
+		o.argmax = launches[o.pooling].Arguments[0].Buffer
+		o.epilogue |= epilogueArgmax
+		o.pooling++
 	}
 	switch stem() {
 	case "max_pool_fwd":
 	case "max_pool_relu_fwd":
-		p.epilogue |= epilogueReLU
+		o.epilogue |= epilogueReLU
 	default:
 		return nil
 	}
-	pool := launches[p.pooling].Arguments
-	p.pooled, p.height, p.width = pool[0].Buffer, intValue(pool[1+poolQ]), intValue(pool[2+poolQ])
+	pool := launches[o.pooling].Arguments
+	o.pooled, o.height, o.width = pool[0].Buffer, intValue(pool[1+poolQ]), intValue(pool[2+poolQ])
 	pooled := [2]int{intValue(pool[2+poolH]), intValue(pool[3+poolH])}
 	fits := y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && isTwoByTwo(pool[2:])
-	if !fits || p.pooled.Overlaps(x) {
+	if !fits || o.pooled.Overlaps(x) {
 		return nil
 	}
 	for k := range launches {
-		if i <= k && k <= p.pooling {
+		if i <= k && k <= o.pooling {
 			continue
 		}
 		if uses(&launches[k], y) {
 			return nil
 		}
-		if p.argmax != nil && uses(&launches[k], p.argmax) {
-			if !p.addGradient(&launches[k]) {
+		if o.argmax != nil && uses(&launches[k], o.argmax) {
+			if !o.addGradient(&launches[k]) {
 				return nil
 			}
-			p.gradients = append(p.gradients, k)
+			o.gradients = append(o.gradients, k)
 		}
 	}
-	return p
+	return o
 }
 
 // forwardConv returns the product of a launch that is a forward convolution.
@@ -96,7 +95,7 @@ func forwardConv(l *tensor.Launch) (tensor.Product, bool) {
 
 // addGradient adds a launch that reads the maxima's places, if it is a gradient of the pooling of
 // the same kind as those before it: with a ReLU or without.
-func (p *pooling) addGradient(l *tensor.Launch) bool {
+func (o *pooling) addGradient(l *tensor.Launch) bool {
 	kind := 0
 	switch stem := stemOf(l.Kernel); stem {
 	case "max_places_bwd":
@@ -105,10 +104,10 @@ func (p *pooling) addGradient(l *tensor.Launch) bool {
 	default:
 		return false
 	}
-	if p.gradients != nil && p.epilogue&epiloguePositive != kind {
+	if o.gradients != nil && o.epilogue&epiloguePositive != kind {
 		return false
 	}
-	p.epilogue |= kind
+	o.epilogue |= kind
 	return true
 }
 
@@ -137,31 +136,31 @@ func uses(l *tensor.Launch, b *tensor.Buffer) bool {
 // addLowerings adds the lowerings of the launches that the pooling changes: the convolution's,
 // which pools; the pooling's, which have no calls; and the gradients', which become unpoolGrads.
 // On its own the convolution does not pool, but its sums have the same order as in the step.
-func (p *pooling) addLowerings(to map[int]lowering, separate []lowering) {
+func (o *pooling) addLowerings(to map[int]lowering, separate []lowering) {
 	convolution := func(pool *pooledOutput, epilogue int) lowering {
-		return func(place *planner, l *tensor.Launch) []Call {
+		return func(p *planner, l *tensor.Launch) []Call {
 			convolved, _ := forwardConv(l)
 			g := newProduct(l.Calls[0], convolved)
 			g.pooled, g.pool, g.epilogue = true, pool, g.epilogue|epilogue
-			return g.lower(place)
+			return g.lower(p)
 		}
 	}
-	to[p.convolution], separate[p.convolution] = convolution(&p.pooledOutput, p.epilogue), convolution(nil, 0)
-	for i := p.convolution + 1; i <= p.pooling; i++ {
+	to[o.convolution], separate[o.convolution] = convolution(&o.pooledOutput, o.epilogue), convolution(nil, 0)
+	for i := o.convolution + 1; i <= o.pooling; i++ {
 		to[i] = func(*planner, *tensor.Launch) []Call { return nil }
 	}
-	for _, i := range p.gradients {
-		to[i] = func(place *planner, l *tensor.Launch) []Call {
-			windows := p.pooled.Elements
-			s := &unpoolGrad{gradient: l.Arguments[0].Buffer, windows: l.Arguments[1], argmax: p.argmax, height: p.height, width: p.width}
-			s.make = Call{
-				Symbol: "max_places_relu_bwd_" + p.pooled.DType.Suffix(), Blocks: [2]int{gridSize(place, windows), 1}, Threads: GridStrideThreads,
-				Arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.argmax), tensor.Int(windows), tensor.Int(p.width)},
+	for _, i := range o.gradients {
+		to[i] = func(p *planner, l *tensor.Launch) []Call {
+			windows := o.pooled.Elements
+			u := &unpoolGrad{gradient: l.Arguments[0].Buffer, windows: l.Arguments[1], argmax: o.argmax, height: o.height, width: o.width}
+			u.make = Call{
+				Symbol: "max_places_relu_bwd_" + o.pooled.DType.Suffix(), Blocks: [2]int{gridSize(p, windows), 1}, Threads: GridStrideThreads,
+				Arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(o.argmax), tensor.Int(windows), tensor.Int(o.width)},
 			}
-			if place.NoWindows || s.gradient.Arena != tensor.Scratch { // other arenas are read after the step
-				return []Call{s.make}
+			if p.NoWindows || u.gradient.Arena != tensor.Scratch { // other arenas are read after the step
+				return []Call{u.make}
 			}
-			place.unpoolGrads = append(place.unpoolGrads, s)
+			p.unpoolGrads = append(p.unpoolGrads, u)
 			return nil
 		}
 	}

@@ -78,7 +78,7 @@ func placeScratch(calls []Call, most int, ahead *Ahead) int {
 // newLayout lists the scratch buffers of calls, the largest first, with the calls that use each,
 // and finds the dependencies in two successive steps.
 func newLayout(calls []Call, ahead *Ahead) *scratchLayout {
-	l, number := &scratchLayout{}, map[*tensor.Buffer]int{}
+	l, index := &scratchLayout{}, map[*tensor.Buffer]int{}
 	var two []Call
 	ahead.Steps(calls, 2, func(c Call, number int) {
 		if number >= 0 {
@@ -93,10 +93,10 @@ func newLayout(calls []Call, ahead *Ahead) *scratchLayout {
 			if a.Buffer == nil || a.Buffer.Arena != tensor.Scratch {
 				continue
 			}
-			at, known := number[a.Buffer]
+			at, known := index[a.Buffer]
 			if !known {
 				at = len(l.buffers)
-				number[a.Buffer] = at
+				index[a.Buffer] = at
 				l.buffers = append(l.buffers, liveBuffer{Buffer: a.Buffer})
 			}
 			l.buffers[at].users = append(l.buffers[at].users, i)
