@@ -136,7 +136,7 @@ var settings = []Setting{
 		func(s *Spec) *uint64 { return &s.Seed }, func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }),
 }
 
-// field returns a setting of the field of a Spec that of points to.
+// field returns the setting of the field of a Spec to which of returns a pointer.
 func field[T any](name, usage string, everywhere bool, of func(s *Spec) *T, parse func(text string) (T, error)) Setting {
 	kind := "string"
 	switch any(*new(T)).(type) {

@@ -85,7 +85,7 @@ func TestSummaryOfFewDraws(t *testing.T) {
 	}
 }
 
-// Summaries of values whose squares overflow or vanish are those of ordinary values, scaled.
+// Values whose squares overflow or vanish have the summaries of ordinary values, scaled.
 func TestSummaryOfExtremeValues(t *testing.T) {
 	ordinary := make([]float64, 40)
 	for i := range ordinary {

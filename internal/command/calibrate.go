@@ -117,10 +117,10 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 	isOwn := data.Name == "" || data.Place() == own.Place()
 	if isOwn {
 		if k.data.Group != "" && k.data.Group != own.Group {
-			return nil, nil, usage("pollen: calibrate: --group must be that of the run for its own data, %q, got %q", own.Group, k.data.Group)
+			return nil, nil, usage("pollen: calibrate: --group of the run's own data must be %q, as in fit, got %q", own.Group, k.data.Group)
 		}
 		if k.data.Label != "" && k.data.Label != own.Label {
-			return nil, nil, usage("pollen: calibrate: --label must be that of the run for its own data, %q, got %q", own.Label, k.data.Label)
+			return nil, nil, usage("pollen: calibrate: --label of the run's own data must be %q, as in fit, got %q", own.Label, k.data.Label)
 		}
 		data = own
 		data.MaxSkipped = cmp.Or(k.data.MaxSkipped, own.MaxSkipped)

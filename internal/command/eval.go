@@ -192,7 +192,7 @@ func (s *scoreFlags) testData(runs []scoredRun) (config.Data, error) {
 	}
 	data, err := config.TestData(names, own, classes, s.data.Name)
 	if err == nil && s.data.Label != "" && !data.Foreign && s.data.Label != data.Label {
-		err = usage("pollen: --label must be that of the run for its own data, %q, got %q", data.Label, s.data.Label)
+		err = usage("pollen: --label of the run's own data must be %q, as in fit, got %q", data.Label, s.data.Label)
 	}
 	data.Label = cmp.Or(s.data.Label, data.Label)
 	data.MaxSkipped = cmp.Or(s.data.MaxSkipped, data.MaxSkipped)

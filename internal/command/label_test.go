@@ -35,12 +35,12 @@ func TestLabelColumn(t *testing.T) {
 		{[]string{"eval", run, "--data", table("both", "label,species", both)}, "both.csv: columns that are not read: label"},
 		{[]string{"eval", run, "--data", table("other", "label", func(i int) string { return fmt.Sprint(i % 2) })}, "accuracy"},
 		{[]string{"eval", run, "--data", table("kind", "label,kind", both), "--label", "kind"}, "accuracy"},
-		{[]string{"eval", run, "--label", "kind"}, `--label must be that of the run for its own data, "species", got "kind"`},
+		{[]string{"eval", run, "--label", "kind"}, `--label of the run's own data must be "species", as in fit, got "kind"`},
 		{[]string{"fit", "--data", table("four", "label", func(i int) string { return fmt.Sprint(i % 4) }), "--label", "spezies"}, `label: must be a column of`},
 		{[]string{"predict", run, table("species", "species", func(i int) string { return "0" })}, "species.csv"},
 	} {
 		code, stdout, stderr := runInProcess(step.arguments...)
-		fails := strings.Contains(step.want, "label: must") || strings.Contains(step.want, "--label must")
+		fails := strings.Contains(step.want, "label: must") || strings.Contains(step.want, "data must be")
 		if (code != 0) != fails || !strings.Contains(stdout+stderr, step.want) {
 			t.Errorf("%q: status %d\n%s%s\nwant %s", step.arguments, code, stdout, stderr, step.want)
 		}

@@ -4,7 +4,7 @@ package kernel
 // of sixteen pixels: a register tile is some pixels times one or two panels of channels. The 49
 // pixels of an image of 7 x 7 would fill four panels, the last of them with one pixel; as rows of
 // tiles they waste nothing. Phase 0 packs the filter's panels, and the results are transposed when
-// they are stored. The bits are those of the direct convolution.
+// they are stored. They have the bits of the direct convolution.
 type channelsPlan struct {
 	shape     Conv2D
 	plane     int // pixels of an image
