@@ -1,7 +1,6 @@
 package samples
 
 import (
-	"bytes"
 	"encoding/binary"
 	"reflect"
 	"strings"
@@ -80,16 +79,12 @@ func FuzzReadSample(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var s Sample
-		var sum string
 		var err error
-		if allocated := testenv.Allocated(func() { s, sum, err = parseSample(content) }); allocated > allocationLimit(content) {
+		if allocated := testenv.Allocated(func() { s, err = sampleOf(content) }); allocated > allocationLimit(content) {
 			t.Fatalf("%d bytes were allocated for a file of %d", allocated, len(content))
 		}
 		if err != nil {
 			return
-		}
-		if sum != "" && !bytes.Contains(content, []byte(sum)) {
-			t.Fatalf("checksum %s is not in the file", sum)
 		}
 		values := 0
 		for _, p := range s.Parameters {

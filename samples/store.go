@@ -244,15 +244,14 @@ func (st *Store) write(s Sample, may func() error) (File, error) {
 }
 
 // ReadSample reads one file of a store. It returns an error if the file was changed after it was
-// written, which its checksum shows. Files without a checksum, of earlier versions, are accepted as
-// they are.
+// written, which its checksum shows, or has no checksum.
 func ReadSample(path string) (Sample, error) {
 	s, _, err := ReadWithChecksum(path)
 	return s, errors.Wrapf(err, "samples: sample %s", path)
 }
 
-// ReadWithChecksum is ReadSample, and also returns the file's checksum, "" if it has none. Its
-// errors do not name the file.
+// ReadWithChecksum is ReadSample, and also returns the file's checksum. Its errors do not name the
+// file.
 func ReadWithChecksum(path string) (s Sample, sum string, err error) {
 	content, err := checksum.ReadFile(path)
 	var named *os.PathError
@@ -271,21 +270,22 @@ func parseSample(content []byte) (s Sample, sum string, err error) {
 	if err != nil && errors.Cause(err) != checksum.ErrNone {
 		return Sample{}, "", err
 	}
-	file, err := safetensors.Parse(content)
+	s, unlike := sampleOf(content)
+	if unlike != nil { // tells more about a file of another format than that it has no checksum
+		err = unlike
+	}
 	if err != nil {
-		return Sample{}, "", err
-	}
-	if _, has := file.Metadata[checksum.Key]; has && sum == "" {
-		return Sample{}, "", errors.New("its checksum was changed")
-	}
-	if s, err = sampleOf(file); err != nil {
 		return Sample{}, "", err
 	}
 	return s, sum, nil
 }
 
-// sampleOf returns the sample in a parsed file.
-func sampleOf(file *safetensors.File) (s Sample, err error) {
+// sampleOf returns the sample in a file, whatever its checksum.
+func sampleOf(content []byte) (s Sample, err error) {
+	file, err := safetensors.Parse(content)
+	if err != nil {
+		return Sample{}, err
+	}
 	for key := range file.Metadata {
 		if !slices.Contains([]string{chainKey, stepKey, weightKey, checksum.Key}, key) {
 			return Sample{}, errors.Errorf("unknown metadata key %q", key)

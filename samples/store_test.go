@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,6 +91,24 @@ func TestStoreFormat(t *testing.T) {
 	for range 5 {
 		if !bytes.Equal(fileOf(t, aSample(3, 40)), content) {
 			t.Fatal("the same sample gives other bytes")
+		}
+	}
+}
+
+// A file without its checksum is an error, as is one with a wrong one.
+func TestSampleWithoutChecksum(t *testing.T) {
+	content := fileOf(t, aSample(3, 40))
+	sum := regexp.MustCompile(`"sha256":"[0-9a-f]{64}",`).Find(content)
+	path := filepath.Join(t.TempDir(), FileName(3, 40))
+	for with, want := range map[string]string{
+		strings.Repeat(" ", len(sum)): "it has no checksum",
+		string(sum[:10]) + strings.Repeat("0", len(sum)-12) + string(sum[len(sum)-2:]): "it was changed: its SHA-256 is",
+	} {
+		if err := os.WriteFile(path, bytes.Replace(content, sum, []byte(with), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadSample(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("with %s: error %v, want %s", with, err, want)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/internal/checksum"
 	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -66,10 +65,7 @@ func addSamples(sums map[string]string, files []File, x *index.Index) error {
 	for _, f := range files {
 		if f.Sum == "" { // the index was left out
 			var err error
-			if _, f.Sum, err = samples.ReadWithChecksum(f.Path); err == nil && f.Sum == "" {
-				err = checksum.ErrNone
-			}
-			if err != nil {
+			if _, f.Sum, err = samples.ReadWithChecksum(f.Path); err != nil {
 				return damaged(f.Path, err)
 			}
 		}
