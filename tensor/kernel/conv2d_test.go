@@ -268,27 +268,27 @@ func TestConv2DChannels(t *testing.T) {
 }
 
 // Panels of channels are chosen where panels of pixels would be partly unused, unless storing the
-// results costs more, and never for a few images whose filter would be packed for them only.
+// results costs more, never for a few images whose filter would be packed for them only, and only
+// in AVX-512.
 func TestConv2DSuitsChannels(t *testing.T) {
-	if isa != avx512 {
-		t.Skip("panels of channels are for AVX-512")
-	}
-	for _, c := range []struct {
-		b, filterImages, in, out, side int
-		want                           bool
-	}{
-		{1, 16, 192, 1152, 7, true}, {1, 16, 112, 672, 14, true}, {1, 16, 40, 240, 14, false}, {1, 16, 192, 24, 7, false},
-		{1, 16, 240, 40, 28, false}, {1, 0, 192, 1152, 7, false}, {32, 0, 192, 1152, 7, false}, {32, 0, 1152, 192, 7, true},
-	} {
-		k := Conv2D{B: c.b, C: c.in, K: c.out, H: c.side, W: c.side, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, FilterImages: c.filterImages}
-		plan, err := k.Forward()
-		if err != nil {
-			t.Fatal(err)
+	onEachInstructionSet(t, func(t *testing.T) {
+		for _, c := range []struct {
+			b, filterImages, in, out, side int
+			want                           bool
+		}{
+			{1, 16, 192, 1152, 7, true}, {1, 16, 112, 672, 14, true}, {1, 16, 40, 240, 14, false}, {1, 16, 192, 24, 7, false},
+			{1, 16, 240, 40, 28, false}, {1, 0, 192, 1152, 7, false}, {32, 0, 192, 1152, 7, false}, {32, 0, 1152, 192, 7, true},
+		} {
+			k := Conv2D{B: c.b, C: c.in, K: c.out, H: c.side, W: c.side, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, FilterImages: c.filterImages}
+			plan, err := k.Forward()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := plan.kind == kindConv2DChannels, c.want && isa == avx512; got != want {
+				t.Errorf("%+v: panels of channels %v, want %v", c, got, want)
+			}
 		}
-		if got := plan.kind == kindConv2DChannels; got != c.want {
-			t.Errorf("%+v: panels of channels %v, want %v", c, got, c.want)
-		}
-	}
+	})
 }
 
 // TestConv2DDivided divides the outputs of one image, which is packed, read in place or padded,
