@@ -51,8 +51,7 @@ func listFiles(paths []string, options Options) (images []encodedImage, failed [
 
 // listTable returns the image files that a label table names. missing has those that do not exist.
 func listTable(path string, options Options) (images []encodedImage, missing []ImageError, err error) {
-	s := newScanner(options.context(), filepath.Dir(path))
-	s.options = options
+	s := newScanner(options, filepath.Dir(path))
 	t, index, err := s.tableAt(filepath.Base(path))
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +80,7 @@ func withoutPath(err error, path string) string {
 
 // listDir returns all image files below a directory.
 func listDir(path string, options Options) (images []encodedImage, err error) {
-	s := newScanner(options.context(), path)
+	s := newScanner(options, path)
 	found, err := s.walk(nil, "", "")
 	if err != nil {
 		return nil, err

@@ -177,7 +177,7 @@ func (o Options) scanParquet(root string) (tree, error) {
 	if err != nil {
 		return tree{}, err
 	}
-	s := newScanner(o.context(), root)
+	s := newScanner(o, root)
 	if len(files.others) > 0 {
 		s.remark("", "left out, since they are not named after splits: %s", abbreviated(files.others))
 	}

@@ -2,7 +2,6 @@ package datasets
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 
 // scanner lists the files of an image directory, and collects what the user should know about them.
 type scanner struct {
-	context context.Context
 	root    string
 	options Options
 	label   string                 // heading of the column with the labels, once listed
@@ -26,9 +24,9 @@ type scanner struct {
 	flat    [3][]string // by Split: a directory of images without classes
 }
 
-func newScanner(ctx context.Context, root string) *scanner {
+func newScanner(o Options, root string) *scanner {
 	return &scanner{
-		context: ctx, root: root, indices: map[string]*imageIndex{},
+		options: o, root: root, indices: map[string]*imageIndex{},
 		leftOut: map[string]bool{}, looked: map[string]string{}, tables: map[string]bool{},
 	}
 }
@@ -71,7 +69,7 @@ func (s *scanner) leftOutOf(dir string) string {
 
 // readDir is the function readDir below the root, unless the context has ended.
 func (s *scanner) readDir(dir string) ([]dirEntry, error) {
-	if err := s.context.Err(); err != nil {
+	if err := s.options.context().Err(); err != nil {
 		return nil, errors.Wrapf(err, "datasets: %s", s.root)
 	}
 	return readDir(s.root, dir)

@@ -41,8 +41,7 @@ func (o Options) scanTable(path string) (tree, error) {
 
 // list lists the image files that a scanner finds below a directory.
 func (o Options) list(root string, scan func(*scanner) ([3]*listing, error)) (tree, error) {
-	s := newScanner(o.context(), root)
-	s.options = o
+	s := newScanner(o, root)
 	found := tree{root: root}
 	var err error
 	if found.splits, err = scan(s); err != nil {
