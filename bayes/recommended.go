@@ -50,9 +50,12 @@ const (
 	recommendedRate     = 0.06
 	recommendedWideRate = 0.03
 
-	// The number of cycles of pretrained networks, instead of one from a high rate, which would
-	// make them forget what they learned.
-	pretrainedCycles = 4
+	// To train all weights of a pretrained network, Adam makes at least tuningSteps steps and
+	// tuningEpochs epochs. Its rate rises to tuningRate and then falls to 0. The measurements are
+	// in docs/pretrained.md.
+	tuningRate   = 1e-4
+	tuningSteps  = 100
+	tuningEpochs = 5
 )
 
 // recommendedPrior is wider than customaryPrior, whose pull towards 0 makes chains that explore at
@@ -60,9 +63,10 @@ const (
 var recommendedPrior = langevin.Gaussian(0.6)
 
 // recommended returns the specification with a method if it has none: Auto for the head of a frozen
-// ONNX network, and otherwise SGHMC with several chains, cycles and, if warm, a warm start. Fields
-// that are given keep their values, and exclude defaults that they cannot be combined with. side is
-// the shorter side of the images.
+// ONNX network, an ensemble trained by Adam for an ONNX network whose weights are not frozen, and
+// otherwise SGHMC with several chains, cycles and, if warm, a warm start. Fields that are given
+// keep their values, and exclude defaults that they cannot be combined with. side is the shorter
+// side of the images.
 func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Method != nil {
 		return s
@@ -74,12 +78,16 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
 	}
+	if s.Subset > 0 {
+		examples = min(s.Subset, examples)
+	}
+	if s.isPretrained() {
+		s.fillTuning(max(1, examples), side)
+		return s
+	}
 	s.Method = langevin.SGHMC{Friction: 0.1}
 	if len(s.Temperatures) > 0 { // which cannot be combined with velocities
 		s.Method = langevin.SGLD{}
-	}
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
 	}
 	if warm && s.WarmStart == nil && s.Start == "" {
 		s.fillRecommendedWarmStart(max(1, examples))
@@ -87,26 +95,36 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	s.Weights = cmp.Or(s.Weights, Equal)
 	// With these settings, chains burn in once and are then sampled until the end of the run.
 	constant := s.Schedule != nil || s.BurnIn != nil || s.BurnInSteps != 0 || s.Thinning != 0 || s.Keep != 0 || s.Anchor != 0 || len(s.Temperatures) > 0
-	switch {
-	case constant && s.Cycles == 0:
+	if constant && s.Cycles == 0 {
 		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
-	case s.isPretrained():
-		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
-		s.Cycles = cmp.Or(s.Cycles, fewest(pretrainedCycles, s.Epochs, s.Samples))
-	default:
+	} else {
 		s.fillShortChains(max(1, examples), side)
 	}
 	return s
 }
 
-// fillRecommendedWarmStart sets a warm start by momentum, which is SGHMC at T = 0, at a high rate,
-// until it no longer improves. For pretrained networks it is by Adam, at its customary rate for
-// them.
-func (s *Spec) fillRecommendedWarmStart(examples int) {
-	if s.isPretrained() {
-		s.WarmStart = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-		return
+// fillTuning sets the defaults for training all weights of a pretrained network: an ensemble of
+// chains, each of which Adam trains on shifted images.
+func (s *Spec) fillTuning(examples, side int) {
+	s.Method = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	batch := cmp.Or(s.Batch, customaryBatch(examples))
+	s.Chains = cmp.Or(s.Chains, minRecommendedChains)
+	s.Epochs = cmp.Or(s.Epochs, max(tuningEpochs, epochsOf(tuningSteps, batch, examples)))
+	if s.Augment == nil {
+		s.Augment = &Augment{Shift: recommendedShift(side, batch, examples)}
 	}
+	if s.Schedule == nil {
+		falling := optimizers.Cosine{First: tuningRate}
+		s.Schedule = falling
+		if rising := s.risingSteps(batch, examples); rising > 0 {
+			s.Schedule = optimizers.WarmUp{Steps: rising, Then: falling}
+		}
+	}
+}
+
+// fillRecommendedWarmStart sets a warm start by momentum, which is SGHMC at T = 0, at a high rate,
+// until it no longer improves.
+func (s *Spec) fillRecommendedWarmStart(examples int) {
 	s.WarmStart = optimizers.Momentum{Decay: 0.9}
 	batch := s.warmBatch(examples)
 	if s.WarmEpochs == 0 {
@@ -125,9 +143,10 @@ func (s *Spec) fillRecommendedWarmStart(examples int) {
 }
 
 // RecommendedSteps returns the maximum number of steps, warm start included, that all chains of a
-// run without a Method make together on the given number of training images.
-func RecommendedSteps(examples int) int {
-	s := Spec{}.recommended(true, examples, standardSide)
+// run of the network without a Method make together on the given number of training images; 0 if
+// Auto decides.
+func RecommendedSteps(network Spec, examples int) int {
+	s := Spec{Network: network.Network, Freeze: network.Freeze}.recommended(true, examples, standardSide)
 	return s.Chains * (s.WarmEpochs + s.Epochs) * examples / customaryBatch(examples)
 }
 
@@ -160,10 +179,7 @@ func (s *Spec) fillShortChains(examples, side int) {
 	epochs := customaryEpochs(batch, examples)
 	s.Chains = cmp.Or(s.Chains, min(maxRecommendedChains, minRecommendedChains*epochs/standardEpochs))
 	if s.Augment == nil && s.Anchor == 0 && len(s.Temperatures) == 0 { // which need a deterministic potential
-		s.Augment = &Augment{Shift: side / recommendedShiftOfMany}
-		if epochs > standardEpochs {
-			s.Augment.Shift = side / recommendedShiftOfFew
-		}
+		s.Augment = &Augment{Shift: recommendedShift(side, batch, examples)}
 	}
 	s.Epochs = cmp.Or(s.Epochs, max(recommendedEpochs, epochsOf(longestCycle, batch, examples)))
 	s.Cycles = cmp.Or(s.Cycles, 1)
@@ -184,14 +200,12 @@ func (s *Spec) fillShortChains(examples, side int) {
 	}
 }
 
-// fewest returns the minimum of n and the limits that are given. A limit of 0 is not given.
-func fewest(n int, limits ...int) int {
-	for _, limit := range limits {
-		if limit > 0 {
-			n = min(n, limit)
-		}
+// recommendedShift returns the number of pixels by which images are shifted at most.
+func recommendedShift(side, batch, examples int) int {
+	if customaryEpochs(batch, examples) > standardEpochs {
+		return side / recommendedShiftOfFew
 	}
-	return n
+	return side / recommendedShiftOfMany
 }
 
 // recommendedFor returns the recommended specification for data. There is no warm start if no image

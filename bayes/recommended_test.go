@@ -1,9 +1,12 @@
 package bayes
 
 import (
+	"cmp"
 	"testing"
 
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -112,11 +115,56 @@ func TestRecommendedShift(t *testing.T) {
 	}
 }
 
-// TestRecommendedSteps: 12 chains of up to 125 epochs of 10 steps, and 4 of up to 15 of 600.
+// Without a method, Adam trains an ensemble of a pretrained network whose weights are not frozen,
+// at a rate that falls to 0, and the last layer starts at small weights.
+func TestRecommendedTuning(t *testing.T) {
+	for _, c := range []struct {
+		spec                     Spec
+		examples, chains, epochs int
+		schedule, augment        string
+	}{
+		{Spec{}, 752, 4, 10, "warmup:10,cosine:0.0001,0", "shift=9"},
+		{Spec{}, 10_000, 4, 5, "warmup:50,cosine:0.0001,0", "shift=9"},
+		{Spec{}, 40_000, 4, 5, "warmup:50,cosine:0.0001,0", "shift=4"},
+		{Spec{Freeze: "stem"}, 752, 4, 10, "warmup:10,cosine:0.0001,0", "shift=9"},
+		{Spec{Batch: 752}, 752, 4, 100, "warmup:10,cosine:0.0001,0", "shift=9"},
+		// Fields that are given keep their values.
+		{Spec{Chains: 1, Epochs: 3}, 752, 1, 3, "warmup:3,cosine:0.0001,0", "shift=9"},
+		{Spec{Epochs: 1, Batch: 100}, 752, 4, 1, "cosine:0.0001,0", "shift=9"},
+		{Spec{Schedule: optimizers.Constant{Rate: 0.01}, Augment: &Augment{Flip: true}}, 752, 4, 10, "constant:0.01", "flip"},
+	} {
+		c.spec.Network, c.spec.Freeze = "backbone.onnx", cmp.Or(c.spec.Freeze, pretrained.FreezeNone)
+		s := c.spec.recommended(true, c.examples, 128)
+		if MethodName(s.Method) != "adam" || s.Chains != c.chains || s.Epochs != c.epochs || s.Schedule.String() != c.schedule || s.Texts()["augment"] != c.augment {
+			t.Errorf("%d examples: %s with %d chains of %d epochs, %v, augment %s, want %+v", c.examples, MethodName(s.Method), s.Chains, s.Epochs,
+				s.Schedule, s.Texts()["augment"], c)
+		}
+	}
+	small := layers.Normal{Std: tunedHeadStd}
+	for _, c := range []struct {
+		head, freeze string
+		want         layers.Initializer
+	}{{"linear", "none", small}, {"mlp:8", "none", small}, {"linear", "stem", small}, {"linear", "all", nil}, {"mlp:8", "all", nil}} {
+		network, err := Spec{Network: "backbone.onnx", Head: c.head, Freeze: c.freeze}.headNetwork(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := network[len(network)-1].(layers.Linear); last.Weight != c.want {
+			t.Errorf("head %s, freeze %s: the last layer starts at %v, want %v", c.head, c.freeze, last.Weight, c.want)
+		}
+	}
+}
+
+// TestRecommendedSteps: 12 chains of up to 125 epochs of 10 steps, and 4 of up to 15 of 600; 4
+// chains of 10 epochs of 10 steps for a pretrained network, whose head has no number of steps.
 func TestRecommendedSteps(t *testing.T) {
-	for examples, want := range map[int]int{1000: 15_000, 60_000: 36_000} {
-		if got := RecommendedSteps(examples); got != want {
-			t.Errorf("%d examples: %d steps, want %d", examples, got, want)
+	tuned, frozen := Spec{Network: "backbone.onnx", Freeze: pretrained.FreezeNone}, Spec{Network: "backbone.onnx"}
+	for _, c := range []struct {
+		spec           Spec
+		examples, want int
+	}{{Spec{}, 1000, 15_000}, {Spec{}, 60_000, 36_000}, {tuned, 1000, 400}, {frozen, 1000, 0}} {
+		if got := RecommendedSteps(c.spec, c.examples); got != c.want {
+			t.Errorf("%+v, %d examples: %d steps, want %d", c.spec, c.examples, got, c.want)
 		}
 	}
 }

@@ -138,6 +138,9 @@ func (s *Spec) fill(c methodKind, examples int) {
 		s.Prior = new(customaryPrior)
 		if s.isPretrained() && !s.Frozen() {
 			s.Prior = new(tuningPrior)
+			if c.traits().tempered {
+				s.Prior = new(sampledTuningPrior)
+			}
 		}
 	}
 	if s.Schedule == nil && c.traits().rated {

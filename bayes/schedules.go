@@ -18,11 +18,16 @@ func (s Spec) customarySchedule(c methodKind, examples int) optimizers.Schedule 
 	if c.traits().tempered || s.Network == defaultNetwork || s.isPretrained() || schedule == nil {
 		return schedule
 	}
-	rising := min(risingSteps, s.Epochs*examples/s.Batch/10)
+	rising := s.risingSteps(s.Batch, examples)
 	if rates, err := ratesOf(schedule, 2); err != nil || rates[0] < steepRate || rising < 1 {
 		return schedule
 	}
 	return optimizers.WarmUp{Steps: rising, Then: schedule}
+}
+
+// risingSteps returns the number of steps of a warm-up: risingSteps, or a tenth of a shorter run.
+func (s Spec) risingSteps(batch, examples int) int {
+	return min(risingSteps, s.Epochs*examples/batch/10)
 }
 
 // customaryRates returns the method's schedule without a warm-up. Cycles begin at twice the
@@ -51,14 +56,15 @@ func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
 	return constant
 }
 
-// maxTuningRate returns the largest default rate for weights with the prior start:S: N S^2 for N
-// examples, at which a step takes a weight from anywhere to the prior's mean. At twice this rate
-// gradient descent diverges. It is infinite without such a prior.
+// maxTuningRate returns the largest default rate for weights with the prior start:S: N S^2/8 for N
+// examples. At N S^2, a step of gradient descent takes a weight from anywhere to the prior's mean,
+// and at twice that it diverges. Networks forget what they have learnt, and samplers are too hot,
+// before that. It is infinite without such a prior.
 func (s Spec) maxTuningRate(examples int) float64 {
 	most := math.Inf(1)
 	limit := func(p langevin.Prior) {
 		if p.Kind == langevin.StartPrior {
-			most = min(most, float64(examples)*p.Scale*p.Scale)
+			most = min(most, float64(examples)*p.Scale*p.Scale/8)
 		}
 	}
 	if s.Prior != nil {

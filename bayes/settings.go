@@ -60,7 +60,7 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.Subset }),
 	field("method", "optimizer, sampler or approximation, such as sghmc:friction=0.2; auto chooses a sampler by the data and --budget\n"+
 		"(default: sghmc with 4 to 12 chains, a cycle and a warm start by momentum, as far as the other flags\n"+
-		"allow; auto with a frozen ONNX file)", true,
+		"allow; auto with a frozen ONNX file, adam with 4 chains if its weights are not frozen)", true,
 		func(s *Spec) *Method { return &s.Method }, ParseMethod),
 	field("schedule", "learning-rate schedule, such as cosine:0.1,0 (default by method and network, lower below 10000 examples for samplers)", true,
 		func(s *Spec) *optimizers.Schedule { return &s.Schedule }, optimizers.ParseSchedule),
@@ -123,7 +123,8 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.FirstChain }, strconv.Atoi),
 	field("prior", "prior of each parameter: "+langevin.PriorForms+";\n"+
 		"start is a Gaussian around the weights of an ONNX file (default gaussian:0.316;\n"+
-		"gaussian:0.6 without --method; fan-in:2 for auto; start:0.01 for weights of an ONNX file that are not frozen)", false,
+		"gaussian:0.6 without --method; fan-in:2 for auto; for weights of an ONNX file that are not frozen\n"+
+		"start:0.002 if they are sampled, else start:0.01)", false,
 		func(s *Spec) **langevin.Prior { return &s.Prior }, pointer(langevin.ParsePrior)),
 	field("priors", "priors of single layers or parameters, which override --prior, such as conv1=gaussian:0.3/linear2=fan-in:1\n(default: none)", false,
 		func(s *Spec) *map[string]langevin.Prior { return &s.Priors }, parsePriors),

@@ -19,6 +19,7 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -138,9 +139,15 @@ func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHa
 		known := cmp.Or(knownNetwork(run), &bayes.Spec{Network: "NETWORK.onnx"})
 		j.command = "fit" + pretrainedFlags(m, *known) + into
 		j.remark = fmt.Sprintf("Photographs and drawings are usually recognised far better from a pretrained network, %s, see %s", known.Network, pretrainedPage)
+	case tuningHelps(m, accuracy):
+		m.Spec.Freeze = pretrained.FreezeNone
+		j.command = "fit" + dataFlags(m) + into
+		j.remark = fmt.Sprintf("Training all weights of %s, and not only a head, may help, most of all if the images look unlike its training images, but takes longer", m.Spec.Network)
+	case bayes.IsOptimizer(m.Spec.Method) && m.Spec.Chains > 1:
+		j.command, j.cost = fmt.Sprintf("%s --chains %d%s", again, 2*m.Spec.Chains, into), 2
 	case bayes.IsOptimizer(m.Spec.Method):
 		j.command = "fit" + dataFlags(m) + into
-		j.cost = float64(bayes.RecommendedSteps(m.Data.Size)) / float64(m.Steps*max(1, m.Spec.Chains))
+		j.cost = float64(bayes.RecommendedSteps(m.Spec, m.Data.Size)) / float64(m.Steps)
 	case m.Teacher != nil:
 		j.command, j.cost = distilAgain(m)
 		j.command += into
@@ -179,6 +186,14 @@ const (
 // CIFAR-10, and on ants and bees, EfficientNet-Lite0 makes 57, 55 and 18 % of the default's errors.
 func pretrainedHelps(m bayes.Manifest, accuracy float64) bool {
 	return m.Model == nil && m.Teacher == nil && m.Data.Channels == 3 && m.Data.Size < maxPretrainedSize && accuracy < maxPretrainedAccuracy
+}
+
+// tuningHelps reports whether training the weights of a pretrained network is the way to improve a
+// run whose head has frozen features, and errs often. On 752 small photographs, of CIFAR-10, a head
+// on EfficientNet-Lite0 is right on 70 %, and the network, fine-tuned, on 82 %; on clip art, the
+// head is as good.
+func tuningHelps(m bayes.Manifest, accuracy float64) bool {
+	return m.Model != nil && m.Teacher == nil && m.Spec.Frozen() && accuracy < maxPretrainedAccuracy
 }
 
 // knownNetwork returns the ONNX file with which the user made another run in the directory that

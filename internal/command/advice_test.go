@@ -162,6 +162,33 @@ func TestUnderconfident(t *testing.T) {
 	}
 }
 
+// A head that errs often needs trained features, and an ensemble, which has no chains to mix, needs
+// more networks.
+func TestTuningIsAdvised(t *testing.T) {
+	dir := t.TempDir()
+	images := filepath.Join(dir, "images")
+	if err := writeImages(images, 2, 30); err != nil {
+		t.Fatal(err)
+	}
+	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)
+	for _, c := range []struct{ freeze, want, unwanted string }{
+		{"all", " --freeze none ", " --chains"},
+		{"none", " --chains 4 ", " --freeze"}, // its manifest has the rest
+	} {
+		runDir := filepath.Join(dir, c.freeze)
+		succeed(t, "fit", "--data", images, "--model", backbone, "--freeze", c.freeze, "--method", "adam", "--chains", "2", "--epochs", "1", "--folder", runDir)
+		run, err := bayes.Open(runDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j judgement
+		j.improve(run, 0.7, false, math.NaN())
+		if !strings.Contains(j.command, c.want) || strings.Contains(j.command, c.unwanted) {
+			t.Errorf("freeze %s: advice %+v, want the command with %q and without %q", c.freeze, j, c.want, c.unwanted)
+		}
+	}
+}
+
 // A head that is no better than guessing has the wrong features.
 func TestUselessFeatures(t *testing.T) {
 	dir := t.TempDir()
