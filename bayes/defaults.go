@@ -15,8 +15,9 @@ const (
 	wideFraction   = 0.25
 )
 
-// tuningFraction multiplies the rates of optimizers that train a pretrained network as a whole: at
-// its customary rate, Adam makes EfficientNet-Lite0 forget what it has learnt within 40 steps.
+// tuningFraction multiplies the rates of methods without noise that train a pretrained network as a
+// whole: at its customary rate, Adam makes EfficientNet-Lite0 forget what it has learnt within 40
+// steps.
 const tuningFraction = 0.1
 
 // A schedule that begins at steepRate or above gets a warm-up of risingSteps, or of a tenth of the

@@ -144,7 +144,7 @@ func (s *Spec) fill(c methodKind, examples int) {
 		}
 	}
 	if s.Schedule == nil && c.traits().rated {
-		s.Schedule = atMost(s.customarySchedule(c, examples), s.maxTuningRate(examples))
+		s.Schedule = atMost(s.customarySchedule(c, examples), twoDigits(s.maxTuningRate(examples)))
 	}
 	if s.Temperature == nil && c.traits().applies("temperature") {
 		s.Temperature = new(1.0)

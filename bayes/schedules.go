@@ -33,14 +33,19 @@ func (s Spec) risingSteps(batch, examples int) int {
 // customaryRates returns the method's schedule without a warm-up. Cycles begin at twice the
 // constant rate.
 func (s Spec) customaryRates(c methodKind, examples int) optimizers.Schedule {
-	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
+	schedule := scheduleOf(s.Method)
+	tuned := !c.traits().tempered && s.isPretrained() && !s.Frozen()
+	if cosine, ok := schedule.(optimizers.Cosine); ok && tuned {
+		return optimizers.Cosine{First: twoDigits(cosine.First * tuningFraction), Last: cosine.Last * tuningFraction}
+	}
+	constant, ok := schedule.(optimizers.Constant)
 	if !ok {
-		return scheduleOf(s.Method)
+		return schedule
 	}
 	if c.traits().tempered && s.Network != defaultNetwork {
 		constant.Rate *= wideFraction
 	}
-	if !c.traits().tempered && s.isPretrained() && !s.Frozen() {
+	if tuned {
 		constant.Rate = twoDigits(constant.Rate * tuningFraction)
 	}
 	// The rate of matched friction depends on the number of minibatches, see independentBatches.

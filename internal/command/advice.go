@@ -142,7 +142,8 @@ func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHa
 	case tuningHelps(m, accuracy):
 		m.Spec.Freeze = pretrained.FreezeNone
 		j.command = "fit" + dataFlags(m) + into
-		j.remark = fmt.Sprintf("Training all weights of %s, and not only a head, may help, most of all if the images look unlike its training images, but takes longer", m.Spec.Network)
+		j.remark = fmt.Sprintf("Training all weights of %s, and not only a head, may help if these images look unlike its training images, but takes longer",
+			m.Spec.Network)
 	case bayes.IsOptimizer(m.Spec.Method) && m.Spec.Chains > 1:
 		j.command, j.cost = fmt.Sprintf("%s --chains %d%s", again, 2*m.Spec.Chains, into), 2
 	case bayes.IsOptimizer(m.Spec.Method):

@@ -255,15 +255,24 @@ func TestFineTuning(t *testing.T) {
 	}
 }
 
-// TestPretrainedRates: optimizers of all weights get a tenth of the rate that they have for a head.
+// TestPretrainedRates: methods without noise train all weights at a tenth of the rate that they
+// have for a head.
 func TestPretrainedRates(t *testing.T) {
 	data := splitsOf(t)
-	for freeze, want := range map[string]float64{"all": 0.001, "none": 0.0001} {
+	for _, c := range []struct {
+		method, freeze string
+		want           optimizers.Schedule
+	}{
+		{"adam", "all", optimizers.Constant{Rate: 0.001}}, {"adam", "none", optimizers.Constant{Rate: 0.0001}},
+		{"ensemble", "all", optimizers.Cosine{First: 0.1}}, {"ensemble", "none", optimizers.Cosine{First: 0.01}},
+	} {
 		spec := pretrained(t, onnxtest.Backbone{})
-		spec.Method, spec.Freeze, spec.Epochs, spec.Chains, spec.Samples = methodOf(t, "adam"), freeze, 1, 1, 0
-		got := fit(t, spec, data, with(t, 1)).Manifest().Spec.Schedule
-		if got != (optimizers.Constant{Rate: want}) {
-			t.Errorf("freeze %s: the schedule is %v, want the rate %v", freeze, got, want)
+		spec.Method, spec.Freeze, spec.Epochs, spec.Samples = methodOf(t, c.method), c.freeze, 1, 0
+		if c.method == "ensemble" { // narrower priors limit the rate further
+			spec.Prior = new(langevin.Gaussian(1))
+		}
+		if got := fit(t, spec, data, with(t, 1)).Manifest().Spec.Schedule; got != c.want {
+			t.Errorf("%s, freeze %s: the schedule is %v, want %v", c.method, c.freeze, got, c.want)
 		}
 	}
 }
