@@ -309,10 +309,10 @@ func (c candidate) fitsMemory(data *datasets.Dataset, e environment) (fits bool,
 }
 
 // pilot returns the learning rate at which the minibatch noise of the noisiest layer is wanted
-// times the noise of the friction, but at most autoFaster times the rate of a stable pilot. noise
-// describes the noise at the rate returned. A thermostat compensates this amount of noise; with
-// more, layers whose noise differs would be at different temperatures. The pilot's chain is not
-// kept.
+// times the noise of the friction, but at most autoFaster times the rate of a stable pilot, and at
+// most the largest default rate under a prior around starting weights. noise describes the noise at
+// the rate returned. A thermostat compensates this amount of noise; with more, layers whose noise
+// differs would be at different temperatures. The pilot's chain is not kept.
 //
 // The noise of minibatches is proportional to the rate, so that one pilot at a stable rate gives
 // the factor by which to change it.
@@ -326,16 +326,22 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 	if err != nil {
 		return rate, "", err
 	}
+	resolved, err := s.resolve(examples) // with the prior, which may limit the rate
+	if err != nil {
+		return rate, "", err
+	}
+	most := twoDigits(resolved.maxTuningRate(examples))
 	rate = s.customarySchedule(c, manyExamples).(optimizers.Constant)
+	rate.Rate = min(rate.Rate, most)
 	for range autoTries {
 		s.Schedule = rate
 		var layers []diagnostics.Temperature
 		if layers, err = s.pilotNoise(ctx, data, e); err == nil {
-			most := slices.MaxFunc(layers[1:], func(a, b diagnostics.Temperature) int { return cmp.Compare(a.GradientNoise, b.GradientNoise) })
-			factor := min(wanted/float64(most.GradientNoise), autoFaster)
+			noisiest := slices.MaxFunc(layers[1:], func(a, b diagnostics.Temperature) int { return cmp.Compare(a.GradientNoise, b.GradientNoise) })
+			factor := min(wanted/float64(noisiest.GradientNoise), autoFaster, most/rate.Rate)
 			// The estimate has fewer than two significant digits.
 			rate.Rate = twoDigits(rate.Rate * factor)
-			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.GradientNoise), most.Layer), nil
+			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(noisiest.GradientNoise), noisiest.Layer), nil
 		}
 		// If numbers did not stay finite, the rate was too high. Other errors end the pilot.
 		var wild *graph.NotFinite

@@ -173,6 +173,20 @@ func TestStartBetweenPriors(t *testing.T) {
 	}
 }
 
+// Auto's pilot keeps to these rates, too: it would otherwise choose one by the noise of
+// minibatches, at which steps overshoot the prior's mean.
+func TestAutoRateUnderStartPrior(t *testing.T) {
+	spec := pretrained(t, onnxtest.Backbone{})
+	spec.Freeze, spec.Method, spec.Samples, spec.Epochs = "none", bayes.Auto{}, 4, 100
+	spec.Augment = &bayes.Augment{Shift: 1} // which excludes samplers on all data
+	s := fit(t, spec, splitsOf(t), with(t, 2)).Manifest().Spec
+	rates, err := s.Schedule.Rates(1)
+	must(t, err)
+	if limit := 60 * 0.002 * 0.002 / 8; bayes.MethodName(s.Method) != "sgnht" || !(rates[0] > 0 && rates[0] <= limit*1.0001) {
+		t.Errorf("%s at the rate %v, want sgnht at most at %v for 60 images", bayes.MethodName(s.Method), rates[0], limit)
+	}
+}
+
 // The default rates are stable under a narrow prior around the file's weights.
 func TestDefaultRateUnderStartPrior(t *testing.T) {
 	prior := langevin.Start(0.01)
