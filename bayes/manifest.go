@@ -447,7 +447,7 @@ func (s Spec) decidedAs(run *Manifest) Spec {
 // for the run.
 func (s Spec) recommendedAs(run *Manifest) Spec {
 	d := &run.Data
-	side, warm := min(d.Height, d.Width), s.isPretrained() || run.Spec.WarmStart != nil
+	side, warm := min(d.Height, d.Width), run.Spec.WarmStart != nil
 	r := s.recommended(warm, d.Size, side)
 	if s.needsLength(r) {
 		s.Epochs = min(run.Spec.Epochs, r.Epochs)

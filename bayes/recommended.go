@@ -62,11 +62,11 @@ const (
 // a high rate underconfident.
 var recommendedPrior = langevin.Gaussian(0.6)
 
-// recommended returns the specification with a method if it has none: Auto for the head of a frozen
-// ONNX network, an ensemble trained by Adam for an ONNX network whose weights are not frozen, and
-// otherwise SGHMC with several chains, cycles and, if warm, a warm start. Fields that are given
-// keep their values, and exclude defaults that they cannot be combined with. side is the shorter
-// side of the images.
+// recommended returns the specification with a method if it has none. For an ONNX network it is
+// Auto if all weights are frozen, and otherwise an ensemble trained by Adam, or SGHMC at its
+// customary rate if a field is given that only samplers have. For other networks it is SGHMC with
+// several chains, cycles and, if warm, a warm start. Fields that are given keep their values, and
+// exclude defaults that they cannot be combined with. side is the shorter side of the images.
 func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Method != nil {
 		return s
@@ -81,13 +81,17 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Subset > 0 {
 		examples = min(s.Subset, examples)
 	}
-	if s.isPretrained() {
+	if _, sampled := s.inapplicable(optimizerKind{}); s.isPretrained() && !sampled {
 		s.fillTuning(max(1, examples), side)
 		return s
 	}
 	s.Method = langevin.SGHMC{Friction: 0.1}
 	if len(s.Temperatures) > 0 { // which cannot be combined with velocities
 		s.Method = langevin.SGLD{}
+	}
+	if s.isPretrained() { // high rates would make it forget what it has learnt
+		s.Chains = cmp.Or(s.Chains, minRecommendedChains)
+		return s
 	}
 	if warm && s.WarmStart == nil && s.Start == "" {
 		s.fillRecommendedWarmStart(max(1, examples))

@@ -140,6 +140,21 @@ func TestRecommendedTuning(t *testing.T) {
 				s.Schedule, s.Texts()["augment"], c)
 		}
 	}
+	// A field that only samplers have is not refused, but selects a sampler at its customary rate.
+	prior := langevin.Start(0.1)
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Prior: &prior}, "sghmc"}, {Spec{Samples: 8}, "sghmc"}, {Spec{BurnIn: new(2)}, "sghmc"}, {Spec{Cycles: 2}, "sghmc"},
+		{Spec{Temperatures: []float64{1, 1.1}}, "sgld"},
+	} {
+		c.spec.Network, c.spec.Freeze = "backbone.onnx", pretrained.FreezeNone
+		s := c.spec.recommended(true, 752, 128)
+		if MethodName(s.Method) != c.want || s.Chains != 4 || s.WarmStart != nil || s.Schedule != nil || s.Augment != nil {
+			t.Errorf("%+v: %s with %d chains, want %s with 4 and no more defaults", c.spec, MethodName(s.Method), s.Chains, c.want)
+		}
+	}
 	small := layers.Normal{Std: tunedHeadStd}
 	for _, c := range []struct {
 		head, freeze string

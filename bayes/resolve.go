@@ -100,12 +100,21 @@ func (s Spec) checkApplicable(c methodKind) error {
 	if err := s.checkWarmStart(); err != nil {
 		return err
 	}
-	for _, setting := range settings {
-		if !setting.everywhere && setting.get(&s) != nil && !c.traits().applies(setting.Name) {
-			return notApplicable(setting.Name, s.Method, c)
-		}
+	if name, ok := s.inapplicable(c); ok {
+		return notApplicable(name, s.Method, c)
 	}
 	return nil
+}
+
+// inapplicable returns the name of a setting that is given and that methods of a kind do not have,
+// and whether there is one.
+func (s Spec) inapplicable(c methodKind) (name string, ok bool) {
+	for _, setting := range settings {
+		if !setting.everywhere && setting.get(&s) != nil && !c.traits().applies(setting.Name) {
+			return setting.Name, true
+		}
+	}
+	return "", false
 }
 
 // fill sets defaults for the fields that were left out, for a data set of the given number of
