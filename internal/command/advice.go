@@ -41,8 +41,9 @@ type judgement struct {
 	cost    float64 // of the command, relative to the run's; 0 if unknown
 }
 
-// judge judges a run by its scores on test images and its chains.
-func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judgement, error) {
+// judge judges a run by its scores on test images and its chains, and compares a fine-tuned run
+// with a head on frozen features, if there is one.
+func judge(run *bayes.Run, a *evaluate.Assessment, head []scoredRun, test *datasets.Dataset) (judgement, error) {
 	d, err := run.Diagnostics()
 	if err != nil && !os.IsNotExist(errors.Cause(err)) {
 		return judgement{}, err
@@ -90,7 +91,11 @@ func judge(run *bayes.Run, a *evaluate.Assessment, test *datasets.Dataset) (judg
 		return j, nil
 	}
 	cautious := ece > highest && confidence < accuracy
-	j.improve(run, accuracy, cautious, rHat)
+	headAccuracy := math.NaN()
+	if len(head) > 0 {
+		headAccuracy = head[0].assessment.Values["accuracy"]
+	}
+	j.improve(run, accuracy, headAccuracy, cautious, rHat)
 	return j, nil
 }
 
@@ -129,9 +134,9 @@ func enough(accuracy, rHat float64) string {
 }
 
 // improve sets the remark and the command that would improve a run with the given accuracy and
-// split R-hat of predictions. cautious is set if it is right more often than it expects to be, and
-// not by chance.
-func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHat float64) {
+// split R-hat of predictions. headAccuracy is the accuracy of frozenHead, or NaN if it is unknown.
+// cautious is set if the run is right more often than it expects to be, and not by chance.
+func (j *judgement) improve(run *bayes.Run, accuracy, headAccuracy float64, cautious bool, rHat float64) {
 	m := run.Manifest()
 	into := " --folder " + config.Quoted(run.Dir()+"-2")
 	switch again := "fit --config " + config.Quoted(run.Dir()+"/manifest.json"); {
@@ -144,6 +149,14 @@ func (j *judgement) improve(run *bayes.Run, accuracy float64, cautious bool, rHa
 		j.command = "fit" + dataFlags(m) + into
 		j.remark = fmt.Sprintf("Training all weights of %s, and not only a head, may help if these images look unlike its training images, but takes longer",
 			m.Spec.Network)
+	case fineTuned(m) && headAccuracy >= accuracy, fineTuned(m) && math.IsNaN(headAccuracy) && accuracy < maxPretrainedAccuracy:
+		j.remark = fmt.Sprintf("A head on the features that %s had before may be better, and takes a fraction of the time", m.Spec.Network)
+		if !math.IsNaN(headAccuracy) {
+			j.remark = fmt.Sprintf("Fine-tuning does not help with these images: a head on the features that %s had before is right on %.1f %%",
+				m.Spec.Network, 100*headAccuracy)
+		}
+		m.Spec.Freeze = pretrained.FreezeAll
+		j.command = "fit" + dataFlags(m) + into
 	case bayes.IsOptimizer(m.Spec.Method) && m.Spec.Chains > 1:
 		j.command, j.cost = fmt.Sprintf("%s --chains %d%s", again, 2*m.Spec.Chains, into), 2
 	case bayes.IsOptimizer(m.Spec.Method):
@@ -320,9 +333,10 @@ func dataFlags(m bayes.Manifest) string {
 }
 
 // advise returns whether a run is good enough, in words, and the command that would improve it, if
-// there is one. took is the time of the run's steps, 0 if they were not made in one go.
-func advise(r scoredRun, test *datasets.Dataset, took time.Duration) (text, command string, err error) {
-	j, err := judge(r.run, r.assessment, test)
+// there is one. head is the run of frozenHead, if any. took is the time of the run's steps, 0 if
+// they were not made in one go.
+func advise(r scoredRun, head []scoredRun, test *datasets.Dataset, took time.Duration) (text, command string, err error) {
+	j, err := judge(r.run, r.assessment, head, test)
 	if err != nil {
 		return "", "", err
 	}

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -155,7 +157,7 @@ func TestUnderconfident(t *testing.T) {
 	}
 	for cautious, want := range map[bool]string{true: " --temperature 0.1 ", false: ""} {
 		var j judgement
-		j.improve(run, 0.99, cautious, 1)
+		j.improve(run, 0.99, math.NaN(), cautious, 1)
 		if !strings.Contains(j.command, want) || (j.command == "") != (want == "") || strings.Contains(j.remark, "More images") == cautious {
 			t.Errorf("underconfident is %v: %+v", cautious, j)
 		}
@@ -171,18 +173,28 @@ func TestTuningIsAdvised(t *testing.T) {
 		t.Fatal(err)
 	}
 	backbone := onnxtest.Backbone{Channels: 3, Side: 16, Filters: 4}.Write(t)
-	for _, c := range []struct{ freeze, want, unwanted string }{
-		{"all", " --freeze none ", " --chains"},
-		{"none", " --chains 4 ", " --freeze"}, // its manifest has the rest
+	for i, c := range []struct {
+		freeze         string
+		headAccuracy   float64
+		want, unwanted string
+	}{
+		{"all", math.NaN(), " --freeze none ", " --chains"},
+		{"none", 0.6, " --chains 4 ", " --freeze"}, // its manifest has the rest
+		{"none", 0.7, " --freeze all ", " --chains"},
+		{"none", math.NaN(), " --freeze all ", " --chains"},
 	} {
-		runDir := filepath.Join(dir, c.freeze)
-		succeed(t, "fit", "--data", images, "--model", backbone, "--freeze", c.freeze, "--method", "adam", "--chains", "2", "--epochs", "1", "--folder", runDir)
+		runDir := filepath.Join(dir, fmt.Sprint(i))
+		out, _ := succeed(t, "fit", "--data", images, "--model", backbone, "--freeze", c.freeze, "--method", "adam",
+			"--chains", "2", "--epochs", "1", "--folder", runDir)
+		if compared := regexp.MustCompile(`(?m)^score +adam +head$`).MatchString(out); compared != (c.freeze == "none") {
+			t.Errorf("freeze %s: a column of the head is %v:\n%s", c.freeze, compared, out)
+		}
 		run, err := bayes.Open(runDir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var j judgement
-		j.improve(run, 0.7, false, math.NaN())
+		j.improve(run, 0.7, c.headAccuracy, false, math.NaN())
 		if !strings.Contains(j.command, c.want) || strings.Contains(j.command, c.unwanted) {
 			t.Errorf("freeze %s: advice %+v, want the command with %q and without %q", c.freeze, j, c.want, c.unwanted)
 		}

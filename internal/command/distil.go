@@ -124,7 +124,7 @@ func (p prepared) remarkTeacher(ctx context.Context, teacher string, c *console)
 	if err := assess(ctx, scored, p.data.Test, nil, c); err != nil {
 		return err
 	}
-	j, err := judge(run, scored[0].assessment, p.data.Test)
+	j, err := judge(run, scored[0].assessment, nil, p.data.Test)
 	if err != nil || !j.poor {
 		return err
 	}

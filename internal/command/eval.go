@@ -270,7 +270,7 @@ func (s *scoreFlags) writePage(ctx context.Context, o evaluation, c *console) er
 	}
 	var sections []report.Section
 	if first := o.runs[0]; len(o.runs) == 1 && s.data.Name == "" && len(first.run.Manifest().Parts) == 0 {
-		text, command, err := advise(first, o.in, 0)
+		text, command, err := advise(first, nil, o.in, 0)
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func (p prepared) fit(ctx context.Context, dir string, others []*datasets.Datase
 	began := c.now()
 	run, err := bayes.Fit(ctx, p.asked, p.data, dir,
 		append(more, bayes.WithDevice(p.device), bayes.WithObserver(c.observer(name)), bayes.WithNotes(p.notes), keepFeatures())...)
-	return finishFit(ctx, run, err, finished{name: name, data: p.data, others: others, took: c.now().Sub(began)}, c)
+	return finishFit(ctx, run, err, finished{name: name, data: p.data, others: others, took: c.now().Sub(began), device: p.device}, c)
 }
 
 // newRunDir returns the given directory, or else runs/<name>-1, -2, ..., the first that does not
@@ -157,17 +157,18 @@ func resumeRun(ctx context.Context, m bayes.Manifest, device deviceFlags, dataDi
 	name := bayes.MethodName(m.Spec.Method)
 	run, err := bayes.Resume(ctx, dir, splits,
 		append(more, bayes.WithDevice(opened), bayes.WithObserver(c.observer(name)), bayes.WithUnlabelled(unlabelled), keepFeatures())...)
-	return finishFit(ctx, run, err, finished{name: name, data: splits, others: others}, c)
+	return finishFit(ctx, run, err, finished{name: name, data: splits, others: others, device: opened}, c)
 }
 
 // finished describes a run for finishFit: the name of its method, its data, the out-of-distribution
 // data on which a distilled run is compared with its teacher, and the time of its steps, or 0 if
-// they were not made in one go. mixing is known of a gathered run.
+// they were not made in one go. mixing is known of a gathered run, which has no device.
 type finished struct {
 	name   string
 	data   *datasets.Splits
 	others []*datasets.Dataset
 	took   time.Duration
+	device tensor.Device
 	mixing *diagnostics.Mixing
 }
 
@@ -179,6 +180,7 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 		return remarkKept(err, c)
 	}
 	compared := []scoredRun{{name: f.name, run: run, mixing: f.mixing}}
+	var head []scoredRun
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
 			c.remark("%s: all steps are done; score them with: pollen eval %s", run.Dir(), run.Dir())
@@ -187,7 +189,11 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 		if err := run.RecordTest(compared[0].assessment.In); err != nil {
 			return err
 		}
-		if err := printScores(compared, subjectsOf(compared, nil, nil), "", false, c); err != nil {
+		if head, err = frozenHead(ctx, run, data, f.device, c); err != nil {
+			return err
+		}
+		scored := append(compared, head...)
+		if err := printScores(scored, subjectsOf(scored, nil, nil), "", false, c); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.out)
@@ -204,7 +210,7 @@ func finishFit(ctx context.Context, run *bayes.Run, err error, f finished, c *co
 	var sections []report.Section
 	text, command := "", ""
 	if data.Test != nil && len(run.Manifest().Parts) == 0 {
-		if text, command, err = advise(compared[0], data.Test, f.took); err != nil {
+		if text, command, err = advise(compared[0], head, data.Test, f.took); err != nil {
 			return err
 		}
 		sections = []report.Section{adviceSection(text, command)}
