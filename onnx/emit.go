@@ -161,6 +161,8 @@ func (e *Emission) emit(a graph.Application) (emitted, error) {
 		return e.products(o, in[0], in[1])
 	case array.Transpose, array.Slice, array.Unslice, array.Repeat:
 		return e.reordered(a.Op, in[0])
+	case array.Concat:
+		return e.concat(o, in, graph.ShapeOf(a.Output)[o.Axis])
 	}
 	if operator, ok := arithmeticOperators[a.Op]; ok {
 		return e.both(operator, in[0], in[1])

@@ -57,6 +57,45 @@ func (e *Emission) reordered(o graph.Op, x emitted) (emitted, error) {
 	return emitted{}, errors.New("the op has no translation to ONNX along this axis")
 }
 
+// concat joins values along an axis. A constant has no batch, over which Concat does not broadcast:
+// with one among the inputs, each input is put among zeros, and the results are added.
+func (e *Emission) concat(o array.Concat, in []emitted, total int) (y emitted, err error) {
+	names, constants := make([]string, len(in)), false
+	y.batch = -1
+	for i, x := range in {
+		if e.several(x) {
+			return y, e.untranslated("the op of a value of shape %v", x.shape)
+		}
+		names[i], constants = x.name, constants || x.values != nil
+		if x.values == nil {
+			if y.batch >= 0 && x.batch != y.batch {
+				return y, errors.New("the op of values with the batch on different axes has no translation to ONNX")
+			}
+			y = e.with(x, "")
+		}
+	}
+	if o.Axis == y.batch {
+		return y, errors.New("the op has no translation to ONNX along the batch")
+	}
+	if !constants {
+		y.name = e.w.Node("Concat", Attributes{"axis": o.Axis}, names...)
+		return y, nil
+	}
+	at := 0
+	for _, x := range in {
+		extent := x.shape[o.Axis]
+		if x, err = e.operand(x); err != nil {
+			return y, err
+		}
+		part := e.padded(x.name, len(x.shape), o.Axis, at, total-at-extent)
+		if at += extent; y.name != "" {
+			part = e.w.Node("Add", nil, y.name, part)
+		}
+		y.name = part
+	}
+	return y, nil
+}
+
 // padded adds zeros before and after an axis of a value; a negative number of them crops it.
 func (e *Emission) padded(x string, axes, axis, before, after int) string {
 	pads := make([]int, 2*axes)

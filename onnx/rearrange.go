@@ -100,34 +100,15 @@ func span(first, step, count int) []int {
 	return v
 }
 
-// concatenated joins nodes along an axis: each is put among zeros, and the results are added.
+// concatenated joins nodes along an axis.
 func (t *translator) concatenated(parts []*graph.Node, axis int) (value, error) {
 	if len(parts) == 0 {
 		return value{}, errors.New("the result must have at least one element")
 	}
-	total := 0
-	for _, p := range parts {
-		shape := graph.ShapeOf(p)
-		if len(shape) != len(graph.ShapeOf(parts[0])) || axis >= len(shape) {
-			return value{}, errors.Errorf("shapes %v and %v do not join on axis %d", graph.ShapeOf(parts[0]), shape, axis)
-		}
-		total += shape[axis]
+	if len(parts) == 1 {
+		return value{node: parts[0]}, nil
 	}
-	var sum *graph.Node
-	at := 0
-	for _, p := range parts {
-		extent := graph.ShapeOf(p)[axis]
-		placed := p
-		if extent != total {
-			placed = t.b.Apply(array.Unslice{Slice: array.Slice{Axis: axis, Start: at, Step: 1, Count: extent}, Extent: total}, p)
-		}
-		if at += extent; sum == nil {
-			sum = placed
-		} else {
-			sum = t.b.Apply(op.Add{}, sum, placed)
-		}
-	}
-	return value{node: sum}, t.b.Err()
+	return value{node: t.b.Apply(array.Concat{Axis: axis}, parts...)}, t.b.Err()
 }
 
 // joined concatenates known values.

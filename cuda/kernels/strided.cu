@@ -20,6 +20,13 @@ INLINE void unslice(Out<T> y, In<T> x, int n, int extent, int inner, int start, 
   }
 }
 
+// place copies lines of x, of width elements each, to offset start of y's lines, which are pitch
+// apart.
+template <class T>
+INLINE void place(Out<T> y, In<T> x, int n, int width, int pitch, int start) {
+  for (int i = first(); i < n; i += step()) y.at()[i / width * pitch + start + i % width] = x.at()[i];
+}
+
 // batchMatMul has one element of c per thread; the terms of its sum are stepA and stepB apart.
 template <class T>
 INLINE void batchMatMul(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns, int depth, int rowA, int stepA, int columnB, int stepB) {
@@ -38,6 +45,7 @@ INLINE void batchMatMul(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns
   KERNEL(unslice_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int extent, int inner, int start, int apart, int count) {                   \
     unslice(y, x, n, extent, inner, start, apart, count);                                                                                 \
   }                                                                                                                                       \
+  KERNEL(place_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int width, int pitch, int start) { place(y, x, n, width, pitch, start); }        \
   KERNEL(batch_matmul_fwd_##suffix, 256)(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns, int depth, int rowA, int stepA,        \
                                          int columnB, int stepB) {                                                                        \
     batchMatMul(c, a, b, n, rows, columns, depth, rowA, stepA, columnB, stepB);                                                           \

@@ -91,6 +91,38 @@ func axesCases() []Case {
 		})
 	}
 	for _, s := range []struct {
+		shape  tensor.Shape // the extent on the axis does not matter
+		axis   int
+		counts []int
+	}{
+		{tensor.Shape{1}, 0, []int{3, 31}},
+		{tensor.Shape{31, 1}, 1, []int{33}},
+		{tensor.Shape{5, 1, 3}, 1, []int{1, 30, 2}},
+		{tensor.Shape{2, 3, 1, 7, 2, 5}, 2, []int{4, 1, 2, 1}},
+	} {
+		c := Case{Name: fmt.Sprint("concat ", s.counts, " along axis ", s.axis, " of ", s.shape), Op: array.Concat{Axis: s.axis}, Terms: 1}
+		y := append(tensor.Shape{}, s.shape...)
+		y[s.axis] = 0
+		for _, count := range s.counts {
+			x := append(tensor.Shape{}, s.shape...)
+			x[s.axis] = count
+			y[s.axis] += count
+			c.Inputs = append(c.Inputs, Float(Normal, x...))
+		}
+		c.Naive = func(in [][]float64) []float64 {
+			var all []float64
+			before := s.shape[:s.axis].Elements()
+			for line := range before {
+				for _, x := range in {
+					width := len(x) / before
+					all = append(all, x[line*width:][:width]...)
+				}
+			}
+			return all
+		}
+		cases = append(cases, c)
+	}
+	for _, s := range []struct {
 		shape       tensor.Shape
 		axis, times int
 	}{{tensor.Shape{1}, 0, 31}, {tensor.Shape{31, 33}, 1, 3}, {tensor.Shape{3, 5, 7, 9}, 2, 2}, {tensor.Shape{3, 1, 4, 3, 2, 5}, 0, 1}} {

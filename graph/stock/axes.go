@@ -178,28 +178,21 @@ func hidesAnother(r dense.Slice, extent int) bool {
 	return r.Start() >= 256 || r.Step() >= 256 || r.End()+256 <= extent
 }
 
-// concat translates a concatenation: a sum of Unslices, each input at its offset among zeros. The
-// gradient by an input is then the Slice of its offset.
+// concat translates a concatenation.
 func (t *translator) concat(m *nodeInfo) *graph.Node {
-	axis, at := m.int("axis"), 0
+	axis := m.int("axis")
 	if !t.checkAlong(m, m.Node, axis) {
 		return nil
 	}
-	var y *graph.Node
+	var parts []*graph.Node
 	for _, input := range m.inputs {
 		x := t.visit(input)
 		if x == nil {
 			return nil
 		}
-		count := graph.ShapeOf(x)[axis]
-		part := t.apply(array.Unslice{Slice: array.Slice{Axis: axis, Start: at, Step: 1, Count: count}, Extent: m.Shape()[axis]}, x)
-		if at > 0 {
-			part = t.apply(op.Add{}, y, part)
-		}
-		y = part
-		at += count
+		parts = append(parts, x)
 	}
-	return y
+	return t.apply(array.Concat{Axis: axis}, parts...)
 }
 
 // at translates the access to one element, which has no gradient in Gorgonia either.

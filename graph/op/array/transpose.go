@@ -67,32 +67,27 @@ func (t Transpose) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.N
 
 // lowerStrided emits a copy of the elements of the input at the offsets of a layout, plus offset.
 func lowerStrided(l *graph.Lowering, w strided.Layout, offset int) {
-	if w.Axes == 0 {
-		w.Add(1, 0)
-	}
+	w = w.Merged()
 	n := l.Shape.Elements()
 	run := graph.Pick(l, stridedCopy[float32](w, offset), stridedCopy[float64](w, offset))
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n), tensor.Int(offset)}, w.Arguments(maxAxes)...)
 	l.Emit("strided_fwd", tensor.Threads(n), tensor.Rows(n, 1, run), arguments...)
 }
 
-// stridedCopy copies elements lo to hi of the output, a run along its last axis at a time: within a
-// run, the elements of the input are a constant stride apart, and only its start has to be computed
-// from the layout.
+// stridedCopy copies elements lo to hi of the output.
 func stridedCopy[T float32 | float64](w strided.Layout, offset int) func(a *tensor.Args, lo, hi int) {
-	length, stride := w.Extents[w.Axes-1], w.Strides[w.Axes-1]
+	stride := w.Strides[w.Axes-1]
 	return func(a *tensor.Args, lo, hi int) {
-		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		for lo < hi {
-			at, end := offset+w.At(lo), min(hi, lo+length-lo%length)
+		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)[offset:]
+		w.Lines(lo, hi, func(i, at, n int) {
 			if stride == 1 {
-				lo += copy(y[lo:end], x[at:])
-				continue
+				copy(y[i:i+n], x[at:])
+				return
 			}
-			for ; lo < end; lo++ {
-				y[lo] = x[at]
+			for end := i + n; i < end; i++ {
+				y[i] = x[at]
 				at += stride
 			}
-		}
+		})
 	}
 }

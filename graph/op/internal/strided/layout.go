@@ -31,6 +31,58 @@ func (w *Layout) At(i int) int {
 	return offset + i*w.Strides[0]
 }
 
+// Merged returns the layout of the same offsets with fewer axes: neighbouring axes through which
+// the offset advances as through a single one are merged.
+func (w *Layout) Merged() Layout {
+	var m Layout
+	for axis := range w.Axes {
+		extent, stride := w.Extents[axis], w.Strides[axis]
+		switch last := m.Axes - 1; {
+		case extent == 1:
+		case last >= 0 && m.Strides[last] == extent*stride:
+			m.Extents[last], m.Strides[last] = m.Extents[last]*extent, stride
+		default:
+			m.Add(extent, stride)
+		}
+	}
+	if m.Axes == 0 {
+		m.Add(1, 0)
+	}
+	return m
+}
+
+// Lines calls visit for elements [lo, hi), which must not be empty, a line along the last axis at
+// a time: with the first element, its offset, and the number of elements, whose offsets are the
+// last axis's stride apart.
+func (w *Layout) Lines(lo, hi int, visit func(i, offset, n int)) {
+	last := w.Axes - 1
+	length := w.Extents[last]
+	var index [MaxAxes]int // of the line, on the axes before the last
+	line, within, start := lo/length, lo%length, 0
+	for axis := last - 1; axis >= 0; axis-- {
+		index[axis] = line % w.Extents[axis]
+		start += index[axis] * w.Strides[axis]
+		line /= w.Extents[axis]
+	}
+	for {
+		n := min(length-within, hi-lo)
+		visit(lo, start+within*w.Strides[last], n)
+		if lo += n; lo == hi {
+			return
+		}
+		within = 0
+		for axis := last - 1; ; axis-- {
+			index[axis]++
+			start += w.Strides[axis]
+			if index[axis] < w.Extents[axis] {
+				break
+			}
+			start -= index[axis] * w.Strides[axis]
+			index[axis] = 0
+		}
+	}
+}
+
 // Arguments returns the integers of the Layout for a kernel with the given number of axes: all
 // extents, then all strides, innermost last. Surplus axes, the outermost, have extent 1.
 func (w *Layout) Arguments(axes int) []tensor.Argument {
