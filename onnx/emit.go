@@ -243,9 +243,9 @@ func (e *Emission) batchFirst(o graph.Op, in []emitted) (emitted, error) {
 	case op.BiasAdd:
 		return e.biasAdd(in[0], in[1])
 	case op.MaxPool2D:
-		return e.same(in[0], "MaxPool", poolAttributes(o.Window, o.Stride, o.Padding)), nil
+		return e.same(in[0], "MaxPool", poolAttributes(o.Window, o.Stride, o.Padding, o.Trailing)), nil
 	case op.AveragePool2D:
-		attributes := poolAttributes(o.Window, o.Stride, o.Padding)
+		attributes := poolAttributes(o.Window, o.Stride, o.Padding, o.Trailing)
 		attributes["count_include_pad"] = 0
 		return e.same(in[0], "AveragePool", attributes), nil
 	case op.FilterResponseNorm:

@@ -227,8 +227,9 @@ func (e *Emission) groupNorm(o op.GroupNorm, in []emitted) (emitted, error) {
 }
 
 // poolAttributes returns the attributes of a pooling op.
-func poolAttributes(size, stride, padding [2]int) Attributes {
+func poolAttributes(size, stride, padding, trailing [2]int) Attributes {
 	return Attributes{
-		"kernel_shape": size[:], "strides": stride[:], "pads": []int{padding[0], padding[1], padding[0], padding[1]},
+		"kernel_shape": size[:], "strides": stride[:],
+		"pads": []int{padding[0], padding[1], padding[0] + trailing[0], padding[1] + trailing[1]},
 	}
 }

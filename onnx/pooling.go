@@ -92,22 +92,38 @@ func (p *pool) apply(x *graph.Node) (*graph.Node, error) {
 	if slices.Min(p.out) < 1 {
 		return nil, errors.Errorf("windows of %v do not fit into images of %v", p.kernel, shape[2:])
 	}
-	plain := p.symmetric() && slices.Max(p.beyond) == 0 && slices.Max(p.dilation) == 1
-	for i := range p.before {
-		plain = plain && p.before[i] < p.kernel[i] // as the ops require
+	plain := len(shape) == 4 && !p.sum && slices.Max(p.dilation) == 1
+	for i, extent := range shape[2:] { // as the ops require: each window has an element
+		plain = plain && p.before[i] < p.kernel[i] && (p.out[i]-1)*p.stride[i]-p.before[i] < extent
 	}
-	padded := slices.Max(p.before) > 0
-	if plain && len(shape) == 4 && !p.sum && !(p.average && p.countPadding && padded) {
-		if p.average {
-			return p.b.Apply(op.AveragePool2D{Window: pair2(p.kernel), Stride: pair2(p.stride), Padding: pair2(p.before)}, x), p.b.Err()
-		}
-		return p.b.Apply(op.MaxPool2D{Window: pair2(p.kernel), Stride: pair2(p.stride), Padding: pair2(p.before)}, x), p.b.Err()
+	if !plain {
+		return p.byTaps(x)
 	}
-	return p.byTaps(x)
+	average := op.AveragePool2D{Window: pair2(p.kernel), Stride: pair2(p.stride), Padding: pair2(p.before)}
+	for i := range average.Trailing {
+		average.Trailing[i] = p.after[i] + p.beyond[i] - p.before[i]
+	}
+	if !p.average {
+		return p.b.Apply(op.MaxPool2D{Window: average.Window, Stride: average.Stride, Padding: average.Padding, Trailing: average.Trailing}, x), p.b.Err()
+	}
+	y := p.b.Apply(average, x)
+	if !p.countPadding || !p.window.padded() {
+		return y, p.b.Err()
+	}
+	// The op does not count padding: the mean over more elements is a fraction of its mean.
+	fractions := p.counts(shape[2:], false)
+	for i, all := range p.counts(shape[2:], true).values {
+		fractions.values[i] /= all
+	}
+	factors, err := p.constant(fractions)
+	if err != nil {
+		return nil, err
+	}
+	return p.b.Apply(op.Multiply{}, y, factors), p.b.Err()
 }
 
-// byTaps combines the taps of the windows one by one: the general case, for unequal padding,
-// windows that reach beyond it, dilations, and any number of axes.
+// byTaps combines the taps of the windows one by one: the general case, for dilations, sums, wide
+// padding, and any number of axes.
 func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
 	shape := graph.ShapeOf(x)
 	fill := 0.0
@@ -146,22 +162,22 @@ func (p *pool) byTaps(x *graph.Node) (*graph.Node, error) {
 	if !p.average {
 		return y.node, p.b.Err()
 	}
-	counts, err := p.constant(p.counts(shape[2:]))
+	counts, err := p.constant(p.counts(shape[2:], p.countPadding))
 	if err != nil {
 		return nil, err
 	}
 	return p.b.Apply(op.Divide{}, y.node, counts), p.b.Err()
 }
 
-// counts returns how many elements each window averages over, as [1 1 P Q ...].
-func (p *pool) counts(image []int) *ndarray {
+// counts returns how many elements each window has, with or without padding, as [1 1 P Q ...].
+func (p *pool) counts(image []int, padding bool) *ndarray {
 	shape := append([]int{1, 1}, p.out...)
 	counts := &ndarray{shape, Float32, slices.Repeat([]float64{1}, product(shape))}
 	index := make([]int, len(shape))
 	for n := range counts.values {
 		for i, extent := range image {
 			low, high := 0, extent
-			if p.countPadding {
+			if padding {
 				low, high = -p.before[i], extent+p.after[i]
 			}
 			inside := 0

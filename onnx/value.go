@@ -55,9 +55,6 @@ func (w *window) reach(axis int) int { return (w.kernel[axis]-1)*w.dilation[axis
 // padded reports whether there is any padding.
 func (w *window) padded() bool { return slices.Max(w.before) > 0 || slices.Max(w.after) > 0 }
 
-// symmetric reports whether both sides have the same padding.
-func (w *window) symmetric() bool { return slices.Equal(w.before, w.after) }
-
 // flat inserts an axis of extent 1 into one-dimensional windows.
 func (w *window) flat() *window {
 	insert := func(v []int, first int) []int { return append([]int{first}, v...) }

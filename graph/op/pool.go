@@ -11,11 +11,15 @@ import (
 )
 
 // MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width.
-// Incomplete windows are left out, as with floor mode elsewhere, and padding is never the maximum.
+// Windows that reach beyond the padding are left out, as with floor mode elsewhere, and padding is
+// never the maximum.
 // The gradient goes to the first maximum of a window in row-major order. A ReLU that follows is
 // fused into it; the gradient of a ReLU before it is fused into its gradient.
 type MaxPool2D struct {
 	Window, Stride, Padding [2]int
+	// Trailing is the padding after the end of an axis in addition to Padding, which is on both
+	// sides. It may be negative, but not the sum. Each window must contain an element of x.
+	Trailing [2]int
 
 	relu bool
 }
@@ -23,20 +27,25 @@ type MaxPool2D struct {
 // AveragePool2D is the mean of each window: x [B C H W] -> y [B C P Q]. Padding does not count.
 type AveragePool2D struct {
 	Window, Stride, Padding [2]int
+	Trailing                [2]int // as in MaxPool2D
 }
 
-func poolKernel(x tensor.Shape, window, stride, padding [2]int) kernel.Pool2D {
+func (p AveragePool2D) kernel(x tensor.Shape) kernel.Pool2D {
 	return kernel.Pool2D{
-		B: x[0], C: x[1], H: x[2], W: x[3], R: window[0], S: window[1],
-		StrideH: stride[0], StrideW: stride[1], PadH: padding[0], PadW: padding[1],
+		B: x[0], C: x[1], H: x[2], W: x[3], R: p.Window[0], S: p.Window[1], StrideH: p.Stride[0], StrideW: p.Stride[1],
+		PadH: p.Padding[0], PadW: p.Padding[1], TrailH: p.Trailing[0], TrailW: p.Trailing[1],
 	}
 }
 
-func poolShape(in []tensor.Shape, window, stride, padding [2]int) (tensor.Shape, error) {
+func (p MaxPool2D) kernel(x tensor.Shape) kernel.Pool2D {
+	return AveragePool2D{p.Window, p.Stride, p.Padding, p.Trailing}.kernel(x)
+}
+
+func poolShape(in []tensor.Shape, kernelOf func(x tensor.Shape) kernel.Pool2D) (tensor.Shape, error) {
 	if err := checkRanks(in, 4); err != nil {
 		return nil, err
 	}
-	k := poolKernel(in[0], window, stride, padding)
+	k := kernelOf(in[0])
 	if err := k.Validate(); err != nil {
 		return nil, err
 	}
@@ -56,12 +65,12 @@ func (MaxPool2D) Name() string { return "max pool" }
 
 // Shape implements graph.Op.
 func (p MaxPool2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	return poolShape(in, p.Window, p.Stride, p.Padding)
+	return poolShape(in, p.kernel)
 }
 
 // Lower implements graph.Op.
 func (p MaxPool2D) Lower(l *graph.Lowering) {
-	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
+	k := p.kernel(l.Shapes[0])
 	k.ReLU = p.relu
 	plan, err := k.MaxForward()
 	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: absent, bias: absent})
@@ -134,7 +143,7 @@ func (g maxPoolBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 func (maxPoolBackward) RedundantInput() {}
 
 func (g maxPoolBackward) Lower(l *graph.Lowering) {
-	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
+	k := g.pool.kernel(l.Shape)
 	k.ReLU = g.relu
 	plan, err := k.MaxBackward()
 	stem := "max_pool_bwd"
@@ -157,7 +166,7 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 // usesPlaces reports whether the windows are 2 x 2, do not overlap and fill the image. Then the
 // gradient needs only the position of the maximum, a byte for each window, instead of x.
 func (p MaxPool2D) usesPlaces(x tensor.Shape) bool {
-	return p.Window == Square(2) && p.Stride == Square(2) && p.Padding == Square(0) && x[2]%2 == 0 && x[3]%2 == 0
+	return p.Window == Square(2) && p.Stride == Square(2) && p.Padding == Square(0) && p.Trailing == Square(0) && x[2]%2 == 0 && x[3]%2 == 0
 }
 
 // maxPlaces is the position of the first maximum of each window, PyTorch's return_indices in a
@@ -263,12 +272,12 @@ func (AveragePool2D) Name() string { return "average pool" }
 
 // Shape implements graph.Op.
 func (p AveragePool2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	return poolShape(in, p.Window, p.Stride, p.Padding)
+	return poolShape(in, p.kernel)
 }
 
 // Lower implements graph.Op.
 func (p AveragePool2D) Lower(l *graph.Lowering) {
-	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
+	k := p.kernel(l.Shapes[0])
 	plan, err := k.AverageForward()
 	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: absent, bias: absent})
 	l.Emit("average_pool_fwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
@@ -301,7 +310,7 @@ func (g averagePoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 func (g averagePoolBackward) Lower(l *graph.Lowering) {
-	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
+	k := g.pool.kernel(l.Shape)
 	plan, err := k.AverageBackward()
 	host := hostRoutine(l, plan, err, operandIndex{out: 0, a: 1, b: absent, bias: absent})
 	l.Emit("average_pool_bwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)

@@ -13,17 +13,22 @@ import (
 type pooling struct {
 	shape                   tensor.Shape // of x
 	window, stride, padding [2]int
+	trailing                [2]int
 }
 
 func (p pooling) String() string {
-	return fmt.Sprintf("%v window %d stride %d padding %d", p.shape, p.window, p.stride, p.padding)
+	text := fmt.Sprintf("%v window %d stride %d padding %d", p.shape, p.window, p.stride, p.padding)
+	if p.trailing != [2]int{} {
+		text += fmt.Sprintf(" trailing %d", p.trailing)
+	}
+	return text
 }
 
 // windows calls visit with the positions in x of each window's elements, and returns the results.
 func (p pooling) windows(visit func(positions []int) float64) []float64 {
 	height, width := p.shape[2], p.shape[3]
-	outHeight := (height+2*p.padding[0]-p.window[0])/p.stride[0] + 1
-	outWidth := (width+2*p.padding[1]-p.window[1])/p.stride[1] + 1
+	outHeight := (height+2*p.padding[0]+p.trailing[0]-p.window[0])/p.stride[0] + 1
+	outWidth := (width+2*p.padding[1]+p.trailing[1]-p.window[1])/p.stride[1] + 1
 	var y []float64
 	for plane := range p.shape[0] * p.shape[1] {
 		for i := range outHeight {
@@ -86,21 +91,26 @@ func poolCases() []Case {
 	none := op.Square(0)
 	var cases []Case
 	for _, p := range []pooling{
-		{tensor.Shape{1, 1, 1, 1}, one, one, none},
-		{tensor.Shape{2, 3, 8, 6}, two, two, none},
-		{tensor.Shape{2, 3, 7, 9}, two, two, none}, // the last row and column are left out
-		{tensor.Shape{3, 5, 31, 5}, two, two, none},
-		{tensor.Shape{2, 2, 9, 8}, three, two, one},
-		{tensor.Shape{3, 2, 23, 17}, three, two, none},
-		{tensor.Shape{2, 2, 10, 7}, [2]int{2, 3}, [2]int{3, 1}, [2]int{1, 2}},
-		{tensor.Shape{1, 31, 5, 5}, three, one, none}, // windows overlap
-		{tensor.Shape{1, 1, 5, 257}, [2]int{5, 33}, [2]int{1, 31}, none},
-		{tensor.Shape{3, 4, 6, 6}, op.Square(6), op.Square(6), none},
-		{tensor.Shape{100, 10, 24, 24}, two, two, none},
+		{tensor.Shape{1, 1, 1, 1}, one, one, none, none},
+		{tensor.Shape{2, 3, 8, 6}, two, two, none, none},
+		{tensor.Shape{2, 3, 7, 9}, two, two, none, none}, // the last row and column are left out
+		{tensor.Shape{3, 5, 31, 5}, two, two, none, none},
+		{tensor.Shape{2, 2, 9, 8}, three, two, one, none},
+		{tensor.Shape{3, 2, 23, 17}, three, two, none, none},
+		{tensor.Shape{2, 2, 10, 7}, [2]int{2, 3}, [2]int{3, 1}, [2]int{1, 2}, none},
+		{tensor.Shape{1, 31, 5, 5}, three, one, none, none}, // windows overlap
+		{tensor.Shape{1, 1, 5, 257}, [2]int{5, 33}, [2]int{1, 31}, none, none},
+		{tensor.Shape{3, 4, 6, 6}, op.Square(6), op.Square(6), none, none},
+		{tensor.Shape{100, 10, 24, 24}, two, two, none, none},
+		{tensor.Shape{2, 3, 7, 10}, two, two, none, one},   // the last row is in windows of one row
+		{tensor.Shape{2, 3, 9, 18}, three, two, none, one}, // the last column is in windows of two columns
+		{tensor.Shape{2, 2, 8, 11}, three, two, one, [2]int{-1, 0}},
+		{tensor.Shape{3, 1, 12, 23}, three, two, one, one},
+		{tensor.Shape{1, 3, 6, 7}, three, one, one, [2]int{-1, 1}},
 	} {
 		size := p.window[0] * p.window[1]
-		largest := op.MaxPool2D{Window: p.window, Stride: p.stride, Padding: p.padding}
-		average := op.AveragePool2D{Window: p.window, Stride: p.stride, Padding: p.padding}
+		largest := op.MaxPool2D{Window: p.window, Stride: p.stride, Padding: p.padding, Trailing: p.trailing}
+		average := op.AveragePool2D{Window: p.window, Stride: p.stride, Padding: p.padding, Trailing: p.trailing}
 		speed, flops := p.shape[0] == 100, float64(p.shape.Elements())
 		if !speed {
 			cases = append(cases, p.rectified(largest)...)

@@ -2,28 +2,29 @@ package kernel
 
 import "github.com/pkg/errors"
 
-// Pool2D describes pooling over windows of R x S elements: x [B C H W] -> y [B C P Q]. Incomplete
-// windows at the lower and right edges are dropped. Padding is never the maximum and is not counted
-// in an average.
+// Pool2D describes pooling over windows of R x S elements: x [B C H W] -> y [B C P Q]. Windows that
+// reach beyond the padding at the lower and right edges are dropped. Padding is never the maximum
+// and is not counted in an average.
 type Pool2D struct {
 	B, C, H, W       int
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
+	TrailH, TrailW   int // padding at the lower and right edges in addition to PadH and PadW; may be negative, but not their sum
 	// ReLU, for max pooling only, applies a ReLU to the maxima. The backward direction includes its
 	// gradient.
 	ReLU bool
 }
 
 // P returns the height of the output, 0 if the window does not fit once.
-func (p Pool2D) P() int { return outputSize(p.H, p.R, p.StrideH, p.PadH, 1) }
+func (p Pool2D) P() int { return outputSize(p.H+p.TrailH, p.R, p.StrideH, p.PadH, 1) }
 
 // Q returns the width of the output, 0 if the window does not fit once.
-func (p Pool2D) Q() int { return outputSize(p.W, p.S, p.StrideW, p.PadW, 1) }
+func (p Pool2D) Q() int { return outputSize(p.W+p.TrailW, p.S, p.StrideW, p.PadW, 1) }
 
-// Validate returns an error for sizes and strides below 1, a padding that is negative or as large
-// as the window (which could then be empty), a window larger than the padded image, and tensors of
-// 2^31 elements or more.
+// Validate returns an error for sizes and strides below 1, a padding that is negative or so large
+// that a window would be empty, a window larger than the padded image, and tensors of 2^31 elements
+// or more.
 func (p Pool2D) Validate() error {
 	if min(p.B, p.C, p.H, p.W, p.R, p.S) < 1 {
 		return errors.Errorf("kernel: pool2d: B, C, H, W, R, S must be at least 1, got %d, %d, %d, %d, %d, %d",
@@ -35,6 +36,13 @@ func (p Pool2D) Validate() error {
 	}
 	if max(p.StrideH, p.StrideW, p.R, p.S) > 1<<20 {
 		return errors.Errorf("kernel: pool2d: window sizes and strides must be at most %d", 1<<20)
+	}
+	if p.PadH+p.TrailH < 0 || p.PadW+p.TrailW < 0 {
+		return errors.Errorf("kernel: pool2d: padding at the end must be at least 0, got %d x %d", p.PadH+p.TrailH, p.PadW+p.TrailW)
+	}
+	if (p.P()-1)*p.StrideH-p.PadH >= p.H || (p.Q()-1)*p.StrideW-p.PadW >= p.W {
+		return errors.Errorf("kernel: pool2d: trailing padding of %d x %d leaves the last windows of %d x %d empty in an image of %d x %d",
+			p.TrailH, p.TrailW, p.R, p.S, p.H, p.W)
 	}
 	if p.P() < 1 || p.Q() < 1 {
 		return errors.Errorf("kernel: pool2d: a window of %d x %d does not fit into an image of %d x %d with padding %d x %d",
@@ -113,5 +121,5 @@ func bounds(i, stride, pad, taps, size int) (lo, hi int) {
 
 // simple reports whether the windows are 2 x 2, adjacent and unpadded.
 func (p *poolPlan) simple() bool {
-	return p.R == 2 && p.S == 2 && p.StrideH == 2 && p.StrideW == 2 && p.PadH == 0 && p.PadW == 0
+	return p.R == 2 && p.S == 2 && p.StrideH == 2 && p.StrideW == 2 && p.PadH == 0 && p.PadW == 0 && 2*p.outH <= p.H && 2*p.outW <= p.W
 }
