@@ -83,8 +83,13 @@ func (Subtract) Lower(l *graph.Lowering) {
 func (Multiply) Lower(l *graph.Lowering) {
 	for i := range l.Shapes {
 		if rows, width := planesOf(l.Shape, l.Shapes[1-i]); rows >= fewestPlanes && width >= narrowestPlane && l.Shapes[i].Equal(l.Shape) {
-			host := tensor.RowTiles(rows, 1, width, graph.Pick(l, multiplyPlanes[float32], multiplyPlanes[float64])(1+i, 2-i, width))
-			host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true } // a factor, too, belongs to one plane
+			factors := l.Shapes[1-i].Elements()
+			run := graph.Pick(l, multiplyPlanes[float32], multiplyPlanes[float64])(1+i, 2-i, width)
+			host := tensor.RowTiles(rows, factors, width, run)
+			if factors == rows {
+				host = tensor.RowTiles(rows, 1, width, run)
+				host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true } // a factor, too, belongs to one plane
+			}
 			emitBroadcast(l, "multiply", host)
 			return
 		}
@@ -106,15 +111,20 @@ const (
 )
 
 // planesOf divides a broadcast output into planes in which an operand has a single number each, and
-// returns their number and size; the size is 1 if there are none.
+// returns their number and size; the size is 1 if there are none. If the operand is repeated along
+// the first axes, its numbers are repeated for the planes.
 func planesOf(shape, operand tensor.Shape) (rows, width int) {
 	rows, width = 1, 1
+	began := false
 	for axis, extent := range shape {
 		switch own := alignedExtent(operand, axis, len(shape)); {
+		case extent == 1:
 		case own == extent && width == 1:
-			rows *= extent
-		case own == 1:
+			rows, began = rows*extent, true
+		case own == 1 && began:
 			width *= extent
+		case own == 1:
+			rows *= extent
 		default:
 			return 0, 1
 		}
@@ -126,7 +136,10 @@ func planesOf(shape, operand tensor.Shape) (rows, width int) {
 // another one.
 func multiplyPlanes[T float32 | float64](x, factors, width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
-		kernel.MultiplyPlanes(tensor.Slice[T](a, 0)[lo*width:hi*width], tensor.Slice[T](a, x)[lo*width:hi*width], tensor.Slice[T](a, factors)[lo:hi])
+		by := tensor.Slice[T](a, factors)
+		byImage(lo, hi, len(by), func(lo, hi, first int) {
+			kernel.MultiplyPlanes(tensor.Slice[T](a, 0)[lo*width:hi*width], tensor.Slice[T](a, x)[lo*width:hi*width], by[first:][:hi-lo])
+		})
 	}
 }
 

@@ -37,27 +37,31 @@ func planes(shape tensor.Shape) (rows, width int) {
 func (BiasAdd) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, biasAdd[float32](width), biasAdd[float64](width))
-	l.Emit("bias_fwd", tensor.Vec4(rows*width), tensor.Rows(rows, width, run),
+	l.Emit("bias_fwd", tensor.Vec4(rows*width), tensor.RowTiles(rows, l.Shape[1], width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
 func biasAdd[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, bias := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for width == 1 && lo < hi { // vectors: the rest of one, at most
-			first := lo % len(bias)
-			n := min(len(bias)-first, hi-lo)
-			kernel.Add(y[lo:lo+n], x[lo:lo+n], bias[first:first+n])
-			lo += n
-		}
-		for row := lo; row < hi; row++ {
-			add := bias[row%len(bias)]
-			from := x[row*width : (row+1)*width]
-			to := y[row*width : (row+1)*width]
-			for i, v := range from {
-				to[i] = v + add
+		byImage(lo, hi, len(bias), func(lo, hi, first int) {
+			add := kernel.AddPlanes[T]
+			if width == 1 {
+				add = kernel.Add[T]
 			}
-		}
+			add(y[lo*width:hi*width], x[lo*width:hi*width], bias[first:][:hi-lo])
+		})
+	}
+}
+
+// byImage calls visit for the planes [lo, hi), as many of one image at a time: first is the channel
+// of the first.
+func byImage(lo, hi, channels int, visit func(lo, hi, first int)) {
+	for lo < hi {
+		first := lo % channels
+		end := min(lo+channels-first, hi)
+		visit(lo, end, first)
+		lo = end
 	}
 }
 

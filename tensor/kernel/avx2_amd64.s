@@ -6200,6 +6200,43 @@ loop:
 	VZEROUPPER
 	RET
 
+// func addPlaneAVX2(p *byte)
+// Requires: AVX, MMX+
+TEXT ·addPlaneAVX2(SB), NOSPLIT, $32-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Y0
+	VMOVUPS      Y0, (SP)
+	ADDQ         $0x04, 56(AX)
+	XORQ         SI, SI
+
+loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Y0
+	VMOVUPS    (SP), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (CX)(SI*1)
+	VMOVUPS    32(DX)(SI*1), Y0
+	VMOVUPS    (SP), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
 // func multiplyPlaneAVX2(p *byte)
 // Requires: AVX, MMX+
 TEXT ·multiplyPlaneAVX2(SB), NOSPLIT, $32-8

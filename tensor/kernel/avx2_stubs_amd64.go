@@ -134,6 +134,11 @@ func multiplyAVX2(p *byte)
 //go:noescape
 func divideAVX2(p *byte)
 
+// addPlaneAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func addPlaneAVX2(p *byte)
+
 // multiplyPlaneAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -12143,6 +12143,37 @@ loop:
 	VZEROUPPER
 	RET
 
+// func addPlaneAVX512(p *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·addPlaneAVX512(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	ADDQ         $0x04, 56(AX)
+	XORQ         SI, SI
+
+loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z1
+	VADDPS     Z0, Z1, Z1
+	VMOVUPS    Z1, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
+	VZEROUPPER
+	RET
+
 // func multiplyPlaneAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·multiplyPlaneAVX512(SB), NOSPLIT, $0-8

@@ -134,6 +134,11 @@ func multiplyAVX512(p *byte)
 //go:noescape
 func divideAVX512(p *byte)
 
+// addPlaneAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func addPlaneAVX512(p *byte)
+
 // multiplyPlaneAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -9570,6 +9570,41 @@ loop:
 	BNE plane
 	RET
 
+// func addPlaneNEON(p *byte)
+TEXT ·addPlaneNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
+loop:
+	WORD $0x3dc00041 // ldr q1, [x2, #0]
+	WORD $0x4e20d422 // fadd v2.4s, v1.4s, v0.4s
+	WORD $0x3d800022 // str q2, [x1, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
+	WORD $0x4e20d464 // fadd v4.4s, v3.4s, v0.4s
+	WORD $0x3d800424 // str q4, [x1, #16]
+	WORD $0x3dc00845 // ldr q5, [x2, #32]
+	WORD $0x4e20d4a6 // fadd v6.4s, v5.4s, v0.4s
+	WORD $0x3d800826 // str q6, [x1, #32]
+	WORD $0x3dc00c47 // ldr q7, [x2, #48]
+	WORD $0x4e20d4e8 // fadd v8.4s, v7.4s, v0.4s
+	WORD $0x3d800c28 // str q8, [x1, #48]
+	ADD $64, R1
+	ADD $64, R2
+	SUBS $16, R5
+	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
+	RET
+
 // func multiplyPlaneNEON(p *byte)
 TEXT ·multiplyPlaneNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0

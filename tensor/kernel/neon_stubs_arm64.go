@@ -43,6 +43,8 @@ func (p *pass) run(r rule) {
 		multiplyNEON(at)
 	case ruleDivide:
 		divideNEON(at)
+	case ruleAddPlane:
+		addPlaneNEON(at)
 	case ruleMultiplyPlane:
 		multiplyPlaneNEON(at)
 	case ruleRaise:
@@ -256,6 +258,11 @@ func multiplyNEON(p *byte)
 //
 //go:noescape
 func divideNEON(p *byte)
+
+// addPlaneNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func addPlaneNEON(p *byte)
 
 // multiplyPlaneNEON is the function of that name in package kernel, for the pass at p.
 //

@@ -14,6 +14,7 @@ const (
 	ruleSubtract
 	ruleMultiply
 	ruleMultiplyPlane
+	ruleAddPlane
 	ruleDivide
 	ruleRaise
 	rulePassAbove

@@ -16,6 +16,8 @@ func (p *pass) runAVX2(r rule) {
 		multiplyAVX2(at)
 	case ruleMultiplyPlane:
 		multiplyPlaneAVX2(at)
+	case ruleAddPlane:
+		addPlaneAVX2(at)
 	case ruleDivide:
 		divideAVX2(at)
 	case ruleRaise:
@@ -123,6 +125,8 @@ func (p *pass) runAVX512(r rule) {
 		multiplyAVX512(at)
 	case ruleMultiplyPlane:
 		multiplyPlaneAVX512(at)
+	case ruleAddPlane:
+		addPlaneAVX512(at)
 	case ruleDivide:
 		divideAVX512(at)
 	case ruleRaise:

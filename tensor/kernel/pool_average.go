@@ -3,6 +3,7 @@ package kernel
 // averagePoolForward sets each output to the mean of its window's elements within the image:
 // padding counts neither in the sum nor in the divisor.
 func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
+	var columns [maxColumns]T
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
@@ -13,6 +14,10 @@ func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 			}
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			line := to[i*p.outW:][:p.outW]
+			if p.W <= maxColumns && p.StrideW < p.S {
+				averageByColumns(p, line, from[h0*p.W:h1*p.W], columns[:p.W])
+				continue
+			}
 			for j := range line {
 				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
 				var sum T
@@ -24,6 +29,41 @@ func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 				line[j] = sum / T((h1-h0)*(w1-w0))
 			}
 		}
+	}
+}
+
+// averageByColumns computes one line of outputs from the rows that its windows cover: first the sum
+// of each column, which windows that overlap share.
+func averageByColumns[T Float](p *poolPlan, line, rows, columns []T) {
+	height := len(rows) / len(columns)
+	copy(columns, rows)
+	for row := rows[len(columns):]; len(row) > 0; row = row[len(columns):] {
+		Add(columns, columns, row[:len(columns)])
+	}
+	from, to := 0, 0 // windows of full width, if they are a column apart
+	if p.StrideW == 1 {
+		from = min(p.PadW, len(line))
+		to = min(max(from, p.PadW+p.W-p.S+1), len(line))
+	}
+	if whole := line[from:to]; len(whole) > 0 {
+		copy(whole, columns)
+		for tap := 1; tap < p.S; tap++ {
+			Add(whole, whole, columns[tap:][:len(whole)])
+		}
+		for j := range whole {
+			whole[j] /= T(height * p.S)
+		}
+	}
+	for j := range line {
+		if from <= j && j < to {
+			continue
+		}
+		w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
+		var sum T
+		for _, v := range columns[w0:w1] {
+			sum += v
+		}
+		line[j] = sum / T(height*(w1-w0))
 	}
 }
 

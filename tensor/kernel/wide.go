@@ -134,6 +134,17 @@ func MultiplyPlanes[T Float](y, x, factors []T) {
 	}
 }
 
+// AddPlanes computes y = x + term with a term per plane.
+func AddPlanes[T Float](y, x, terms []T) {
+	width := len(y) / len(terms)
+	from := acceleratePlanes[T, T](ruleAddPlane, len(terms), nil, terms, y, x)
+	for plane, term := range terms {
+		for i := plane*width + from; i < (plane+1)*width; i++ {
+			y[i] = x[i] + term
+		}
+	}
+}
+
 // RaisePlanes computes y = max(x, bound) with a bound per plane, as Raise does.
 func RaisePlanes[T Float](y, x, bounds []T) {
 	width := len(y) / len(bounds)

@@ -57,7 +57,7 @@ func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 		for k, of := range []func(to []T){
 			func(to []T) { WideAffinePlanes(to, x, affines) }, func(to []T) { WideCombinePlanes(to, y, x, combinations) },
 			func(to []T) { RaisePlanes(to, x, bounds) }, func(to []T) { PassAbovePlanes(to, y, x, bounds) },
-			func(to []T) { MultiplyPlanes(to, x, bounds) },
+			func(to []T) { MultiplyPlanes(to, x, bounds) }, func(to []T) { AddPlanes(to, x, bounds) },
 		} {
 			all, to := guarded[T](planes * n)
 			of(to)
@@ -71,7 +71,7 @@ func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 				if u > bound {
 					above = v
 				}
-				want := []float64{(u-a.Mean)*a.Scale + a.Shift, c.A*v - ((u-c.Mean)*c.B + c.C), max(u, bound), above, u * bound}[k]
+				want := []float64{(u-a.Mean)*a.Scale + a.Shift, c.A*v - ((u-c.Mean)*c.B + c.C), max(u, bound), above, u * bound, u + bound}[k]
 				terms := math.Abs(u) + math.Abs(bound) + math.Abs(a.Shift) + math.Abs(c.A*v)
 				if !(math.Abs(float64(got)-want) <= rounding*math.Abs(want)+0x1p-50*terms) {
 					t.Fatalf("function %d, element %d of %d planes of %d: got %g, want %g", k, i, planes, n, got, want)

@@ -14,6 +14,7 @@ func Elementwise() (all []Rule) {
 		all = append(all, Rule{Name: o.name, Slices: 3, Operate: func(p Pass) { p.Store(o.operate(p, p.Load(1), p.Place(2)), 0) }})
 	}
 	return append(all,
+		Rule{Name: "addPlane", Slices: 2, Coefficients: 1, Operate: func(p Pass) { p.Store(p.Add(p.Load(1), p.Held(0)), 0) }},
 		Rule{Name: "multiplyPlane", Slices: 2, Coefficients: 1, Operate: func(p Pass) { p.Store(p.Multiply(p.Load(1), p.Held(0)), 0) }},
 		// Instruction sets disagree on max(0, -0). Adding 0 makes both zeros positive.
 		Rule{Name: "raise", Slices: 2, Coefficients: 1, Operate: func(p Pass) {
