@@ -107,6 +107,9 @@ func poolCases() []Case {
 		{tensor.Shape{2, 2, 8, 11}, three, two, one, [2]int{-1, 0}},
 		{tensor.Shape{3, 1, 12, 23}, three, two, one, one},
 		{tensor.Shape{1, 3, 6, 7}, three, one, one, [2]int{-1, 1}},
+		{tensor.Shape{2, 3, 9, 17}, three, one, one, none}, // a window for each element
+		{tensor.Shape{3, 2, 5, 4}, [2]int{5, 3}, one, [2]int{1, 1}, none},
+		{tensor.Shape{2, 3, 2, 3}, [2]int{3, 5}, one, [2]int{1, 2}, none}, // no window is whole
 	} {
 		size := p.window[0] * p.window[1]
 		largest := op.MaxPool2D{Window: p.window, Stride: p.stride, Padding: p.padding, Trailing: p.trailing}

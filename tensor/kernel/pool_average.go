@@ -4,9 +4,17 @@ package kernel
 // padding counts neither in the sum nor in the divisor.
 func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	var columns [maxColumns]T
+	var sums, counts [maxSums]T
+	if p.byPlane() {
+		countElements(p, counts[:])
+	}
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
+		if p.byPlane() {
+			averagePlane(p, to, from, sums[:len(to)], counts[:len(to)])
+			continue
+		}
 		for i := range p.outH {
 			if p.simple() {
 				averageLine(to[i*p.outW:][:p.outW], from[2*i*p.W:][:p.W], from[(2*i+1)*p.W:][:p.W])
@@ -36,34 +44,74 @@ func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 // of each column, which windows that overlap share.
 func averageByColumns[T Float](p *poolPlan, line, rows, columns []T) {
 	height := len(rows) / len(columns)
-	copy(columns, rows)
-	for row := rows[len(columns):]; len(row) > 0; row = row[len(columns):] {
-		Add(columns, columns, row[:len(columns)])
-	}
-	from, to := 0, 0 // windows of full width, if they are a column apart
-	if p.StrideW == 1 {
-		from = min(p.PadW, len(line))
-		to = min(max(from, p.PadW+p.W-p.S+1), len(line))
-	}
-	if whole := line[from:to]; len(whole) > 0 {
-		copy(whole, columns)
-		for tap := 1; tap < p.S; tap++ {
-			Add(whole, whole, columns[tap:][:len(whole)])
-		}
-		for j := range whole {
-			whole[j] /= T(height * p.S)
-		}
-	}
+	sumLines(columns, rows, height, len(columns))
 	for j := range line {
-		if from <= j && j < to {
-			continue
-		}
 		w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
-		var sum T
-		for _, v := range columns[w0:w1] {
-			sum += v
+		line[j] = sumOf(columns[w0:w1]) / T(height*(w1-w0))
+	}
+}
+
+// sumLines computes y as the sum of n parts of x of the same length, which begin pitch elements
+// apart.
+func sumLines[T Float](y, x []T, n, pitch int) {
+	copy(y, x)
+	for i := 1; i < n; i++ {
+		Add(y, y, x[i*pitch:][:len(y)])
+	}
+}
+
+func sumOf[T Float](x []T) (sum T) {
+	for _, v := range x {
+		sum += v
+	}
+	return sum
+}
+
+// maxSums is the largest number of elements of a plane whose sums are computed together.
+const maxSums = 4096
+
+// byPlane reports whether the windows of a line are one element apart, and there is one for each
+// column, so that the sums of a plane are sums of shifted planes.
+func (p *poolPlan) byPlane() bool {
+	return p.StrideH == 1 && p.StrideW == 1 && p.outW == p.W && p.outH*p.W <= maxSums
+}
+
+// averagePlane computes a plane of windows for which byPlane holds. It adds up columns first, and
+// then these sums. counts has the number of elements of each window.
+func averagePlane[T Float](p *poolPlan, y, x, sums, counts []T) {
+	whole := max(1, min(p.H-p.R+1, p.outH)) // lines whose windows have full height, from line PadH on
+	for i, lines := 0, 1; i < p.outH; i += lines {
+		if lines = 1; i == p.PadH {
+			lines = min(whole, p.outH-i)
 		}
-		line[j] = sum / T(height*(w1-w0))
+		h0, h1 := bounds(i, 1, p.PadH, p.R, p.H)
+		sumLines(sums[i*p.W:][:lines*p.W], x[h0*p.W:], h1-h0, p.W)
+	}
+	left := min(p.PadW, p.W)
+	right := max(left, min(left+p.W-p.S+1, p.W)) // windows from left to right have full width
+	if right > left {
+		sumLines(y[left:len(y)-p.W+right], sums, p.S, 1)
+	}
+	for i := range p.outH {
+		line, columns := y[i*p.W:][:p.W], sums[i*p.W:][:p.W]
+		for j := range line {
+			if j < left || j >= right {
+				w0, w1 := bounds(j, 1, p.PadW, p.S, p.W)
+				line[j] = sumOf(columns[w0:w1])
+			}
+		}
+	}
+	Divide(y, y, counts)
+}
+
+// countElements sets counts to the number of elements of each window of a plane.
+func countElements[T Float](p *poolPlan, counts []T) {
+	for i := range p.outH {
+		h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
+		for j := range p.outW {
+			w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
+			counts[i*p.outW+j] = T((h1 - h0) * (w1 - w0))
+		}
 	}
 }
 
