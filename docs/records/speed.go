@@ -209,8 +209,11 @@ func pretrained(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	table := report.NewTable("network", report.Column{Title: "work"}, report.Column{Title: "Pollen"}, report.Column{Title: "MiB"},
-		report.Column{Title: "ONNX Runtime"}, report.Column{Title: "PyTorch"}, report.Column{Title: "its MiB"})
+	columns := []report.Column{{Title: "work"}, {Title: "Pollen"}, {Title: "MiB"}, {Title: "ONNX Runtime"}, {Title: "PyTorch"}, {Title: "its MiB"}}
+	if !slices.ContainsFunc(entries, func(e side) bool { return e.program() == "torch" }) {
+		columns = columns[:4]
+	}
+	table := report.NewTable("network", columns...)
 	for _, network := range networks {
 		for _, work := range []string{"features", "train"} {
 			best := map[string]side{}
@@ -222,7 +225,11 @@ func pretrained(name string) (string, error) {
 					best[e.program()] = e
 				}
 			}
-			ours, torch := best["pollen"], best["torch"]
+			ours, ran := best["pollen"]
+			torch := best["torch"]
+			if !ran {
+				continue
+			}
 			row := []any{work, fmt.Sprintf("%.0f", 1e3*ours.Seconds.Median), fmt.Sprint(ours.Memory >> 20), "-", "-", "-"}
 			if e, ok := best["onnxruntime"]; ok {
 				row[3] = fmt.Sprintf("%.2fx", e.Ratio)
@@ -233,7 +240,7 @@ func pretrained(name string) (string, error) {
 			if work == "train" { // a forward pass takes no more than making the network did
 				row[5] = fmt.Sprint(torch.Memory >> 20)
 			}
-			if err := table.Add(network, row...); err != nil {
+			if err := table.Add(network, row[:len(columns)]...); err != nil {
 				return "", err
 			}
 		}
