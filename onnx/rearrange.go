@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 func (t *translator) reshaped(x value, shape []int) (value, error) {
@@ -108,7 +109,15 @@ func (t *translator) concatenated(parts []*graph.Node, axis int) (value, error) 
 	if len(parts) == 1 {
 		return value{node: parts[0]}, nil
 	}
-	return value{node: t.b.Apply(array.Concat{Axis: axis}, parts...)}, t.b.Err()
+	var shapes []tensor.Shape
+	for _, p := range parts {
+		shapes = append(shapes, graph.ShapeOf(p))
+	}
+	join := array.Concat{Axis: axis}
+	if _, err := join.Shape(shapes); err != nil { // before the builder fails, whose error has no advice on batches
+		return value{}, err
+	}
+	return value{node: t.b.Apply(join, parts...)}, t.b.Err()
 }
 
 // joined concatenates known values.
