@@ -99,6 +99,7 @@ func axesCases() []Case {
 		{tensor.Shape{31, 1}, 1, []int{33}},
 		{tensor.Shape{5, 1, 3}, 1, []int{1, 30, 2}},
 		{tensor.Shape{2, 3, 1, 7, 2, 5}, 2, []int{4, 1, 2, 1}},
+		{tensor.Shape{31, 33, 1}, 2, []int{1, 1}}, // many lines
 	} {
 		c := Case{Name: fmt.Sprint("concat ", s.counts, " along axis ", s.axis, " of ", s.shape), Op: array.Concat{Axis: s.axis}, Terms: 1}
 		y := append(tensor.Shape{}, s.shape...)

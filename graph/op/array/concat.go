@@ -49,16 +49,40 @@ func (c Concat) Lower(l *graph.Lowering) {
 		at += count
 		arguments, ends = append(arguments, l.In(i)), append(ends, at)
 	}
-	run := graph.Pick(l, concat[float32](ends, inner), concat[float64](ends, inner))
-	host := tensor.RowTiles(lines, 1, total*inner, func(a *tensor.Args, lo, hi int) { run(a, lo*total, hi*total) })
+	run := graph.Pick(l, concatLines[float32](ends, inner), concatLines[float64](ends, inner))
+	host := tensor.RowTiles(lines, 1, total*inner, run)
 	host.RowTile.Owns = func(int, *tensor.Buffer) bool { return true }
-	host.Phases = tensor.Rows(lines*total, inner, run).Phases // one line may be all of y
+	if lines < manyLines { // too few for all threads
+		run = graph.Pick(l, concatParts[float32](ends, inner), concatParts[float64](ends, inner))
+		host.Phases = tensor.Rows(lines*total, inner, run).Phases
+	}
 	l.EmitCalls("place_fwd", calls, host, arguments...)
 }
 
-// concat copies the rows [lo, hi) of y, of inner elements each, from the inputs, which end at ends
-// on the axis.
-func concat[T float32 | float64](ends []int, inner int) func(a *tensor.Args, lo, hi int) {
+// manyLines is the number of lines from which they are not divided.
+const manyLines = 64
+
+// concatLines copies the lines [lo, hi) of y from the inputs, which end at ends on the axis.
+func concatLines[T float32 | float64](ends []int, inner int) func(a *tensor.Args, lo, hi int) {
+	pitch := ends[len(ends)-1] * inner
+	return func(a *tensor.Args, lo, hi int) {
+		y, start := tensor.Slice[T](a, 0), 0
+		for i, end := range ends {
+			x, width, at := tensor.Slice[T](a, 1+i), (end-start)*inner, start*inner
+			for line := lo; line < hi; line++ {
+				if to := line*pitch + at; width == 1 {
+					y[to] = x[line]
+				} else {
+					copy(y[to:to+width], x[line*width:])
+				}
+			}
+			start = end
+		}
+	}
+}
+
+// concatParts copies parts of lines: the rows [lo, hi) of y, of inner elements each.
+func concatParts[T float32 | float64](ends []int, inner int) func(a *tensor.Args, lo, hi int) {
 	total := ends[len(ends)-1]
 	return func(a *tensor.Args, lo, hi int) {
 		y := tensor.Slice[T](a, 0)
