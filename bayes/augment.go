@@ -169,10 +169,7 @@ func renormalised(b *graph.Builder, name string, x *graph.Node, mean, std, newMe
 	for c := range channels {
 		factors[c], offsets[c] = std[c]/newStd[c], (mean[c]-newMean[c])/newStd[c]
 	}
-	table := func(of string, values []float64) *graph.Node {
-		return b.Apply(op.ViewAs(1, channels, 1, 1), b.Cast(b.Table(name+" "+of, values)))
-	}
-	return b.Apply(op.Add{}, b.Apply(op.Multiply{}, x, table("factors", factors)), table("offsets", offsets))
+	return op.ScaleChannels(b, name, x, factors, offsets)
 }
 
 // checkFits refuses changes that images of this size do not allow.

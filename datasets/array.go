@@ -30,9 +30,9 @@ type arraySet struct {
 }
 
 // dataset makes a data set of images without labels.
-func (p *arrayPart) dataset(path string, hashes map[string]string) *Dataset {
+func (p *arrayPart) dataset(path string, hashes map[string]string, options Options) *Dataset {
 	d := &Dataset{
-		Images: p.images, Channels: p.channels, Height: p.height, Width: p.width, Groups: p.groups,
+		Images: p.images, Channels: p.channels, Height: p.height, Width: p.width, Bits: options.Bits, Groups: p.groups,
 		Place: filepath.Dir(path), Hashes: hashes,
 	}
 	d.Mean, d.Std = moments(p.images, p.channels, p.height*p.width)

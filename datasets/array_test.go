@@ -129,7 +129,9 @@ func TestNPZErrors(t *testing.T) {
 		{map[string][]byte{"images": bytes.Replace(images, []byte("False"), []byte("True "), 1), "labels": labels}, `save numpy.ascontiguousarray(x)`},
 		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, `99999999, 3), }": values must have at most `},
 		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `'shape': (2, 4, 0), }": dimension must be positive, got "0"`},
-		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "C] or [N C H W] with C up to 4, got [2 9 9 5]"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 5, 9)", make([]byte, 810)), "labels": labels}, "got dimensions [2 9 5 9], of which neither"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 300, 301, 301)", make([]byte, 2*300*301*301)), "labels": labels},
+			"must have at most 256 channels, got 300 of dimensions [2 300 301 301], read as [N C H W]"},
 		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 513)", make([]byte, 1026)), "labels": labels}, "got 1x513: use a smaller height and width"},
 	} {
 		writeNPZ(t, path, test.arrays)
@@ -158,7 +160,7 @@ func TestNPZErrors(t *testing.T) {
 func TestNPYHostileHeader(t *testing.T) {
 	content := npyBytes("|u1", "(1000000, 1000, 30)", []byte{1})
 	allocated := testing.AllocsPerRun(1, func() {
-		_, err := readNPY("file", bytes.NewReader(content), npyMaxSize, npyImages)
+		_, err := readNPY("file", bytes.NewReader(content), npyMaxSize, npyUse{})
 		wantError(t, err, "got 1 of 30000000000 bytes")
 	})
 	if allocated > 200 {
@@ -167,17 +169,20 @@ func TestNPYHostileHeader(t *testing.T) {
 }
 
 func FuzzReadNPY(f *testing.F) {
-	f.Add(append([]byte{byte(npyImages)}, npyBytes("|u1", "(2, 3)", []byte{1, 2, 3, 4, 5, 6})...))
-	f.Add(append([]byte{byte(npyLabels)}, npyBytes("<i8", "(1,)", int64s(-5))...))
-	f.Add(append([]byte{byte(npyLabels)}, npyBytes(">i4", "(1, 1)", []byte{0, 0, 0, 7})...))
-	f.Add(append([]byte{byte(npyImages)}, npyBytes("|u1", "()", nil)...))
-	f.Add(append([]byte{byte(npyImages)}, []byte("\x93NUMPY\x02\x00\x10\x00\x00\x00")...))
+	f.Add(append([]byte{0}, npyBytes("|u1", "(2, 3)", []byte{1, 2, 3, 4, 5, 6})...))
+	f.Add(append([]byte{1}, npyBytes("<i8", "(1,)", int64s(-5))...))
+	f.Add(append([]byte{1}, npyBytes(">i4", "(1, 1)", []byte{0, 0, 0, 7})...))
+	f.Add(append([]byte{0}, npyBytes("|u1", "()", nil)...))
+	f.Add(append([]byte{0}, []byte("\x93NUMPY\x02\x00\x10\x00\x00\x00")...))
+	f.Add(append([]byte{2}, npyBytes("<u2", "(1, 2)", []byte{0, 1, 2, 3})...))
+	f.Add(append([]byte{2}, npyBytes("<f4", "(1, 2)", floatBytes(1, float32(math.NaN())))...))
+	uses := []npyUse{{}, npyLabels, {floatMax: 1, bits: 12}}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		const limit = 1 << 16
 		if len(content) == 0 {
 			return
 		}
-		array, err := readNPY("file", bytes.NewReader(content[1:]), limit, npyUse(content[0]%2))
+		array, err := readNPY("file", bytes.NewReader(content[1:]), limit, uses[int(content[0])%len(uses)])
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "datasets: file: ") {
 				t.Errorf("error %q does not name the file", err)
@@ -347,7 +352,7 @@ func TestOptionsErrors(t *testing.T) {
 		{Options{MaxSkipped: 1.5}, "MaxSkipped", "options: MaxSkipped: must be a fraction of at most 1, got 1.5"},
 		{Options{Height: 3}, "Height", "options: Height: must be set with Width, got 3x0"},
 		{Options{Height: 513, Width: 3}, "Height", "options: Height: images must be at most 512x512, got 513x3"},
-		{Options{Channels: 5}, "Channels", "options: Channels: must be at most 4, got 5"},
+		{Options{Channels: 257}, "Channels", "options: Channels: must be at most 256, got 257"},
 		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `letters: classes must be some of 0, 1, 2, 3, 4, 5, 6, 7, ... (10 in all), got "K"`},
 		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "options: WithoutClasses: letters: must have an image of the classes"},
 		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"02"}}, "WithoutClasses", `must be among the selected classes, 0, 1, got "2"`},

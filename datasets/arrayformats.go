@@ -32,8 +32,10 @@ var arrayFormats = []arrayFormat{
 // An .npz archive with the arrays train_images, train_labels, val_images, val_labels, test_images
 // and test_labels (MedMNIST), x_train, y_train, x_test and y_test (Keras; also with a capital X),
 // or one array called images, x, data or arr_0, and one called labels, y, targets, target or arr_1,
-// also in capitals. Images are unsigned bytes or booleans [N H W], [N H W C] or [N C H W], labels
-// integers or text [N] or [N 1]; text is the name of a class.
+// also in capitals. Images are unsigned bytes or booleans, with Options.Bits also uint16 and with
+// Options.FloatMax also floats, [N H W], [N H W C] or [N C H W] with up to MaxChannels channels; C
+// is the dimension that is smaller than H and W, or Options.Channels. Labels are integers or text
+// [N] or [N 1]; text is the name of a class.
 //
 // CIFAR-10 and CIFAR-100, as a directory or as the published .tar.gz, binary or for Python;
 // CIFAR-100 with its 100 fine labels. No code in a pickle is executed.

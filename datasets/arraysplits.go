@@ -36,7 +36,7 @@ func (s arraySet) splits(path string, options Options) (*Splits, error) {
 			return nil, errors.Errorf("datasets: %s: all splits must have images of the same shape, got %[2]s of %dx%dx%d and %s of %dx%dx%d",
 				path, split, part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
 		}
-		d := part.dataset(path, s.hashes)
+		d := part.dataset(path, s.hashes, options)
 		d.Name = nameOf(path)
 		if part.labels != nil {
 			d.Labels, d.LabelColumn, d.Classes, d.ClassNames = part.labels, part.labelColumn, len(classNames), classNames

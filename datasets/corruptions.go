@@ -67,8 +67,7 @@ func Corruptions() []string {
 // (Hendrycks and Dietterich 2019, Benchmarking neural network robustness to common corruptions and
 // perturbations). It uses the formulas and parameters of CIFAR-10-C for images of any size. Its
 // random numbers differ from theirs; they depend only on the seed and the image's number.
-// Brightness changes images of other than three channels channel by channel. jpeg returns an error
-// for images that have neither one nor three channels.
+// Brightness and jpeg change images of other than three channels channel by channel.
 func (d *Dataset) Corrupted(name string, severity int, seed uint64) (*Dataset, error) {
 	at := slices.IndexFunc(corruptions, func(s corruption) bool { return s.name == name })
 	if at < 0 {
@@ -219,13 +218,26 @@ func box(i, m, n int) (from, to int) {
 	return max(0, int(centre-half+0.5)), min(n, int(centre+half+0.5))
 }
 
-// compress encodes the image as a JPEG of the given quality and decodes it.
+// compress encodes the image as a JPEG of the given quality and decodes it. Images of other than
+// three channels are compressed channel by channel, in grey.
 func (p *pixelBuffer) compress(quality float64) error {
+	if p.channels == 3 {
+		return p.compressChannels(quality, 0, 1, 2)
+	}
+	for channel := range p.channels {
+		if err := p.compressChannels(quality, channel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compressChannels compresses one channel, in grey, or three, as red, green and blue.
+func (p *pixelBuffer) compressChannels(quality float64, channels ...int) error {
 	bounds := image.Rect(0, 0, p.width, p.height)
-	at := func(channel, x, y int) byte { return byte(math.Round(255 * p.plane(channel)[y*p.width+x])) }
+	at := func(i, x, y int) byte { return byte(math.Round(255 * p.plane(channels[i])[y*p.width+x])) }
 	var before image.Image
-	switch p.channels {
-	case 1:
+	if len(channels) == 1 {
 		grey := image.NewGray(bounds)
 		for y := range p.height {
 			for x := range p.width {
@@ -233,7 +245,7 @@ func (p *pixelBuffer) compress(quality float64) error {
 			}
 		}
 		before = grey
-	case 3:
+	} else {
 		coloured := image.NewRGBA(bounds)
 		for y := range p.height {
 			for x := range p.width {
@@ -241,8 +253,6 @@ func (p *pixelBuffer) compress(quality float64) error {
 			}
 		}
 		before = coloured
-	default:
-		return errors.Errorf("must have 1 or 3 channels, got %d", p.channels)
 	}
 	var file bytes.Buffer
 	if err := jpeg.Encode(&file, before, &jpeg.Options{Quality: int(quality)}); err != nil {
@@ -255,8 +265,8 @@ func (p *pixelBuffer) compress(quality float64) error {
 	for y := range p.height {
 		for x := range p.width {
 			c := color.RGBAModel.Convert(after.At(x, y)).(color.RGBA)
-			for channel, v := range []byte{c.R, c.G, c.B}[:p.channels] {
-				p.plane(channel)[y*p.width+x] = float64(v) / 255
+			for i, v := range []byte{c.R, c.G, c.B}[:len(channels)] {
+				p.plane(channels[i])[y*p.width+x] = float64(v) / 255
 			}
 		}
 	}

@@ -376,7 +376,7 @@ func (r *csvReader) float(field []byte) (byte, error) {
 	if err != nil {
 		return 0, errors.Errorf("must be a number, got %.20q", field)
 	}
-	return floatByte(value, r.floatMax)
+	return pixelByte(value, r.floatMax)
 }
 
 // unitAdvice returns what to do about a field that is a fraction between 0 and 1.

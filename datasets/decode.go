@@ -18,6 +18,10 @@ const (
 	MaxPixels = decode.MaxPixels
 	// MaxSide is the largest height and width of images in a Dataset.
 	MaxSide = 512
+
+	// MaxChannels is the largest number of channels of images that are arrays. Image files have at
+	// most 4.
+	MaxChannels = 256
 )
 
 // IsImage reports whether a file name has an extension of images.
@@ -53,7 +57,8 @@ func (s shape) size() int { return s.channels * s.height * s.width }
 // check returns an error if images cannot be decoded into the shape.
 func (s shape) check() error {
 	if s.channels != 1 && s.channels != 3 && s.channels != 4 {
-		return errors.Errorf("must be 1 (grey), 3 (red, green, blue) or 4 (and opacity) unless the data are arrays, got %d", s.channels)
+		return errors.Errorf("image files have 1 (grey), 3 (red, green, blue) or 4 channels (and opacity), got %d: "+
+			"arrays may have others, in .npy and .npz files", s.channels)
 	}
 	if s.height < 1 || s.height > MaxSide || s.width < 1 || s.width > MaxSide {
 		return errors.Errorf("images must be 1x1 to %[3]dx%[4]d, got %[1]dx%[2]d", s.height, s.width, MaxSide, MaxSide)

@@ -25,7 +25,7 @@ func TestDecodeErrors(t *testing.T) {
 		{nil, 3, 4, 4, "decode: offset 0: must be an image, got an empty file"},
 		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "netpbm), got a file of type text/html"},
 		{img[:len(img)/2], 3, 4, 4, "PNG: the file is truncated: unexpected EOF"},
-		{img, 2, 4, 4, "decode: must be 1 (grey), 3 (red, green, blue) or 4 (and opacity) unless the data are arrays, got 2"},
+		{img, 2, 4, 4, "decode: image files have 1 (grey), 3 (red, green, blue) or 4 channels (and opacity), got 2: arrays may have others"},
 		{img, 3, 0, 4, "decode: images must be 1x1 to 512x512, got 0x4"},
 		{img, 3, 4, 513, "decode: images must be 1x1 to 512x512, got 4x513"},
 		{pngHeader(t, 20000, 20000), 3, 4, 4, "decode: PNG must have 1 to 100000000 pixels, got 20000x20000"},

@@ -56,8 +56,8 @@ func TestFloatMax(t *testing.T) {
 		{"unit.npz", 0, nil, "or state the largest value, 1 or 255, as float-max"},
 		{"unit.csv", 0, nil, `line 2: column 4: must be an integer from 0 to 255, got "0.5": multiply pixels from 0 to 1 by 255`},
 		{"unit.npy", 2, nil, "FloatMax: must be 1 or 255, got 2"},
-		{"nan.npy", 1, nil, "value 15: must be from 0 to 1, got NaN"},
-		{"below.npy", 1, nil, "value 15: must be from 0 to 1, got -0.5: save (images + 1) / 2 if values are from -1 to 1"},
+		{"nan.npy", 1, nil, "value [0 3 3]: must be from 0 to 1, got NaN; NaN or infinite values are in 1 of 1 images: save images[ok]"},
+		{"below.npy", 1, nil, "value [0 3 3]: must be from 0 to 1, got -0.5: save (images + 1) / 2 if values are from -1 to 1"},
 	} {
 		options := isolated(t)
 		options.FloatMax = c.most

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -74,13 +75,9 @@ func readNPY(name string, r io.Reader, limit int64, use npyUse) (npyArray, error
 		}
 		return array, nil
 	}
-	if kind.float {
-		array.bytes = make([]byte, count)
-		for i := range array.bytes {
-			var err error
-			if array.bytes[i], err = floatByte(kind.floatValue(values[i*size:(i+1)*size]), use.floatMax()); err != nil {
-				return npyArray{}, errors.WithMessagef(err, "datasets: %s: value %d", name, i)
-			}
+	if kind.pixelMax > 0 {
+		if array.bytes, err = kind.pixels(values, array.shape); err != nil {
+			return npyArray{}, errors.WithMessagef(err, "datasets: %s", name)
 		}
 		return array, nil
 	}
@@ -133,12 +130,13 @@ func readNPYHeader(r io.Reader) (string, int, error) {
 
 // npyType is the encoding of a number in a file.
 type npyType struct {
-	size    int // bytes
-	signed  bool
-	boolean bool
-	float   bool
-	text    byte // 'U' for UTF-32, 'S' for bytes, 0 for numbers
-	order   binary.ByteOrder
+	size     int // bytes
+	signed   bool
+	boolean  bool
+	float    bool
+	pixelMax float64 // the value of pixels that becomes 255; 0 for bytes and labels
+	text     byte    // 'U' for UTF-32, 'S' for bytes, 0 for numbers
+	order    binary.ByteOrder
 }
 
 // parseNPYHeader returns the array without its values, and their type. bytes is not nil if the
@@ -153,8 +151,12 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 	if err := use.check(descr[2]); err != nil {
 		return array, kind, err
 	}
-	if use.floatMax() > 0 && npyFloats[descr[2]] > 0 {
-		kind.size, kind.float = npyFloats[descr[2]], true
+	switch {
+	case use.labels:
+	case npyFloats[descr[2]] > 0:
+		kind.size, kind.float, kind.pixelMax = npyFloats[descr[2]], true, use.floatMax
+	case descr[2] == "u2":
+		kind.pixelMax = float64(int(1)<<use.bits - 1)
 	}
 	if isText(descr[2]) {
 		length, err := strconv.Atoi(descr[2][1:])
@@ -191,7 +193,7 @@ func parseNPYHeader(header string, limit int64, use npyUse) (npyArray, npyType, 
 	if fortran[1] == "True" && len(array.shape) > 1 {
 		return array, kind, errors.New("values must be in C order, got Fortran order: save numpy.ascontiguousarray(x)")
 	}
-	kind.boolean = descr[2] == "b1" && use != npyLabels
+	kind.boolean = descr[2] == "b1" && !use.labels
 	if descr[2] == "u1" || kind.boolean {
 		array.bytes = []byte{}
 	}
@@ -242,6 +244,57 @@ func (t npyType) textValue(raw []byte) (string, error) {
 		text = utf8.AppendRune(text, rune(code))
 	}
 	return strings.TrimRight(string(text), "\x00"), nil
+}
+
+// pixels returns the bytes for pixels that are floats, or integers of 16 bits.
+func (t npyType) pixels(values []byte, shape []int) ([]byte, error) {
+	pixels := make([]byte, len(values)/t.size)
+	for i := range pixels {
+		raw, value := values[i*t.size:(i+1)*t.size], 0.0
+		if t.float {
+			value = t.floatValue(raw)
+		} else {
+			value = float64(t.order.Uint16(raw))
+		}
+		if value-value != 0 {
+			return nil, t.notFinite(values, shape, i)
+		}
+		var err error
+		if pixels[i], err = pixelByte(value, t.pixelMax); err != nil {
+			return nil, errors.WithMessagef(err, "value %v", placeOf(i, shape))
+		}
+	}
+	return pixels, nil
+}
+
+// notFinite returns an error that counts the images with values that are NaN or infinite, of which
+// the first has the given index.
+func (t npyType) notFinite(values []byte, shape []int, first int) error {
+	size, images := t.size, 0
+	for _, n := range shape[1:] {
+		size *= n
+	}
+	for image := range slices.Chunk(values, size) {
+		for raw := range slices.Chunk(image, t.size) {
+			if v := t.floatValue(raw); v-v != 0 {
+				images++
+				break
+			}
+		}
+	}
+	return errors.Errorf("value %v: must be from 0 to %g, got %v; NaN or infinite values are in %d of %d images: "+
+		"save images[ok] and labels[ok] with ok = numpy.isfinite(images).reshape(len(images), -1).all(1), or numpy.nan_to_num(images)",
+		placeOf(first, shape), t.pixelMax, t.floatValue(values[first*t.size:][:t.size]), images, shape[0])
+}
+
+// placeOf returns the indices of a value of an array.
+func placeOf(value int, shape []int) []int {
+	place := make([]int, len(shape))
+	for i := len(shape) - 1; i >= 0; i-- {
+		place[i] = value % shape[i]
+		value /= shape[i]
+	}
+	return place
 }
 
 // floatValue returns the float that the bytes represent.

@@ -14,7 +14,8 @@ func isNPY(path string) bool { return !isDir(path) && strings.EqualFold(filepath
 
 // readNPYFile reads the images of a file as written by numpy.save: one image [H W], [H W C] or [C H
 // W], or several, see imagesOf. Three dimensions are one image if the last is 3 or 4, or if the
-// first is 3 or 4 and the options' number of channels; the sides of the image are then more than 4.
+// first or the last is the options' number of channels and 3 or more; the sides of the image are
+// then larger than the number of channels, and than 4.
 func readNPYFile(path string, options Options) (arraySet, error) {
 	file, err := openFile(path)
 	if err != nil {
@@ -33,17 +34,18 @@ func readNPYImages(path string, from io.Reader, options Options) (arraySet, erro
 	}
 	single := ""
 	shape := array.shape
-	isColour := func(n int) bool { return n == 3 || n == 4 }
+	asked := func(n int) bool { return n >= 3 && n == options.Channels }
 	switch {
 	case len(shape) == 2:
 		array.shape = []int{1, shape[0], shape[1]}
-	case len(shape) == 3 && isColour(shape[2]) && min(shape[0], shape[1]) > 4:
+	case len(shape) == 3 && (shape[2] == 3 || shape[2] == 4 || asked(shape[2])) && min(shape[0], shape[1]) > max(shape[2], 4):
 		single = "[H W C]"
-	case len(shape) == 3 && isColour(shape[0]) && shape[0] == options.Channels && min(shape[1], shape[2]) > 4:
+	case len(shape) == 3 && asked(shape[0]) && min(shape[1], shape[2]) > max(shape[0], 4):
 		single = "[C H W]"
 	}
 	if single != "" {
 		options.remark("%s: dimensions %v are read as one image %s", filepath.Base(path), shape, single)
+		options.Remark, options.remarks = nil, nil // about the same dimensions with a 1
 		array.shape = append([]int{1}, shape...)
 	}
 	part, err := imagesOf(path, array, 0, options)
@@ -53,8 +55,8 @@ func readNPYImages(path string, from io.Reader, options Options) (arraySet, erro
 	return arraySet{parts: [3]*arrayPart{Test: part}, hashes: map[string]string{filepath.Base(path): hex.EncodeToString(hash.Sum(nil))}}, nil
 }
 
-// imagesOf makes a split of an array [N H W], [N H W C] or [N C H W] with up to 4 channels. count
-// is the number of labels, or 0 if it is unknown.
+// imagesOf makes a split of an array [N H W], [N H W C] or [N C H W], see channelsLast. count is
+// the number of labels, or 0 if it is unknown.
 func imagesOf(name string, images npyArray, count int, options Options) (*arrayPart, error) {
 	shape := images.shape
 	switch {
@@ -67,21 +69,54 @@ func imagesOf(name string, images npyArray, count int, options Options) (*arrayP
 		return nil, errors.Errorf("datasets: %s: must be [N H W], [N H W C] or [N C H W], got dimensions %v", name, shape)
 	}
 	part := &arrayPart{name: name, images: images.bytes, channels: 1, height: shape[1], width: shape[2]}
-	const most = 4 // channels
+	if len(shape) == 3 {
+		return part, nil
+	}
+	last, err := channelsLast(filepath.Base(name), shape, options)
 	switch {
-	case len(shape) == 3:
-	case shape[3] <= most:
-		if shape[1] <= most && shape[1] != shape[3] {
-			options.remark("%s: dimensions %v are read as [N H W C], %d channels", filepath.Base(name), shape, shape[3])
-		}
+	case err != nil:
+		return nil, errors.WithMessagef(err, "datasets: %s", name)
+	case last:
 		part.channels = shape[3]
 		part.images = ChannelsFirst(images.bytes, part.channels, part.height, part.width)
-	case shape[1] <= most:
-		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
 	default:
-		return nil, errors.Errorf("datasets: %s: dimensions must be [N H W C] or [N C H W] with C up to %d, got %v", name, most, shape)
+		part.channels, part.height, part.width = shape[1], shape[2], shape[3]
 	}
 	return part, nil
+}
+
+// channelsLast reports whether the channels of images are the last of four dimensions or the
+// second. They are the dimension that is at most 4, or else the one that is smaller than the height
+// and the width. If the other dimension is the options' number of channels and this one is not,
+// the options decide.
+func channelsLast(name string, shape []int, options Options) (last bool, err error) {
+	const few = 4 // what grey, colour and opacity have
+	switch {
+	case shape[3] <= few:
+		last = true
+	case shape[1] <= few:
+	case shape[3] < min(shape[1], shape[2]):
+		last = true
+	case shape[1] < min(shape[2], shape[3]):
+	case options.Channels == shape[1] || options.Channels == shape[3]:
+	default:
+		return false, errors.Errorf("must be [N H W C] or [N C H W], got dimensions %v, of which neither can be the channels, "+
+			"being smaller than height and width: state the number of channels as channels", shape)
+	}
+	if options.Channels > 0 && shape[1] != shape[3] && options.Channels == shape[1] != (options.Channels == shape[3]) {
+		last = options.Channels == shape[3]
+	}
+	channels, layout := shape[1], "[N C H W]"
+	if last {
+		channels, layout = shape[3], "[N H W C]"
+	}
+	if channels > MaxChannels {
+		return false, errors.Errorf("images must have at most %d channels, got %d of dimensions %v, read as %s", MaxChannels, channels, shape, layout)
+	}
+	if channels > few || max(shape[1], shape[3]) <= few && shape[1] != shape[3] {
+		options.remark("%s: dimensions %v are read as %s, %d channels", name, shape, layout, channels)
+	}
+	return last, nil
 }
 
 // labelsOf returns the labels of an array [N] or [N 1].

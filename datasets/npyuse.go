@@ -7,36 +7,16 @@ import (
 )
 
 // npyUse is the purpose for which an array is read, which determines the accepted types.
-type npyUse int
+type npyUse struct {
+	labels   bool
+	floatMax float64 // Options.FloatMax, for images
+	bits     int     // Options.Bits, for images
+}
 
-const (
-	npyImages npyUse = iota
-	npyLabels
-	npyUnitImages // or floats from 0 to 1, see Options.FloatMax
-	npyByteImages // or floats from 0 to 255
-)
+var npyLabels = npyUse{labels: true}
 
 // imageUse returns the use of an array of images.
-func (o Options) imageUse() npyUse {
-	switch o.FloatMax {
-	case 1:
-		return npyUnitImages
-	case math.MaxUint8:
-		return npyByteImages
-	}
-	return npyImages
-}
-
-// floatMax returns the largest value of floating-point pixels, or 0 if they are refused.
-func (u npyUse) floatMax() float64 {
-	switch u {
-	case npyUnitImages:
-		return 1
-	case npyByteImages:
-		return math.MaxUint8
-	}
-	return 0
-}
+func (o Options) imageUse() npyUse { return npyUse{floatMax: o.FloatMax, bits: o.Bits} }
 
 // npyTypes maps the supported types of labels, named as in the header without the byte order, to
 // their sizes.
@@ -45,8 +25,8 @@ var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4":
 // npyFloats maps the types of floats that images can have to their sizes.
 var npyFloats = map[string]int{"f2": 2, "f4": 4, "f8": 8}
 
-// floatByte returns the byte for a pixel that is a float from 0 to most.
-func floatByte(value, most float64) (byte, error) {
+// pixelByte returns the byte for a pixel that is a number from 0 to most.
+func pixelByte(value, most float64) (byte, error) {
 	if value < 0 {
 		return 0, errors.Errorf("must be from 0 to %g, got %g: save (images + 1) / 2 if values are from -1 to 1, "+
 			"and images * std + mean if they were standardized", most, value)
@@ -76,7 +56,7 @@ func (u npyUse) check(kind string) error {
 	default:
 		name = "NumPy's " + kind
 	}
-	if u == npyLabels {
+	if u.labels {
 		switch {
 		case npyTypes[kind] > 0 || isText(kind):
 			return nil
@@ -87,10 +67,10 @@ func (u npyUse) check(kind string) error {
 	}
 	advice := "save images.astype(numpy.uint8), with values from 0 to 255"
 	switch {
-	case kind == "u1" || kind == "b1" || npyFloats[kind] > 0 && u.floatMax() > 0:
+	case kind == "u1" || kind == "b1" || npyFloats[kind] > 0 && u.floatMax > 0 || kind == "u2" && u.bits > 0:
 		return nil
 	case kind == "u2":
-		advice = "save (images // 257).astype(numpy.uint8) if values go up to 65535, images.astype(numpy.uint8) if up to 255"
+		advice = "state the number of their significant bits, 8 to 16, as bits: 12 if values go up to 4095, 16 if up to 65535"
 	case kind == "i1":
 		advice = "save images.view(numpy.uint8) if they were bytes from 0 to 255"
 	case kind[0] == 'f':

@@ -127,8 +127,9 @@ type Options struct {
 	Unlabelled bool
 
 	// Bits is the number of significant bits, 8 to 16, of the values of image files with 16 bits
-	// per channel, such as the 12 of many cameras: values of 0 to 2^Bits - 1 become bytes of 0 to
-	// 255. 0 is 16.
+	// per channel, such as the 12 of many cameras, and of arrays (.npy, .npz) of type uint16:
+	// values of 0 to 2^Bits - 1 become bytes of 0 to 255. In arrays, larger values are errors. 0 is
+	// 16 for files, and refuses such arrays.
 	Bits int
 
 	// FloatMax states the largest value of floating-point pixels in arrays (.npy, .npz, CSV): 1 or
@@ -278,8 +279,8 @@ func (o Options) check() error {
 		return invalid("Height", "must be set with Width, got %dx%d", o.Height, o.Width)
 	case o.Height > MaxSide || o.Width > MaxSide:
 		return invalid("Height", "images must be at most %[3]dx%[4]d, got %[1]dx%[2]d", o.Height, o.Width, MaxSide, MaxSide)
-	case o.Channels < 0 || o.Channels > 4:
-		return invalid("Channels", "must be at most 4, got %d", o.Channels)
+	case o.Channels < 0 || o.Channels > MaxChannels:
+		return invalid("Channels", "must be at most %d, got %d", MaxChannels, o.Channels)
 	}
 	return nil
 }

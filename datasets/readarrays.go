@@ -91,7 +91,7 @@ func (s arraySet) appendImages(to []*Dataset, path string, options Options) ([]*
 		if count == 1 && strings.HasPrefix(name, path+": ") {
 			name = path
 		}
-		d := part.dataset(path, s.hashes)
+		d := part.dataset(path, s.hashes, options)
 		for i := range d.Len() {
 			d.Files = append(d.Files, fmt.Sprintf("%s[%d]", name, i))
 		}

@@ -7,8 +7,8 @@ import (
 )
 
 // reshaped returns the data set with images of another shape; 0 keeps a value. Images are scaled as
-// by Decode. A single channel is repeated for several channels, except for the fourth, the opacity,
-// which becomes full. Three channels become one, their luminance.
+// by Decode. A single channel is repeated for several channels, except for the fourth of four, the
+// opacity, which becomes full. Three channels become one, their luminance.
 func (d *Dataset) reshaped(channels, height, width int, crop bool) (*Dataset, error) {
 	channels = cmp.Or(channels, d.Channels)
 	if height == 0 {
@@ -45,7 +45,7 @@ func (d *Dataset) reshaped(channels, height, width int, crop bool) (*Dataset, er
 			image = grey
 		}
 		for c := range channels {
-			if c == 3 && d.Channels == 1 {
+			if c == 3 && channels == 4 && d.Channels == 1 {
 				for p := range plane {
 					to[c*plane+p] = 255
 				}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func TestNPZTypes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "some.npz")
 	labels := npyBytes("|u1", "(2,)", []byte{0, 1})
 	for kind, want := range map[string]string{
-		"<u2": "got uint16: save (images // 257).astype(numpy.uint8) if values go up to 65535",
+		"<u2": "got uint16: state the number of their significant bits, 8 to 16, as bits: 12 if values go up to 4095",
 		"|i1": "got int8: save images.view(numpy.uint8)", "<i2": "got int16: save images.astype(numpy.uint8), with values from 0 to 255",
 		"<i4": "got int32: save images.astype(numpy.uint8)", ">u4": "got uint32: save", "<u8": "got uint64: save", "<i8": "got int64: save",
 		"<f2": "got float16: save (255 * images).round().astype(numpy.uint8) if values are from 0 to 1", "<f4": "got float32: save", "<f8": "got float64: save",
@@ -284,4 +285,79 @@ func TestRemarkDepthOnce(t *testing.T) {
 	if !strings.Contains(got, "of 0 to 65535, which become 14 of the 256 values of a byte") || strings.Contains(got, "pixels of the training images") {
 		t.Errorf("remarks %q", got)
 	}
+}
+
+// Integers of 16 bits are read only if their significant bits are stated, and must not have more.
+func TestArraysOf16Bits(t *testing.T) {
+	root := t.TempDir()
+	values := []byte{0, 0, 0xff, 0x0f, 0x00, 0x08, 0x10, 0x00} // 0, 4095, 2048, 16
+	write(t, npyBytes("<u2", "(1, 2, 2)", values), root, "deep.npy")
+	writeNPZ(t, filepath.Join(root, "deep.npz"), map[string][]byte{"images": npyBytes("<u2", "(1, 2, 2)", values)})
+	for _, c := range []struct {
+		name  string
+		bits  int
+		want  []byte
+		words string
+	}{
+		{"deep.npy", 12, []byte{0, 255, 128, 1}, ""},
+		{"deep.npz", 12, []byte{0, 255, 128, 1}, ""},
+		{"deep.npy", 16, []byte{0, 16, 8, 0}, ""},
+		{"deep.npy", 11, nil, "value [0 0 1]: must be from 0 to 2047, got 4095"},
+		{"deep.npy", 0, nil, "got uint16: state the number of their significant bits, 8 to 16, as bits: 12 if values go up to 4095"},
+	} {
+		options := isolated(t)
+		options.Bits = c.bits
+		d, err := ReadImages([]string{filepath.Join(root, c.name)}, options)
+		if c.words != "" {
+			wantError(t, err, c.words)
+		} else if err != nil || !slices.Equal(d.Images, c.want) || d.Bits != c.bits {
+			t.Errorf("%s, %d bits: %v (%v), want %v", c.name, c.bits, d, err, c.want)
+		}
+	}
+	write(t, npyBytes("<f4", "(3, 1, 2)", floatBytes(0, 1, float32(math.NaN()), 0, 0, float32(math.Inf(1)))), root, "holes.npy")
+	options := isolated(t)
+	options.FloatMax = 1
+	_, err := ReadImages([]string{filepath.Join(root, "holes.npy")}, options)
+	wantError(t, err, "value [1 0 0]: must be from 0 to 1, got NaN; NaN or infinite values are in 2 of 3 images")
+}
+
+// Arrays may have any number of channels, such as spectral bands, in either layout.
+func TestManyChannels(t *testing.T) {
+	root := t.TempDir()
+	pixels := randomBytes(1, 2*5*6*7)
+	last := make([]byte, len(pixels)) // [2 6 7 5]
+	for i := range last {
+		image, place, channel := i/210, i%210/5, i%5
+		last[i] = pixels[image*210+channel*42+place]
+	}
+	for _, c := range []struct {
+		shape    string
+		channels int
+		values   []byte
+		words    string // of the error or the remark
+	}{
+		{"(2, 5, 6, 7)", 0, pixels, "dimensions [2 5 6 7] are read as [N C H W], 5 channels"},
+		{"(2, 6, 7, 5)", 0, last, "dimensions [2 6 7 5] are read as [N H W C], 5 channels"},
+		{"(2, 5, 7, 6)", 0, pixels, "dimensions [2 5 7 6] are read as [N C H W], 5 channels"},
+		{"(2, 7, 6, 5)", 7, pixels, "dimensions [2 7 6 5] are read as [N C H W], 7 channels"},
+		{"(2, 5, 6, 7)", 7, pixels, "dimensions [2 5 6 7] are read as [N H W C], 7 channels"},
+		{"(5, 6, 7)", 5, pixels[:210], "dimensions [5 6 7] are read as one image [C H W]"},
+		{"(6, 7, 5)", 5, last[:210], "dimensions [6 7 5] are read as one image [H W C]"},
+	} {
+		path := filepath.Join(t.TempDir(), "x.npy")
+		write(t, npyBytes("|u1", c.shape, c.values), path)
+		options := isolated(t)
+		options.Channels = c.channels
+		d, err := ReadImages([]string{path}, options)
+		if err != nil || !slices.Equal(d.Remarks, []string{"x.npy: " + c.words}) || d.Channels != 5 && d.Channels != 7 {
+			t.Errorf("%s: %v (%v), want the remark %q", c.shape, d, err, c.words)
+			continue
+		}
+		if d.Channels == 5 && d.Height == 6 && !slices.Equal(d.Images, pixels[:len(c.values)]) {
+			t.Errorf("%s: channels are mixed up", c.shape)
+		}
+	}
+	write(t, npyBytes("|u1", "(2, 9, 5, 9)", make([]byte, 810)), root, "none.npy")
+	_, err := ReadImages([]string{filepath.Join(root, "none.npy")}, isolated(t))
+	wantError(t, err, "none.npy: must be [N H W C] or [N C H W], got dimensions [2 9 5 9]", "state the number of channels as channels")
 }

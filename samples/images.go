@@ -86,7 +86,7 @@ func (i Images) Input(b *graph.Builder, batch op.Batch, n int) *graph.Node {
 		return b.Apply(op.GatherRows{Batch: batch}, b.Data(imagesInput, b.DType(), n, i.Features), b.Header())
 	}
 	pixels := b.Data(imagesInput, tensor.Uint8, n, i.Channels, i.Height, i.Width)
-	return b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(i.Mean...), Std: op.ChannelsOf(i.Std...)}, pixels, b.Header())
+	return op.NormalizedImages(b, batch, pixels, i.Mean, i.Std)
 }
 
 const imagesInput = "images"

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"bytes"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -11,9 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// expand replaces each upload that is a file of arrays by the images in it, each as an upload in
-// a netpbm format, and each Parquet file by the image files in it. kind is the content type of the
-// request.
+// expand replaces each upload that is a file of arrays by the images in it, which are then
+// decoded, and each Parquet file by the image files in it. kind is the content type of the request.
 func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation) ([]upload, error) {
 	var expanded []upload
 	for i, u := range uploads {
@@ -34,7 +31,7 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 			return nil, err
 		}
 		if err != nil {
-			return nil, refuse(http.StatusBadRequest, "image %d (%.80s): %s", i, name, strings.TrimPrefix(clientText(err), name+": "))
+			return nil, refuse(http.StatusBadRequest, "%s: %s", upload{file: name}.place(i), strings.TrimPrefix(clientText(err), name+": "))
 		}
 		expanded = append(expanded, images...)
 	}
@@ -48,9 +45,6 @@ func (b *backend) expand(m *model, uploads []upload, kind string, h *reservation
 func (b *backend) decodeArrays(m *model, name string, content []byte, most int, h *reservation) ([]upload, error) {
 	if most < 1 {
 		return nil, b.tooMany()
-	}
-	if m.data.Channels != 1 && m.data.Channels != 3 {
-		return nil, fmt.Errorf("arrays must be for a network of 1 or 3 channels, this one has %d", m.data.Channels)
 	}
 	// Compressed arrays take their unpacked size, and there may be up to three of them; the
 	// images are copied.
@@ -66,7 +60,7 @@ func (b *backend) decodeArrays(m *model, name string, content []byte, most int, 
 	}
 	uploads := make([]upload, d.Len())
 	for i := range uploads {
-		uploads[i] = upload{file: d.Files[i], content: netpbm(d.Image(i), d.Channels, d.Height, d.Width)}
+		uploads[i] = upload{file: d.Files[i], pixels: d.Image(i)}
 		if d.IDs != nil {
 			uploads[i].id = d.IDs[i]
 		}
@@ -98,18 +92,4 @@ func (b *backend) readParquet(m *model, name string, content []byte, most int, h
 	}
 	h.giveBack(parts*limit - total)
 	return uploads, nil
-}
-
-// netpbm encodes an image [C H W] as PGM or, if it has three channels, as PPM.
-func netpbm(pixels []byte, channels, height, width int) []byte {
-	var b bytes.Buffer
-	kind := map[int]string{1: "P5", 3: "P6"}[channels]
-	fmt.Fprintf(&b, "%s %d %d 255\n", kind, width, height)
-	plane := height * width
-	for p := range plane {
-		for c := range channels {
-			b.WriteByte(pixels[c*plane+p])
-		}
-	}
-	return b.Bytes()
 }

@@ -220,3 +220,17 @@ func TestPredictParquetRefused(t *testing.T) {
 		t.Errorf("%d bytes of the budget are not given back", used)
 	}
 }
+
+// netpbm encodes an image [C H W] as PGM or, if it has three channels, as PPM.
+func netpbm(pixels []byte, channels, height, width int) []byte {
+	var b bytes.Buffer
+	kind := map[int]string{1: "P5", 3: "P6"}[channels]
+	fmt.Fprintf(&b, "%s %d %d 255\n", kind, width, height)
+	plane := height * width
+	for p := range plane {
+		for c := range channels {
+			b.WriteByte(pixels[c*plane+p])
+		}
+	}
+	return b.Bytes()
+}

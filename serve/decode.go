@@ -54,11 +54,20 @@ func (p *decodePool) lane(content []byte) (lane *semaphore, units, cost int, err
 	return &p.large, max(m.Memory, p.memory/p.workers), 0, nil
 }
 
-// upload is an encoded image as received.
+// upload is an image as received, or of a file of arrays.
 type upload struct {
 	file    string // the client's file name, or ""
 	id      string // of the image in its table, or ""
-	content []byte
+	content []byte // encoded
+	pixels  []byte // instead of content, of an array in the shape of the network's input
+}
+
+// place names the upload for an error. i is its number.
+func (u upload) place(i int) string {
+	if u.file == "" {
+		return fmt.Sprintf("image %d", i)
+	}
+	return fmt.Sprintf("image %d (%.80s)", i, u.file)
 }
 
 // run decodes an image for a network that was trained on data like d. Its error is about the
@@ -125,16 +134,15 @@ func (p *decodePool) decodeAll(ctx context.Context, m *model, uploads []upload, 
 	pixels = make([]byte, 0, size*len(uploads))
 	failed = make([]error, len(uploads))
 	for i, u := range uploads {
-		image, err := p.run(ctx, u.content, &m.data, h)
+		image := u.pixels
+		if image == nil {
+			image, err = p.run(ctx, u.content, &m.data, h)
+		}
 		if ctx.Err() != nil {
 			return nil, nil, contextError(ctx)
 		}
 		if err != nil {
-			name := fmt.Sprintf("image %d", i)
-			if u.file != "" {
-				name += fmt.Sprintf(" (%.80s)", u.file)
-			}
-			failed[i] = &statusError{statusOf(err), errors.New(name + err.Error())}
+			failed[i] = &statusError{statusOf(err), errors.New(u.place(i) + err.Error())}
 		}
 		pixels = append(pixels, image...)
 	}

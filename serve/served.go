@@ -37,7 +37,7 @@ func loadRun(m Model, options Options) (*served, error) {
 	}
 	d := m.Run.Manifest().Data
 	arrays := datasets.Options{
-		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, FloatMax: m.FloatMax, OtherColumns: m.OtherColumns,
+		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits, FloatMax: m.FloatMax, OtherColumns: m.OtherColumns,
 	}
 	return &served{p, describe(m, p, expected), arrays}, nil
 }

@@ -302,8 +302,30 @@ func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, std []f
 		b.Fail(errors.Errorf("op: minibatch: images must have shape [N C H W], got %v", images))
 		return nil, nil
 	}
-	gather := GatherImages{Batch: batch, Mean: ChannelsOf(mean...), Std: ChannelsOf(std...)}
 	pixels := b.Data("images", tensor.Uint8, images...)
 	classes := b.Data("labels", tensor.Int32, images[0])
-	return b.Apply(gather, pixels, b.Header()), b.Apply(GatherLabels{Batch: batch}, classes, b.Header())
+	return NormalizedImages(b, batch, pixels, mean, std), b.Apply(GatherLabels{Batch: batch}, classes, b.Header())
+}
+
+// NormalizedImages returns the images that a batch selects from pixels [N C H W] uint8, normalised
+// as by GatherImages, but with any number of channels: more than 4 have ops of their own.
+func NormalizedImages(b *graph.Builder, batch Batch, pixels *graph.Node, mean, std []float64) *graph.Node {
+	if len(mean) <= maxChannels || len(std) != len(mean) {
+		return b.Apply(GatherImages{Batch: batch, Mean: ChannelsOf(mean...), Std: ChannelsOf(std...)}, pixels, b.Header())
+	}
+	x := b.Apply(GatherImages{Batch: batch, Mean: ChannelsOf(0), Std: ChannelsOf(1)}, pixels, b.Header())
+	factors, offsets := make([]float64, len(mean)), make([]float64, len(mean))
+	for c := range factors {
+		factors[c], offsets[c] = 1/std[c], -mean[c]/std[c]
+	}
+	return ScaleChannels(b, "moments", x, factors, offsets)
+}
+
+// ScaleChannels returns x*factor + offset, with a factor and an offset for each channel of x
+// [B C H W]. They are tables, whose names begin with the given one.
+func ScaleChannels(b *graph.Builder, name string, x *graph.Node, factors, offsets []float64) *graph.Node {
+	table := func(of string, values []float64) *graph.Node {
+		return b.Apply(ViewAs(1, len(values), 1, 1), b.Cast(b.Table(name+" "+of, values)))
+	}
+	return b.Apply(Add{}, b.Apply(Multiply{}, x, table("factors", factors)), table("offsets", offsets))
 }

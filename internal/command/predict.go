@@ -24,6 +24,7 @@ type predictFlags struct {
 	guarantees     guaranteeFlags
 	output         outputFlags
 	floatMax       float64
+	bits           int
 	samples, page  string
 	withoutDamaged bool
 }
@@ -68,6 +69,8 @@ func predictCommand(c *console) *cobra.Command {
 	p.output.bind(f)
 	f.Float64Var(&p.floatMax, "float-max", 0,
 		"the largest value of floating-point pixels in arrays and tables: 1 or 255\n(default: that of fit, or they are refused)")
+	f.IntVar(&p.bits, "bits", 0, "significant bits, 8 to 16, of image files with 16 bits per channel, and of arrays of type uint16\n"+
+		"(default: that of fit; without one 16 for files, and such arrays are refused)")
 	f.StringVar(&p.samples, "samples", "", "also write each sample's probabilities to this NPZ file: probabilities [S N K], weights [S]")
 	f.StringVar(&p.page, "page", "", "also write a page with images and answers into this directory")
 	p.device.bind(f)
@@ -95,7 +98,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	}
 	m := run.Manifest()
 	o := c.imagesOf(ctx, m)
-	o.MaxSkipped, o.FloatMax = 1, cmp.Or(p.floatMax, o.FloatMax)
+	o.MaxSkipped, o.FloatMax, o.Bits = 1, cmp.Or(p.floatMax, o.FloatMax), cmp.Or(p.bits, o.Bits)
 	images, err := datasets.ReadImages(paths, o)
 	if err != nil {
 		return err

@@ -78,8 +78,9 @@ func (d *Data) bindSplits(f *pflag.FlagSet) {
 		fmt.Sprintf("size to scale images to, such as 32 or 48x64 (height first), at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
 	f.StringVar(&d.Resize, "resize", "", "how images are scaled to --size: "+Stretch+", or "+Crop+", which keeps the aspect ratio of the largest part in\n"+
 		"the middle (default "+Stretch+"; "+Crop+" for an ONNX file)")
-	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: the images' own)")
-	f.IntVar(&d.Bits, "bits", 0, "significant bits, 8 to 16, of image files with 16 bits per channel: with 12, 4095 is white (default 16)")
+	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour; arrays may have others (default: the images' own)")
+	f.IntVar(&d.Bits, "bits", 0, "significant bits, 8 to 16, of image files with 16 bits per channel, and of arrays of type uint16: with 12, 4095 is white\n"+
+		"(default 16 for files; such arrays are refused)")
 	f.Float64Var(&d.FloatMax, "float-max", 0, "the largest value of floating-point pixels in arrays and tables: 1 or 255 (default: they are refused)")
 	f.Var(&d.Validation, "validation", "fraction of the training images to hold out for calibration, if the data have no validation\n"+
 		"split; 0 for none (default 0.1, or up to 0.2 of few images; none of the data sets in the list)")
