@@ -50,7 +50,8 @@
 // File names are relative to the CSV file's directory, or base names that are unique below it. They
 // may have slashes or backslashes, and another extension than the image or none; if none of them is
 // there, only the last parts of their paths are compared. Images that are not in the table are
-// left out.
+// left out, as are those whose class is empty; a record that repeats another is ignored. An image
+// with two classes is an error, or left out by DropDuplicates.
 //
 // Names of classes are compared without surrounding space and in Unicode's normal form NFC, and
 // integers lose leading zeros: 00007 and 7 are the same class. Classes are ordered by number, then

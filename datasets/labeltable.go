@@ -292,12 +292,12 @@ func (t *table) namesImages(column int, index *imageIndex) bool {
 	return len(t.rows) > 0
 }
 
-// classOf returns the class of a row.
+// classOf returns the class of a row, or "" if it has none.
 func (t *table) classOf(row []string) (string, error) {
 	if t.classes == nil {
 		class := canonicalClass(row[t.class])
 		if class == "" {
-			return "", errors.New("must have a class")
+			return "", nil
 		}
 		return class, checkClass(class)
 	}
@@ -309,7 +309,7 @@ func (t *table) classOf(row []string) (string, error) {
 	}
 	switch len(names) {
 	case 0:
-		return "", errors.New("must have a 1 for a class")
+		return "", nil
 	case 1:
 		return names[0], checkClass(names[0])
 	}

@@ -191,7 +191,8 @@ func TestTableMistakes(t *testing.T) {
 		return fmt.Sprint(i, ".png,", []string{"rose", "Rose ", " rose", "NaN", "tulip", "tulip|rose"}[i])
 	}))
 	want := []string{
-		`/labels.csv: 1 of 6 records have the class "NaN": does it stand for a missing value?`,
+		`/labels.csv: 1 of 6 records have the class "NaN": does it stand for a missing value? ` +
+			"Records with an empty class are left out, as is a class by without-classes",
 		`: the classes "Rose" and "rose" differ only in upper and lower case or in space: are they one?`,
 		": classes that join others are classes of their own, since an image has one: tulip|rose",
 	}
@@ -206,7 +207,7 @@ func TestTableMistakes(t *testing.T) {
 		{"image,a,b", func(i int) string { return fmt.Sprint(i, ".png,1,", i/3) },
 			[]string{"labels.csv: record 5: 3.png must have a 1 for a single class, got a, b"}},
 		{"image,a,b", func(i int) string { return fmt.Sprint(i, ".png,0,0") },
-			[]string{"labels.csv: record 2: 0.png must have a 1 for a class"}},
+			[]string{"labels.csv: must have records with a class, got none in 6"}},
 		{"lesion,image_id,dx,age", func(i int) string { return fmt.Sprint("L,", i, ",a,4", i) },
 			[]string{"dots: must have a directory of images for each class", "got labels.csv with the columns lesion, image_id, dx, age"}},
 		{"id,number", func(i int) string { return fmt.Sprint(i, ",", 5-i) },
@@ -373,5 +374,39 @@ func TestMeasurements(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+// Records without a class, or that repeat another, are left out; an image with two classes is an
+// error, or left out with DropDuplicates.
+func TestTableOfSomeLabels(t *testing.T) {
+	root := dots(t, "0.png", "1.png", "2.png", "3.png", "4.png")
+	write(t, []byte("file,class\n0.png,1\n1.png,3\n2.png,\n3.png,\n1.png,03\n4.png,-1\n"), root, "labels.csv")
+	images, remarks := scanned(t, root)
+	want := []string{
+		"/labels.csv: 2 of 6 records have no class, and their images are left out, such as 2.png",
+		`/labels.csv: 1 of 6 records have the class "-1": does it stand for a missing value? ` +
+			"Records with an empty class are left out, as is a class by without-classes",
+		"/labels.csv: 1 of 6 records repeat others, such as record 6, 1.png; each image is read once",
+	}
+	if !slices.Equal(images, []string{"train 1 0.png", "train 3 1.png", "train -1 4.png"}) || !slices.Equal(remarks, want) {
+		t.Errorf("images %q, remarks %q", images, remarks)
+	}
+	write(t, []byte("file,class,split\n0.png,1,train\n1.png,3,train\n2.png,1,test\n2.png,1,train\n"), root, "labels.csv")
+	_, err := scan(t.Context(), root)
+	wantError(t, err, "labels.csv: record 5: 2.png is also in record 4, with another split or group: remove one of them")
+
+	write(t, []byte("file,class\n0.png,1\n1.png,3\n1.png,1\n2.png,3\n3.png,1\n3.png,3\n"), root, "labels.csv")
+	_, err = scan(t.Context(), root)
+	wantError(t, err, "labels.csv: an image must have one class, got several for 2 of them; 1.png has the class 3 in record 3, and 1 in record 4: "+
+		"remove the wrong records, or set duplicates to drop, which leaves such images out")
+	options := isolated(t)
+	options.Duplicates, options.Test, options.Validation = DropDuplicates, -1, -1
+	splits, err := Open(root, options)
+	if err != nil || !slices.Equal(splits.Train.Files, []string{"0.png", "2.png"}) {
+		t.Fatalf("%v (%v)", splits, err)
+	}
+	if want := "2 images are left out, since they have several classes; 1.png has the class 3"; !strings.Contains(strings.Join(splits.Train.Remarks, "\n"), want) {
+		t.Errorf("remarks %q, want %q", splits.Train.Remarks, want)
 	}
 }

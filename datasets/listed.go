@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -60,6 +61,7 @@ func (s *scanner) listed(dir string, tables []*table) (lists [3]*listing, err er
 func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 	rows := s.match(t, index)
 	missingClasses, missingClass := 0, ""
+	unlabelled, first := 0, ""
 	for i, fields := range t.rows {
 		row := &rows[i]
 		var err error
@@ -69,13 +71,25 @@ func (s *scanner) rowsOf(t *table, index *imageIndex) ([]tableRow, error) {
 		if row.group, err = t.groupOf(fields, s.options.GroupColumn()); err != nil {
 			return nil, invalid("Group", "%s: record %d: %v", s.path(t.entry.name), row.record, err)
 		}
-		if isMissingWord(row.class) {
+		switch {
+		case row.class == "":
+			if unlabelled++; unlabelled == 1 {
+				first = row.name
+			}
+		case isMissingWord(row.class) || row.class == "-1":
 			missingClasses++
 			missingClass = row.class
 		}
 	}
+	switch {
+	case unlabelled == len(rows) && unlabelled > 0:
+		return nil, errors.Errorf("datasets: %s: must have records with a class, got none in %d%s", s.path(t.entry.name), unlabelled, t.encoding)
+	case unlabelled > 0:
+		s.remark(t.entry.name, "%d of %d records have no class, and their images are left out, such as %s", unlabelled, len(rows), first)
+	}
 	if missingClasses > 0 {
-		s.remark(t.entry.name, "%d of %d records have the class %q: does it stand for a missing value?", missingClasses, len(rows), missingClass)
+		s.remark(t.entry.name, "%d of %d records have the class %q: does it stand for a missing value? "+
+			"Records with an empty class are left out, as is a class by without-classes", missingClasses, len(rows), missingClass)
 	}
 	return rows, nil
 }
@@ -163,10 +177,19 @@ func (s *scanner) splitByColumn(t *table, rows []tableRow) error {
 
 // addRows adds the images of a table to the lists of their splits, and their names to named.
 func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []tableRow, named map[string]bool) error {
-	records := map[string]int{}
+	records := map[string]tableRow{}
 	table := s.path(t.entry.name)
 	count := 0
+	disputed, err := s.disputed(t, rows)
+	if err != nil {
+		return err
+	}
+	repeated, again := 0, tableRow{}
 	for _, row := range rows {
+		if row.class == "" || disputed[row.match.image.name] {
+			named[row.match.image.name] = true
+			continue
+		}
 		list := lists[row.split]
 		if list == nil {
 			list = &listing{dir: dir}
@@ -182,14 +205,25 @@ func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []table
 			continue
 		case row.match.count > 1:
 			return s.ambiguous(t, row)
-		case records[image.name] > 0:
-			return errors.Errorf("datasets: %s: record %d: %s is already in record %d", table, row.record, row.name, records[image.name])
 		}
-		records[image.name] = row.record
+		if before, found := records[image.name]; found {
+			if before.split != row.split || before.group != row.group {
+				return errors.Errorf("datasets: %s: record %d: %s is also in record %d, with another split or group: remove one of them",
+					table, row.record, row.name, before.record)
+			}
+			if repeated++; repeated == 1 {
+				again = row
+			}
+			continue
+		}
+		records[image.name] = row
 		named[image.name] = true
 		image.class, image.group = row.class, row.group
 		list.images = append(list.images, image)
 		count++
+	}
+	if repeated > 0 {
+		s.remark(t.entry.name, "%d of %d records repeat others, such as record %d, %s; each image is read once", repeated, len(rows), again.record, again.name)
 	}
 	if count == 0 {
 		first := ""
@@ -201,6 +235,39 @@ func (s *scanner) addRows(lists *[3]*listing, dir string, t *table, rows []table
 		return errors.Errorf("datasets: %s: must list existing images, got %d missing ones%s%s", table, len(rows), strings.ToValidUTF8(first, "?"), t.encoding)
 	}
 	return nil
+}
+
+// disputed returns the names of the images that a table lists with several classes. They are an
+// error unless the options drop images with two labels, which is a remark.
+func (s *scanner) disputed(t *table, rows []tableRow) (map[string]bool, error) {
+	disputed, records := map[string]bool{}, map[string]tableRow{}
+	var names []string
+	example := ""
+	for _, row := range rows {
+		if row.class == "" || row.match.count != 1 {
+			continue
+		}
+		name := row.match.image.name
+		before, found := records[name]
+		switch {
+		case !found:
+			records[name] = row
+		case before.class != row.class && !disputed[name]:
+			if disputed[name] = true; example == "" {
+				example = fmt.Sprintf("%s has the class %s in record %d, and %s in record %d", row.name, before.class, before.record, row.class, row.record)
+			}
+			names = append(names, name)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, nil
+	case s.options.Duplicates != DropDuplicates:
+		return nil, errors.Errorf("datasets: %s: an image must have one class, got several for %d of them; %s: remove the wrong records, "+
+			"or set duplicates to %s, which leaves such images out", s.path(t.entry.name), len(names), example, DropDuplicates)
+	}
+	s.remark(t.entry.name, "%d images are left out, since they have several classes; %s", len(names), example)
+	return disputed, nil
 }
 
 // remarkUnnamed counts the images that no table names.

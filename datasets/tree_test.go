@@ -327,8 +327,8 @@ func TestLabelTable(t *testing.T) {
 		})
 	}
 	for table, want := range map[string]string{
-		"file,class\n0.png,a\n0.png,b\n":    "labels.csv: record 3: 0.png is already in record 2",
-		"file,class\n0.png,\n":              "dots/labels.csv: record 2: 0.png must have a class",
+		"file,class\n0.png,a\n0.png,b\n":    "labels.csv: an image must have one class, got several for 1 of them; 0.png has the class a in record 2, and b in record 3: remove",
+		"file,class\n0.png,\n":              "dots/labels.csv: must have records with a class, got none in 1",
 		"file,class\nx.png,a\n":             "dots/labels.csv: must list existing images, got 1 missing ones; the first is x.png: listed in labels.csv but missing",
 		"file,class\n1.png,a\n":             "dots/labels.csv: record 2: 1.png must be one file, got 2: use its path",
 		"file,class\n0.png\n":               "labels.csv: record on line 2: wrong number of fields",
