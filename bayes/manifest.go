@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -150,7 +151,8 @@ func (d *Data) relabelled(dir string, data *datasets.Dataset) (*datasets.Dataset
 	for i, name := range data.ClassNames {
 		at := slices.Index(d.ClassNames, name)
 		if at < 0 {
-			return nil, invalid("%s has a class %q, but the classes of %s are %s", data.Name, name, dir, strings.Join(d.ClassNames, ", "))
+			return nil, invalid("%s has a class %q, but the classes of %s are %s: %s",
+				data.Name, name, dir, strings.Join(d.ClassNames, ", "), d.classAdvice(name, data.ClassNames))
 		}
 		numbers[i] = int32(at)
 	}
@@ -160,6 +162,32 @@ func (d *Data) relabelled(dir string, data *datasets.Dataset) (*datasets.Dataset
 		other.Labels[i] = numbers[label]
 	}
 	return &other, nil
+}
+
+// classAdvice returns what to do about data with a class that the run does not have.
+func (d *Data) classAdvice(class string, names []string) string {
+	plain := func(name string) string {
+		return strings.ToLower(strings.NewReplacer("-", " ", "_", " ").Replace(name))
+	}
+	isNumber := func(name string) bool { _, err := strconv.Atoi(name); return err == nil }
+	for _, known := range d.ClassNames {
+		if plain(known) == plain(class) {
+			return fmt.Sprintf("name it %q, since classes are matched by name, case included", known)
+		}
+	}
+	if isNumber(class) && !slices.ContainsFunc(d.ClassNames, isNumber) {
+		return fmt.Sprintf("numbers are not matched with names; name the classes like the run's, which are numbered in this order: 0 is %s", d.ClassNames[0])
+	}
+	var unknown []string
+	for _, name := range names {
+		if !slices.Contains(d.ClassNames, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == len(names) {
+		return "it has none of these, and can only be scored as out of distribution"
+	}
+	return fmt.Sprintf("leave out what the run does not know, by without-classes=%s, or take such images as out of distribution", strings.Join(unknown, ","))
 }
 
 // contentHash returns the SHA-256 of a data set's images and labels.

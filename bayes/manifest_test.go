@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,5 +107,21 @@ func TestExpectedWithoutPlan(t *testing.T) {
 	}
 	if _, err := run.Finished(); err == nil {
 		t.Error("Finished: no error")
+	}
+}
+
+// Errors of data with other classes than the run's state what to do.
+func TestClassAdvice(t *testing.T) {
+	d := Data{ClassNames: []string{"cat", "Great Dane"}}
+	for class, want := range map[string]string{
+		"great_dane": `name it "Great Dane"`, "CAT": `name it "cat"`, "1": "numbers are not matched with names",
+		"horse": "by without-classes=horse,mule, or",
+	} {
+		if got := d.classAdvice(class, []string{"cat", "horse", "mule"}); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", class, got, want)
+		}
+	}
+	if got := d.classAdvice("horse", []string{"horse"}); !strings.Contains(got, "it has none of these") {
+		t.Errorf("without any class of the run: %q", got)
 	}
 }

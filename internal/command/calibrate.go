@@ -52,6 +52,7 @@ func calibrateCommand(c *console) *cobra.Command {
 	f.StringVar(&k.data.Name, "data", "", "labelled images: a name, a directory or a file (default: the run's validation images)")
 	config.BindDataDir(f, &k.data.Dir)
 	k.data.BindLabel(f)
+	k.data.BindWithoutClasses(f)
 	f.StringVar(&k.data.Group, "group", "", "images of a patient, video or track count as one where images must be independent: parent, column=NAME or a\n"+
 		"regular expression, as for fit")
 	f.BoolVar(&k.allowTrained, "allow-trained", false, "calibrate although the run was trained on some of the images, so that nothing is guaranteed")
@@ -121,6 +122,9 @@ func (k *calibrateFlags) heldOut(ctx context.Context, dir string, run *bayes.Run
 		}
 		if k.data.Label != "" && k.data.Label != own.Label {
 			return nil, nil, usage("pollen: calibrate: --label of the run's own data must be %q, as in fit, got %q", own.Label, k.data.Label)
+		}
+		if k.data.WithoutClasses != "" {
+			return nil, nil, usage("pollen: calibrate: --without-classes needs --data, and other data than the run's own, whose classes it knows")
 		}
 		data = own
 		data.MaxSkipped = cmp.Or(k.data.MaxSkipped, own.MaxSkipped)

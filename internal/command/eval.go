@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -35,6 +37,7 @@ func (s *scoreFlags) bind(command *cobra.Command) {
 	f.StringVar(&s.data.Name, "data", "", "data set whose test images are scored, or all its images if it is not split (default: the run's own)")
 	config.BindDataDir(f, &s.data.Dir)
 	s.data.BindLabel(f)
+	s.data.BindWithoutClasses(f)
 	s.data.BindMaxSkipped(f)
 	s.device.bind(f)
 	bindWithoutDamaged(f, &s.withoutDamaged)
@@ -168,6 +171,7 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		if o.out, err = loadTest(ctx, other, m, true, c); err != nil {
 			return o, err
 		}
+		remarkKnown(o.out, m.Data.ClassNames, c)
 		if o.out.Name == o.in.Name { // its held-out classes, or data from elsewhere
 			o.out.Name = "other " + o.out.Name
 		}
@@ -179,6 +183,27 @@ func (s *scoreFlags) open(ctx context.Context, dirs []string, c *console) (o eva
 		o.runs[i].run = o.runs[i].run.With(bayes.WithDevice(o.device))
 	}
 	return o, nil
+}
+
+// remarkKnown remarks on out-of-distribution data with classes that a run was trained on. Numbers
+// stand for different classes in different data.
+func remarkKnown(out *datasets.Dataset, known []string, c *console) {
+	images, names := 0, []string{}
+	for label, name := range out.ClassNames {
+		if _, err := strconv.Atoi(name); err == nil || !slices.Contains(known, name) {
+			continue
+		}
+		names = append(names, name)
+		for _, of := range out.Labels {
+			if int(of) == label {
+				images++
+			}
+		}
+	}
+	if images > 0 {
+		c.remark("%d of %s out of distribution have classes that the run was trained on, %s: --classes selects others",
+			images, counted(out.Len(), "image"), strings.Join(names, ", "))
+	}
 }
 
 // testData returns the runs' own data, or the data set of --data.
@@ -194,7 +219,10 @@ func (s *scoreFlags) testData(runs []scoredRun) (config.Data, error) {
 	if err == nil && s.data.Label != "" && !data.Foreign && s.data.Label != data.Label {
 		err = usage("pollen: --label of the run's own data must be %q, as in fit, got %q", data.Label, s.data.Label)
 	}
-	data.Label = cmp.Or(s.data.Label, data.Label)
+	if err == nil && s.data.WithoutClasses != "" && !data.Foreign {
+		err = usage("pollen: --without-classes needs --data, and other data than the run's own, whose classes it knows")
+	}
+	data.Label, data.WithoutClasses = cmp.Or(s.data.Label, data.Label), cmp.Or(s.data.WithoutClasses, data.WithoutClasses)
 	data.MaxSkipped = cmp.Or(s.data.MaxSkipped, data.MaxSkipped)
 	return data.In(s.data.Dir), err
 }

@@ -56,6 +56,11 @@ func BindDataDir(f *pflag.FlagSet, dir *string) {
 	f.StringVar(dir, "data-folder", "", "directory with data sets, searched first")
 }
 
+// BindWithoutClasses binds the flag that leaves out classes of other data than the run's own.
+func (d *Data) BindWithoutClasses(f *pflag.FlagSet) {
+	f.StringVar(&d.WithoutClasses, "without-classes", "", "classes of --data to leave out, such as those that the run does not have: cat,dog")
+}
+
 // BindMaxSkipped binds the flag for the fraction of unreadable images.
 func (d *Data) BindMaxSkipped(f *pflag.FlagSet) {
 	f.Var(&d.MaxSkipped, "max-skipped", "fraction of the image files of each split that may be skipped because they cannot be read (default 0.05)")
