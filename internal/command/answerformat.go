@@ -186,8 +186,27 @@ func writeAnswerArrays(path string, answers []bayes.Answer, classes []string) er
 	return npz.Write(path, arrays...)
 }
 
-// checkUnread returns an error, before anything is predicted, if a submission cannot have a row for
-// each image: if some could not be read, and there is no class for them.
+// checkImages returns an error, before anything is predicted, if a submission of the images cannot
+// be written: if it cannot have the rows and columns of its template, or if some images could not
+// be read, and there is no class for them.
+func (o *outputFlags) checkImages(images *datasets.Dataset, classes []string, c *console) error {
+	if err := o.checkUnread(images, classes, c); err != nil || o.template == "" {
+		return err
+	}
+	var answers []bayes.Answer
+	for i, file := range images.Files {
+		answers = append(answers, o.unreadRow(file, classes))
+		if images.IDs != nil {
+			answers[i].ID = images.IDs[i]
+		}
+	}
+	for _, f := range images.Failed {
+		answers = append(answers, o.unreadRow(f.File, classes))
+	}
+	return o.printSubmission(io.Discard, answers, classes, images.IDName)
+}
+
+// checkUnread returns an error if a submission cannot have a row for each image.
 func (o *outputFlags) checkUnread(images *datasets.Dataset, classes []string, c *console) error {
 	if o.unreadClass != "" && !slices.Contains(classes, o.unreadClass) {
 		return usage("pollen: --unread-class must be a class of the run, such as %q, got %q", classes[0], o.unreadClass)
@@ -215,12 +234,16 @@ func (o *outputFlags) checkUnread(images *datasets.Dataset, classes []string, c 
 // unread returns what is written for an image that could not be read: the error, or in a submission
 // the class of --unread-class with equal probabilities.
 func (o *outputFlags) unread(f datasets.ImageError, classes []string) bayes.Answer {
-	a := bayes.Answer{File: f.File, Error: f.Err.Error()}
 	if o.format == "submission" {
-		a = bayes.Answer{File: f.File, Class: o.unreadClass, Index: slices.Index(classes, o.unreadClass)}
-		for range classes {
-			a.Probabilities = append(a.Probabilities, 1/float64(len(classes)))
-		}
+		return o.unreadRow(f.File, classes)
+	}
+	return bayes.Answer{File: f.File, Error: f.Err.Error()}
+}
+
+func (o *outputFlags) unreadRow(file string, classes []string) bayes.Answer {
+	a := bayes.Answer{File: file, Class: o.unreadClass, Index: slices.Index(classes, o.unreadClass)}
+	for range classes {
+		a.Probabilities = append(a.Probabilities, 1/float64(len(classes)))
 	}
 	return a
 }

@@ -138,8 +138,12 @@ func TestAnswerFormats(t *testing.T) {
 		{exitFailure, "--template " + writeText(t, "s.csv", "id,label\nx9,\n"), `the image "x9" must be among the 3 images`},
 		{exitFailure, "--template " + writeText(t, "s.csv", "id,dog,bird\nx5,,\n"), `column "bird" must be one of the run's classes`},
 	} {
-		if _, stderr := predict(c.code, append([]string{table}, strings.Fields(c.arguments)...)...); !strings.Contains(stderr, c.words) {
+		_, stderr := predict(c.code, append([]string{table}, strings.Fields(c.arguments)...)...)
+		if !strings.Contains(stderr, c.words) {
 			t.Errorf("%s: %s, want %s", c.arguments, stderr, c.words)
+		}
+		if strings.Contains(stderr, "100%") {
+			t.Errorf("%s: refused after the prediction: %s", c.arguments, stderr)
 		}
 	}
 	broken := writeText(t, "broken.png", "no image")

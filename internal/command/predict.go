@@ -103,7 +103,7 @@ func (p *predictFlags) run(ctx context.Context, dir string, paths []string, c *c
 	if err != nil {
 		return err
 	}
-	if err := p.output.checkUnread(images, m.Data.ClassNames, c); err != nil {
+	if err := p.output.checkImages(images, m.Data.ClassNames, c); err != nil {
 		return err
 	}
 	device, err := p.device.open(c)
