@@ -43,15 +43,15 @@ var arrayFormats = []arrayFormat{
 // A directory with IDX files under MNIST's names, also with a prefix as in EMNIST, [N H W] or
 // [N C H W] of any size.
 //
-// A CSV file (.csv, .csv.gz) with a line per image: a label from 0, and the pixels of a square
-// image from 0 to 255, in grey or with red, green and blue of each pixel in turn. Whole numbers may
-// end in ".0". The label is in the column that Options.Label names, or in the one headed label (or
-// class, classid, category), or else, in a file without a header, in the first column, which is a
-// remark. A column that numbers the images (pandas' index without a name, id, index, a name that
-// ends in id) is not read, nor are other labels than Options.Label, which is a remark. Other
-// columns are errors, unless Options.Group or Options.OtherColumns names them. Or a directory with
-// such files: train.csv, test.csv and val.csv, or names that end like these, such as
-// mnist_train.csv.
+// A CSV file (.csv, .csv.gz) with a line per image: a label, a number from 0 or, below a header,
+// the name of a class, and the pixels of a square image from 0 to 255, in grey or with red, green
+// and blue of each pixel in turn. Whole numbers may end in ".0". The label is in the column that
+// Options.Label names, or in the one headed label (or class, classid, category), or else, in a
+// file without a header, in the first column, which is a remark. A column that numbers the images
+// (pandas' index without a name, id, index, a name that ends in id) is not read, nor are other
+// labels than Options.Label, which is a remark. Other columns are errors, unless Options.Group or
+// Options.OtherColumns names them. Or a directory with such files: train.csv, test.csv and
+// val.csv, or names that end like these, such as mnist_train.csv.
 //
 // The classes of arrays are the labels that training images have, in order, and are named after
 // them: labels need not begin at 0, and missing ones are a remark. Labels that no training image

@@ -1,13 +1,16 @@
 package datasets
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
@@ -119,7 +122,62 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 		set.parts[split] = part
 		set.hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
 	}
-	return set, nil
+	isNamed := func(p *arrayPart) bool { return p != nil && p.labelNames != nil }
+	if slices.ContainsFunc(set.parts[:], isNamed) {
+		for _, part := range set.parts {
+			if part != nil && part.labels != nil && part.labelNames == nil {
+				part.nameNumbers()
+			}
+		}
+	}
+	var err error
+	set.classNames, err = nameLabels(cmp.Or(paths[:]...), set.parts)
+	return set, err
+}
+
+// numberOf returns the number of an image's label, which is text unless that is nil. The first text
+// makes names of all labels, which have numbers by the order of their names in labelNames.
+func (p *arrayPart) numberOf(label int32, text []byte, numbers map[string]int32) (int32, error) {
+	if text == nil && p.labelNames == nil {
+		return label, nil
+	}
+	if p.labelNames == nil {
+		p.nameNumbers()
+		for i, name := range p.labelNames {
+			numbers[name] = int32(i)
+		}
+	}
+	if text == nil {
+		text = strconv.AppendInt(nil, int64(label), 10)
+	}
+	number, known := numbers[string(text)]
+	if !known {
+		if len(p.labelNames) == maxClasses {
+			return 0, errors.Errorf("must have at most %d classes, got more", maxClasses)
+		}
+		if !utf8.Valid(text) {
+			return 0, errors.Errorf("the name of a class must be UTF-8, got %.20q", text)
+		}
+		number = int32(len(p.labelNames))
+		p.labelNames = append(p.labelNames, string(text))
+		numbers[string(text)] = number
+	}
+	return number, nil
+}
+
+// nameNumbers makes names of labels that are numbers.
+func (p *arrayPart) nameNumbers() {
+	p.labelNames = []string{}
+	numbers := map[int32]int32{}
+	for i, label := range p.labels {
+		number, known := numbers[label]
+		if !known {
+			number = int32(len(p.labelNames))
+			numbers[label] = number
+			p.labelNames = append(p.labelNames, strconv.Itoa(int(label)))
+		}
+		p.labels[i] = number
+	}
 }
 
 // readCSV reads images, one per line, as described at Open. Memory grows with the lines that
@@ -174,7 +232,8 @@ func (r *csvReader) read(options Options) (*arrayPart, error) {
 		part.idName = r.heading
 	}
 	limit, available := options.limit(idxMaxSize), memory.Available()
-	names := map[string]string{} // of groups, each stored once
+	names := map[string]string{}  // of groups, each stored once
+	classes := map[string]int32{} // numbers of the part's labelNames
 	err := r.first()
 	for ; err == nil; err = r.next() {
 		if err := r.checkRoom(int64(len(part.images)+r.pixels), limit, available); err != nil {
@@ -188,6 +247,9 @@ func (r *csvReader) read(options Options) (*arrayPart, error) {
 			part.ids = append(part.ids, string(r.id))
 		}
 		if r.label >= 0 {
+			if label, err = part.numberOf(label, r.text, classes); err != nil {
+				return nil, r.fail("column %d: %v", r.label+1, err)
+			}
 			part.labels = append(part.labels, label)
 		}
 		if r.group >= 0 {

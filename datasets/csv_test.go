@@ -121,6 +121,28 @@ func TestCSVDir(t *testing.T) {
 	}
 }
 
+// Labels may be names of classes, among them numbers, in any of the files.
+func TestCSVClassNames(t *testing.T) {
+	dir := t.TempDir()
+	write(t, []byte("label,a,b,c,d\n7,0,1,2,0\ncat,1,1,2,0\n\"dog\",2,1,2,0\ncat,3,1,2,0\n07,4,1,2,0\n"), dir, "train.csv")
+	write(t, []byte("label,a,b,c,d\n7,9,1,2,0\n"), dir, "test.csv")
+	options := isolated(t)
+	options.Validation = -1
+	splits, err := Open(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := splits.Train; !slices.Equal(d.ClassNames, []string{"7", "cat", "dog"}) || !slices.Equal(d.Labels, []int32{0, 1, 2, 1, 0}) {
+		t.Errorf("classes %q, labels %v", d.ClassNames, d.Labels)
+	}
+	if d := splits.Test; !slices.Equal(d.ClassNames, splits.Train.ClassNames) || !slices.Equal(d.Labels, []int32{0}) {
+		t.Errorf("test classes %q, labels %v", d.ClassNames, d.Labels)
+	}
+	write(t, []byte("label,a,b,c,d\nmouse,9,1,2,0\n"), dir, "test.csv")
+	_, err = Open(dir, options)
+	wantError(t, err, `the labels of test images must be among those of the training images, 7, cat, dog, got "mouse"`)
+}
+
 func TestCSVErrors(t *testing.T) {
 	gz := packed(t, []byte("1,2,3,4,5\n"))
 	for _, test := range []struct{ name, content, want string }{
@@ -136,13 +158,16 @@ func TestCSVErrors(t *testing.T) {
 		{"an HTML page", "<html>403 Forbidden</html>\n", `some.csv: line 1: column 1 must be an integer, or a column be called`},
 		{"unnamed columns", "label,,a1,a2,a3,a4,\n", `next to the label, N x N or N x N x 3, got 6 columns, with "", "" among them`},
 		{"odd columns", "label,a1,a2,a3,a4,split\n", `next to the label, N x N or N x N x 3, got 5 columns, with "split" among them`},
-		{"negative label", "label,a,b,c,d\n-1,0,1,2,0\n", `some.csv: line 2: column 1: label must be an integer from 0 to below 65536, got "-1"`},
+		{"negative label", "label,a,b,c,d\n-1,0,1,2,0\n",
+			`some.csv: line 2: column 1: label must be the name of a class or an integer from 0 to below 65536, got "-1": remove lines`},
+		{"no label", "label,a,b,c,d\ncat,0,1,2,0\n,0,1,2,0\n", `some.csv: line 3: column 1: label must be the name of a class or an integer`},
+		{"missing label", "label,a,b,c,d\ncat,0,1,2,0\nnan,0,1,2,0\n", `got "nan": remove lines of images without a label`},
 		{"negative", "label,a,b,c,d\n1,0,-1,2,0\n", `some.csv: line 2: column 3: must be an integer from 0 to 255, got "-1"`},
 		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got "0.5": multiply pixels from 0 to 1 by 255`},
 		{"empty field", "1,0,0,0,0\n1,,0,0,0\n", `some.csv: line 2: column 2: must be an integer from 0 to 255, got ""`},
 		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `2: column 5: must be an integer from 0 to 255, got "99999999999999999999"`},
-		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", `some.csv: line 2: column 1: label must be an integer from 0 to below 65536, got "65536"`},
-		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", `some.csv: line 2: column 1: label must be an integer from 0 to below 65536, got "cat"`},
+		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", `some.csv: line 2: column 1: label must be the name of a class or an integer from 0 to below 65536, got "65536"`},
+		{"another alphabet", "label,a,b,c,d\n\xff,0,0,0,0\n", `some.csv: line 2: column 1: the name of a class must be UTF-8, got "\xff"`},
 		{"short", "1,0,0,0,0\n1,0,0,0\n", "some.csv: line 2: must have 5 columns like the first line, got 4"},
 		{"long", "1,0,0,0,0\n1,0,0,0,0,0\n", "some.csv: line 2: must have 5 columns like the first line, got more"},
 		{"many values", "1,0,0,0,0\n1,0,0,0,0\n1,0,0,0,0\n", "some.csv: line 3: must have at most 8 values in total"},

@@ -56,6 +56,7 @@ type csvReader struct {
 	line            []byte // the line without its end; valid until the next read
 	id              []byte // the image's identifier; valid until the next read
 	ofGroup         []byte // the image's group; valid until the next read
+	text            []byte // the image's label, if it is no number; valid until the next read
 
 	want     shape   // shape of the images, if the options request one
 	floatMax float64 // see Options
@@ -324,9 +325,11 @@ func (r *csvReader) first() error {
 	return nil
 }
 
-// image appends the line's pixels to images, sets ofGroup, and returns the image's label.
+// image appends the line's pixels to images, sets ofGroup, and returns the image's label, or sets
+// text.
 func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 	label, at := 0, 0
+	r.text = nil
 	for field := range bytes.SplitSeq(r.line, r.comma) {
 		if at == r.group {
 			if r.ofGroup = unquoted(field); len(r.ofGroup) == 0 {
@@ -353,8 +356,11 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 		switch {
 		case at >= len(r.names):
 			return nil, 0, r.fail("must have %d columns like the first line, got more", len(r.names))
+		case at == r.label && !ok && r.headed && isClassText(field):
+			r.text = unquoted(field)
 		case at == r.label && (!ok || value >= maxClasses):
-			return nil, 0, r.fail("column %d: label must be an integer from 0 to below %d, got %.20q", at+1, maxClasses, field)
+			return nil, 0, r.fail("column %d: label must be the name of a class or an integer from 0 to below %d, got %.20q: "+
+				"remove lines of images without a label", at+1, maxClasses, field)
 		case at == r.label:
 			label = value
 		case !ok || value > math.MaxUint8:
@@ -394,6 +400,13 @@ func unquoted(field []byte) []byte {
 		field = field[1 : n-1]
 	}
 	return field
+}
+
+// isClassText reports whether a field is the name of a class, and neither a number nor missing.
+func isClassText(field []byte) bool {
+	text := string(unquoted(field))
+	_, err := strconv.ParseFloat(text, 64)
+	return err != nil && text != "" && !isMissingWord(text)
 }
 
 // wholeNumber parses a decimal integer of up to 9 digits, which may end in ".0", as in columns that
