@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -154,7 +153,7 @@ func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 		}
 		known := &byPrefix[prefix][split]
 		if *known != "" {
-			return [3]string{}, errors.Errorf("datasets: %s: must have one %[4]s directory, got %[2]s and %[3]s", place, *known, entry.base(), split)
+			return [3]string{}, errors.Errorf("datasets: %s: must have one %[4]s directory, got %[2]s and %[3]s: move one of them elsewhere, or all images into one", place, *known, entry.base(), split)
 		}
 		*known = entry.base()
 	}
@@ -238,6 +237,7 @@ func (s *scanner) labelled(dir string) ([3]*listing, error) {
 func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 	found := &listing{dir: dir}
 	owners := map[string]string{}
+	var empty []string
 	for _, entry := range entries {
 		if !entry.isDir {
 			if IsImage(entry.name) {
@@ -267,13 +267,20 @@ func (s *scanner) classDirs(dir string, entries []dirEntry) (*listing, error) {
 			return nil, err
 		}
 		if len(found.images) == before {
-			got := cmp.Or(s.leftOutOf(entry.name), "nothing")
-			return nil, errors.Errorf("datasets: %s: directory %s must have an image (%s), since each directory is a class, got %s",
-				s.path(dir), entry.base(), extensions(), got)
+			got := s.leftOutOf(entry.name)
+			if got == "" {
+				empty = append(empty, entry.base())
+				continue
+			}
+			return nil, errors.Errorf("datasets: %s: directory %s must have an image (%s), since each directory is a class, got %s: "+
+				"convert these files, or move the directory elsewhere", s.path(dir), entry.base(), extensions(), got)
 		}
 	}
 	if len(found.images) == 0 {
 		return nil, s.noClasses(dir, entries)
+	}
+	if len(empty) > 0 {
+		s.remark(dir, "empty directories, which are no classes: %s", abbreviated(empty))
 	}
 	slices.SortStableFunc(found.images, func(a, b imageFile) int { return compareClasses(a.class, b.class) })
 	if inside := found.sameInside(); inside != nil {
@@ -321,8 +328,8 @@ func (s *scanner) checkClasses(splits [3]*listing) error {
 		}
 		for _, class := range list.classes() {
 			if !slices.Contains(known, class) {
-				return errors.Errorf("datasets: %s: the classes of %s images must be among those of the training images in %[4]s: %[5]s, got %[3]q",
-					s.path(list.dir), split, class, training.dir, abbreviated(known))
+				return errors.Errorf("datasets: %s: the classes of %s images must be among those of the training images in %[4]s: %[5]s, got %[3]q: "+
+					"move it elsewhere, or train on images of it", s.path(list.dir), split, class, training.dir, abbreviated(known))
 			}
 		}
 	}

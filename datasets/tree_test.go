@@ -58,6 +58,7 @@ func TestScan(t *testing.T) {
 			"$RECYCLE.BIN/1.png", "System Volume Information/1.png", "__pycache__/1.png", "a/.ipynb_checkpoints/1.png", ".hidden/1.png"},
 			[3][]string{{"a a/1.png", "b b/1.png"}}},
 		{"one class", []string{"a/1.png"}, [3][]string{{"a a/1.png"}}},
+		{"an empty folder", []string{"a/1.png", "b/2.png", "c/.DS_Store"}, [3][]string{{"a a/1.png", "b b/2.png"}}},
 		{"deeper folders", []string{"a/m/1.png", "a/2.png", "b/n/o/3.png"}, [3][]string{{"a a/2.png", "a a/m/1.png", "b b/n/o/3.png"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,6 +82,14 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// Empty directories, such as those that a download left, are named.
+func TestScanEmptyDirectory(t *testing.T) {
+	_, remarks := scanned(t, dots(t, "a/1.png", "b/2.png", "c/.DS_Store", "d/e/.1.png"))
+	if want := []string{": empty directories, which are no classes: c, d"}; !slices.Equal(remarks, want) {
+		t.Errorf("remarks %q, want %q", remarks, want)
+	}
+}
+
 func TestScanErrors(t *testing.T) {
 	for _, test := range []struct {
 		files []string
@@ -89,11 +98,13 @@ func TestScanErrors(t *testing.T) {
 		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got 1.png, 2.png"},
 		{[]string{".1.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got nothing"},
 		{[]string{"a/1.png", "b/1.txt"},
-			"an image (" + strings.Join(decode.Extensions(), " ") + "), since each directory is a class, got 1 .txt"},
+			"an image (" + strings.Join(decode.Extensions(), " ") + "), since each directory is a class, got 1 .txt: convert these files, or move"},
+		{[]string{"a/.1.png", "b/.2.png"}, "of images for each class, or a CSV file with columns of files and classes, got a, b"},
 		{[]string{"7/1.png", "07/1.png"}, "dots: class 7 must have one directory, got 07 and 7"},
-		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "dots: must have one train directory, got train and training"},
+		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "dots: must have one train directory, got train and training: move one of them elsewhere"},
 		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "and test directories, got x_... and y_...: open one of them"},
-		{[]string{"train/a/1.png", "test/b/1.png"}, `dots/test: the classes of test images must be among those of the training images in train: a, got "b"`},
+		{[]string{"train/a/1.png", "test/b/1.png"},
+			`dots/test: the classes of test images must be among those of the training images in train: a, got "b": move it elsewhere, or train on images of it`},
 	} {
 		root := dots(t, test.files...)
 		_, err := scan(t.Context(), root)
@@ -327,7 +338,7 @@ func TestLabelTable(t *testing.T) {
 		})
 	}
 	for table, want := range map[string]string{
-		"file,class\n0.png,a\n0.png,b\n":    "labels.csv: an image must have one class, got several for 1 of them; 0.png has the class a in record 2, and b in record 3: remove",
+		"file,class\n0.png,a\n0.png,b\n":    "labels.csv: an image must have one class, got several for 1 of them; 0.png has the class a in record 2, and b in",
 		"file,class\n0.png,\n":              "dots/labels.csv: must have records with a class, got none in 1",
 		"file,class\nx.png,a\n":             "dots/labels.csv: must list existing images, got 1 missing ones; the first is x.png: listed in labels.csv but missing",
 		"file,class\n1.png,a\n":             "dots/labels.csv: record 2: 1.png must be one file, got 2: use its path",
