@@ -1,8 +1,10 @@
 package evaluate
 
 import (
+	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -130,14 +132,23 @@ func WorstCovered(classes []ClassScores) (worst ClassScores, ok bool) {
 }
 
 // BelowChance reports whether the coverage of a class, the worst of the given number of classes, is
-// so far below Level that chance explains it in less than one of 100 data sets: a binomial test,
-// with Bonferroni's correction for the number of classes.
-func (s ClassScores) BelowChance(classes int) bool {
-	if s.Coverage == nil || s.Examples == 0 {
+// so far below Level that chance explains it in less than one of 100 data sets, with Bonferroni's
+// correction for the number of classes. heldOut is the number of examples that calibrated the sets.
+// With rank k of their scores as threshold, sets contain the label with a probability that is
+// distributed as Beta(k, heldOut+1-k), so the number of covered examples is beta-binomial.
+func (s ClassScores) BelowChance(classes, heldOut int) bool {
+	k := rank(heldOut, Level)
+	if s.Coverage == nil || s.Examples == 0 || k > heldOut {
 		return false
 	}
-	covered := distuv.Binomial{N: float64(s.Examples), P: Level}
-	return covered.CDF(*s.Coverage*float64(s.Examples)+0.5)*float64(classes) < 0.01
+	a, b, n := float64(k), float64(heldOut+1-k), float64(s.Examples)
+	total := 0.0
+	for x := range int(*s.Coverage*n+0.5) + 1 {
+		covered := float64(x)
+		choices := -math.Log(n+1) - mathext.Lbeta(covered+1, n-covered+1)
+		total += math.Exp(choices + mathext.Lbeta(a+covered, b+n-covered) - mathext.Lbeta(a, b))
+	}
+	return total*float64(classes) < 0.01
 }
 
 // WorstRecalled returns the class whose recall is hardest to explain by chance, if all classes had

@@ -42,7 +42,7 @@ func TestByClassWorkedByHand(t *testing.T) {
 		}
 	}
 	worst, ok := WorstCovered(classes)
-	if !ok || worst.Class != 2 || !worst.BelowChance(2) {
+	if !ok || worst.Class != 2 || !worst.BelowChance(2, c.Calibration.Examples) {
 		t.Errorf("the worst class is %+v (%v), want class 2, by more than chance", worst, ok)
 	}
 	a, err := Assess(c)
@@ -62,17 +62,25 @@ func TestByClassWorkedByHand(t *testing.T) {
 	}
 }
 
-// P(X <= 17) for 20 images at 95 % is 0.0755, P(X <= 14) is 0.00033.
+// P(X <= 17) for 20 images at 95 % is 0.0755, P(X <= 14) is 0.00033. After a calibration on 24
+// examples, the coverage is Beta(24, 1), and P(X <= 26) for 32 images is
+// (32 31 30 29 28 27) / (56 55 54 53 52 51) = 0.028, P(X <= 24) is 0.0074.
 func TestBelowChance(t *testing.T) {
 	for _, c := range []struct {
 		coverage float64
 		examples int
 		classes  int
+		heldOut  int
 		want     bool
-	}{{0.85, 20, 1, false}, {0.7, 20, 1, true}, {0.7, 20, 29, true}, {0.7, 20, 31, false}, {0, 1, 1, false}, {0, 2, 1, true}, {1, 5, 1, false}} {
+	}{
+		{0.85, 20, 1, 1e6, false}, {0.7, 20, 1, 1e6, true}, {0.7, 20, 29, 1e6, true}, {0.7, 20, 31, 1e6, false}, {0, 1, 1, 1e6, false},
+		{0, 2, 1, 1e6, true}, {1, 5, 1, 1e6, false}, {26. / 32, 32, 1, 1e6, true}, {26. / 32, 32, 1, 24, false}, {24. / 32, 32, 1, 24, true},
+		{24. / 32, 32, 2, 24, false}, {0, 32, 1, 18, false},
+	} {
 		s := ClassScores{Examples: c.examples, Coverage: &c.coverage}
-		if got := s.BelowChance(c.classes); got != c.want {
-			t.Errorf("coverage %v of %d images, the worst of %d classes: below chance %v, want %v", c.coverage, c.examples, c.classes, got, c.want)
+		if got := s.BelowChance(c.classes, c.heldOut); got != c.want {
+			t.Errorf("coverage %v of %d images, the worst of %d classes, calibrated on %d: below chance %v, want %v",
+				c.coverage, c.examples, c.classes, c.heldOut, got, c.want)
 		}
 	}
 }

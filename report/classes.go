@@ -89,8 +89,7 @@ type ClassRow struct {
 	*evaluate.Ranking // nil if there is no other class
 }
 
-// muchBelow is a difference from the promised coverage that is too large to come from the choice of
-// the images for the calibration: the images themselves must be the reason.
+// muchBelow is a difference from the promised coverage that matters in practice.
 const muchBelow = 0.05
 
 // worstCoverage describes the coverage of the class where it is lowest or, if the sets do not hold
@@ -109,7 +108,7 @@ func (s Subject) worstCoverage() (string, error) {
 	if !ok || *worst.Coverage >= evaluate.Level {
 		return "", nil
 	}
-	if all := allClasses(scores); *all.Coverage < evaluate.Level-muchBelow && all.BelowChance(1) {
+	if all := allClasses(scores); *all.Coverage < evaluate.Level-muchBelow && all.BelowChance(1, s.Calibration.Examples) {
 		return fmt.Sprintf("its %.0f %% sets contain the class of only %.1f %% of these %d images, because they do not resemble the calibration images. "+
 			"To get sets that hold, calibrate the run on images like these: see pollen calibrate", 100*evaluate.Level, 100**all.Coverage, all.Examples), nil
 	}
@@ -117,7 +116,7 @@ func (s Subject) worstCoverage() (string, error) {
 	covered := int(*worst.Coverage*float64(worst.Examples) + 0.5)
 	text := fmt.Sprintf("of %d classes, %s has the lowest coverage of %.0f %% sets, %.3f: %d of %d images", len(rows), rows[at].Name,
 		100*evaluate.Level, *worst.Coverage, covered, worst.Examples)
-	if worst.Threshold == nil && worst.BelowChance(len(rows)) {
+	if worst.Threshold == nil && worst.BelowChance(len(rows), s.Calibration.Examples) {
 		text += ", fewer than by chance. The sets hold on average over all images, not for each class"
 	}
 	return text, nil
