@@ -153,7 +153,8 @@ func splitDirs(place string, entries []dirEntry) ([3]string, error) {
 		}
 		known := &byPrefix[prefix][split]
 		if *known != "" {
-			return [3]string{}, errors.Errorf("datasets: %s: must have one %[4]s directory, got %[2]s and %[3]s: move one of them elsewhere, or all images into one", place, *known, entry.base(), split)
+			return [3]string{}, errors.Errorf("datasets: %s: must have one %[4]s directory, got %[2]s and %[3]s: "+
+				"move one of them elsewhere, or all images into one", place, *known, entry.base(), split)
 		}
 		*known = entry.base()
 	}
