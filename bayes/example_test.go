@@ -10,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -105,6 +106,48 @@ func ExampleRun_Predict() {
 	// Output:
 	// upright [upright] true
 	// upright 10 samples
+}
+
+// Each sample of a run can be evaluated, with the network and the normalisation of the run. The
+// average over all of them is what Run.Predictions returns.
+func ExampleRun_Draws() {
+	images, labels := stripes(200)
+	data, err := datasets.New("stripes", images, labels, 1, 8, 8, []string{"upright", "lying"})
+	check(err)
+	dir, err := os.MkdirTemp("", "runs")
+	check(err)
+	defer os.RemoveAll(dir)
+	spec := bayes.Spec{
+		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 8}, layers.ReLU{}, layers.Linear{Outputs: 2}},
+		Method: langevin.SGLD{}, Schedule: optimizers.Polynomial{First: 0.1, Last: 0.01, Exponent: 0.55}, Epochs: 20, Samples: 5,
+	}
+	run, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(dir, "run"))
+	check(err)
+
+	network, err := run.Network()
+	check(err)
+	host := tensor.NewHost(0)
+	defer host.Close()
+	d := run.Manifest().Data
+	input := samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Std: d.Std, Pixels: data.Images}
+	predictor, err := samples.NewSamplePredictor(host, tensor.Float32, input, 50, network.Apply)
+	check(err)
+	defer predictor.Close()
+	average, err := evaluate.NewPredictive(data.Len(), d.Classes())
+	check(err)
+	draws, err := run.Draws()
+	check(err)
+	probabilities := make([]float32, data.Len()*d.Classes())
+	for i := range draws.Len() {
+		sample, err := draws.Weights(i)
+		check(err)
+		check(predictor.Predict(sample, probabilities))
+		check(average.Add(probabilities, sample.Weight))
+	}
+	scores, err := evaluate.Assess(evaluate.Case{In: average.Predictions("stripes", data.Labels)})
+	check(err)
+	fmt.Println(average.Samples(), "samples, accuracy", scores.Values["accuracy"])
+	// Output: 5 samples, accuracy 1
 }
 
 // Packages graph and langevin can be used without a Spec. Ten thousand steps of SGLD would sample

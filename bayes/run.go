@@ -177,7 +177,7 @@ func (r *Run) Parts() ([]*Run, error) {
 			err = &DamagedError{File: filepath.Join(r.dir, rundir.ManifestFile), Cause: rundir.NestedError(place)}
 		}
 		if err != nil {
-			return nil, errors.WithMessagef(err, "%s was gathered", r.dir)
+			return nil, errors.WithMessagef(err, "%s was gathered from runs that stay in their places: put them back, or gather copies of their samples", r.dir)
 		}
 		part.environment, part.left = r.environment, r.left
 		parts = append(parts, part)

@@ -198,3 +198,15 @@ func TestSubmissionOfFiles(t *testing.T) {
 		}
 	}
 }
+
+// A run that was trained by bayes.Fit does not record where its data are, and the error says so.
+func TestDataOfAnotherProgram(t *testing.T) {
+	run, _ := tableRun(t)
+	for _, command := range [][]string{{"eval", run}, {"fit", "--resume", run}} {
+		code, _, stderr := runInProcess(command...)
+		want := `did not record where its data, "pets", are: state them as --data, or resume the run by bayes.Resume`
+		if code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d, %s, want %q", command, code, stderr, want)
+		}
+	}
+}

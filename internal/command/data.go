@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -42,7 +43,7 @@ func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits,
 		return nil, err
 	}
 	splits, err := datasets.Open(d.Name, o)
-	return splits, moved(err)
+	return splits, moved(d, err)
 }
 
 // openLike is openData for data with tables like a run's own.
@@ -53,15 +54,19 @@ func openLike(ctx context.Context, d, own config.Data, c *console) (*datasets.Sp
 	}
 	o.OtherColumns = own.GroupColumn()
 	splits, err := withOwnLabel(o, own, func(o datasets.Options) (*datasets.Splits, error) { return datasets.Open(d.Name, o) })
-	return splits, moved(err)
+	return splits, moved(d, err)
 }
 
 // moved explains the error for a run's own data that are no longer in their place. Other names are
 // checked when the flags are read, see config.Check.
-func moved(err error) error {
+func moved(d config.Data, err error) error {
 	var unknown *datasets.UnknownError
 	if !errors.As(err, &unknown) {
 		return err
+	}
+	if !filepath.IsAbs(d.Name) { // fit records absolute paths
+		return errors.Errorf("pollen: the run was trained by another program, which did not record where its data, %q, are: "+
+			"state them as --data, or resume the run by bayes.Resume", d.Name)
 	}
 	return errors.Errorf("pollen: the run's own data are no longer at %s: put them, or a link to them, back in that place",
 		strings.Join(unknown.Tried, " or "))
@@ -111,7 +116,7 @@ func loadTest(ctx context.Context, d config.Data, m bayes.Manifest, ood bool, c 
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
 		data, err = load(shaped) // images of other sizes were added since
 	}
-	return data, moved(err)
+	return data, moved(d, err)
 }
 
 // withOwnLabel opens data that are not a run's own. Unless the options name another one, their
