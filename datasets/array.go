@@ -3,6 +3,7 @@ package datasets
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -21,6 +22,45 @@ type arrayPart struct {
 
 // count returns the number of images.
 func (p *arrayPart) count() int { return len(p.images) / (p.channels * p.height * p.width) }
+
+// noLabel is the label of an image without one.
+const noLabel = -1
+
+// dropUnlabelled removes the images without a label, which is a remark. If no image has a label,
+// all stay, and there are no labels.
+func (p *arrayPart) dropUnlabelled(options Options) {
+	first := slices.Index(p.labels, noLabel)
+	if first < 0 {
+		return
+	}
+	all, size, kept := p.count(), p.channels*p.height*p.width, 0
+	if !slices.ContainsFunc(p.labels, func(label int32) bool { return label != noLabel }) {
+		p.labels = nil
+		return
+	}
+	for i, label := range p.labels {
+		if label == noLabel {
+			continue
+		}
+		copy(p.images[kept*size:], p.images[i*size:(i+1)*size])
+		p.labels[kept] = label
+		if p.groups != nil {
+			p.groups[kept] = p.groups[i]
+		}
+		if p.ids != nil {
+			p.ids[kept] = p.ids[i]
+		}
+		kept++
+	}
+	p.images, p.labels = p.images[:kept*size], p.labels[:kept]
+	if p.groups != nil {
+		p.groups = p.groups[:kept]
+	}
+	if p.ids != nil {
+		p.ids = p.ids[:kept]
+	}
+	options.remark("%s: %d of %d images have no label and are left out, such as image %d", filepath.Base(p.name), all-kept, all, first)
+}
 
 // arraySet is a data set that is stored as arrays.
 type arraySet struct {

@@ -51,6 +51,7 @@ func (s arraySet) splits(path string, options Options) (*Splits, error) {
 func (s arraySet) labelled(path string, options Options) (parts [3]*arrayPart, test *arrayPart, err error) {
 	var without []string
 	for split, part := range present(s.parts) {
+		part.dropUnlabelled(options)
 		switch {
 		case part.labels != nil:
 			parts[split] = part

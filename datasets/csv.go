@@ -138,7 +138,7 @@ func readCSVFiles(paths [3]string, options Options) (arraySet, error) {
 // numberOf returns the number of an image's label, which is text unless that is nil. The first text
 // makes names of all labels, which have numbers by the order of their names in labelNames.
 func (p *arrayPart) numberOf(label int32, text []byte, numbers map[string]int32) (int32, error) {
-	if text == nil && p.labelNames == nil {
+	if label == noLabel || text == nil && p.labelNames == nil {
 		return label, nil
 	}
 	if p.labelNames == nil {
@@ -170,6 +170,9 @@ func (p *arrayPart) nameNumbers() {
 	p.labelNames = []string{}
 	numbers := map[int32]int32{}
 	for i, label := range p.labels {
+		if label == noLabel {
+			continue
+		}
 		number, known := numbers[label]
 		if !known {
 			number = int32(len(p.labelNames))

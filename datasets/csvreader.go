@@ -358,9 +358,11 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 			return nil, 0, r.fail("must have %d columns like the first line, got more", len(r.names))
 		case at == r.label && !ok && r.headed && isClassText(field):
 			r.text = unquoted(field)
+		case at == r.label && r.headed && len(unquoted(field)) == 0:
+			label = noLabel
 		case at == r.label && (!ok || value >= maxClasses):
 			return nil, 0, r.fail("column %d: label must be the name of a class or an integer from 0 to below %d, got %.20q: "+
-				"remove lines of images without a label", at+1, maxClasses, field)
+				"leave the field empty if an image has no label", at+1, maxClasses, field)
 		case at == r.label:
 			label = value
 		case !ok || value > math.MaxUint8:

@@ -76,7 +76,7 @@
 //     the metadata "huggingface" of the file describe as class labels, or else the first called
 //     class, label, category, labels, target, fine_label and the like. Integers are the numbers of
 //     the classes in these metadata, or else the names of the classes. Labels of -1 and null are
-//     missing.
+//     missing; images without a label are left out if others of their split have one.
 //   - the groups, if Options.Group names them.
 //
 // Other columns are not read, which is a remark unless they are in Options.OtherColumns; those that

@@ -66,7 +66,7 @@ func defining(parts [3]*arrayPart) [3]*arrayPart {
 
 // nameLabels replaces labels that are text by class numbers, and returns the names of the classes:
 // the labels of the training images, in order, or of all images if there are no training images.
-// The names are nil if labels are numbers, see numberLabels.
+// The names are nil if labels are numbers, see numberLabels. An empty text is no label.
 func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 	texts, numbers := "", ""
 	for _, part := range present(parts) {
@@ -87,16 +87,15 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 	var names []string
 	for _, part := range present(defining(parts)) {
 		for _, name := range part.labelNames {
-			names = append(names, canonicalClass(name))
+			if name = canonicalClass(name); name != "" {
+				names = append(names, name)
+			}
 		}
 	}
 	slices.SortFunc(names, compareClasses)
 	names = slices.Compact(names)
-	switch {
-	case len(names) > maxClasses:
+	if len(names) > maxClasses {
 		return nil, errors.Errorf("datasets: %s: must have at most %d classes, got %d", path, maxClasses, len(names))
-	case slices.Contains(names, ""):
-		return nil, errors.Errorf("datasets: %s: labels must not be empty", path)
 	}
 	for _, name := range names {
 		if err := checkClass(name); err != nil {
@@ -109,6 +108,10 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 		}
 		numbers := make([]int32, len(part.labelNames))
 		for i, name := range part.labelNames {
+			if canonicalClass(name) == "" {
+				numbers[i] = noLabel
+				continue
+			}
 			at, found := slices.BinarySearchFunc(names, canonicalClass(name), compareClasses)
 			if !found {
 				return nil, errors.Errorf("datasets: %s: the labels of %s images must be among those of the training images, %s, got %q",
@@ -117,7 +120,9 @@ func nameLabels(path string, parts [3]*arrayPart) ([]string, error) {
 			numbers[i] = int32(at)
 		}
 		for i, label := range part.labels {
-			part.labels[i] = numbers[label]
+			if label != noLabel {
+				part.labels[i] = numbers[label]
+			}
 		}
 	}
 	return names, nil

@@ -132,3 +132,46 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
+
+// Images without a label are left out of data in which others have one, in every format.
+func TestSomeLabels(t *testing.T) {
+	root := t.TempDir()
+	names := func(texts ...string) []byte {
+		values := []byte{}
+		for _, text := range texts {
+			values = append(values, (text + "\x00\x00\x00")[:3]...)
+		}
+		return npyBytes("|S3", fmt.Sprintf("(%d,)", len(texts)), values)
+	}
+	pixels := []byte{10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33, 40, 41, 42, 43}
+	writeNPZ(t, filepath.Join(root, "text.npz"), map[string][]byte{"x": npyBytes("|u1", "(4, 2, 2)", pixels), "y": names("dog", "", "cat", "dog")})
+	rows := "10,11,12,13\n%s,20,21,22,23\n%s,30,31,32,33\n%s,40,41,42,43\n"
+	write(t, fmt.Appendf(nil, "label,a,b,c,d\ndog,"+rows, "", "cat", "dog"), root, "text.csv")
+	write(t, fmt.Appendf(nil, "label,a,b,c,d\n1,"+rows, "", "0", "1"), root, "numbers.csv")
+	write(t, []byte("label,a,b,c,d\n,0,1,2,0\n,0,1,2,0\n"), root, "none.csv")
+	writeNPZ(t, filepath.Join(root, "none.npz"), map[string][]byte{"x": npyBytes("|u1", "(4, 2, 2)", pixels), "y": names("", "", "", "")})
+	for _, file := range []string{"none.csv", "none.npz"} {
+		_, err := Open(filepath.Join(root, file), isolated(t))
+		wantError(t, err, file+": must have a label for each image")
+	}
+	for file, classes := range map[string][]string{"text.npz": {"cat", "dog"}, "text.csv": {"cat", "dog"}, "numbers.csv": {"0", "1"}} {
+		options := isolated(t)
+		options.Test, options.Validation = -1, -1
+		splits, err := Open(filepath.Join(root, file), options)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		d := splits.Train
+		kept := append(slices.Clone(pixels[:4]), pixels[8:]...)
+		if !slices.Equal(d.ClassNames, classes) || !slices.Equal(d.Labels, []int32{1, 0, 1}) || !slices.Equal(d.Images, kept) {
+			t.Errorf("%s: classes %q, labels %v, images %v", file, d.ClassNames, d.Labels, d.Images)
+		}
+		if remarks := strings.Join(d.Remarks, "\n"); !strings.Contains(remarks, "1 of 4 images have no label and are left out, such as image 1") {
+			t.Errorf("%s: remarks %q", file, remarks)
+		}
+		if all, err := ReadImages([]string{filepath.Join(root, file)}, isolated(t)); err != nil || all.Len() != 4 {
+			t.Errorf("%s: read as images without labels: %v (%v)", file, all, err)
+		}
+	}
+}

@@ -138,7 +138,8 @@ func labelsOf(name string, labels npyArray, count int) ([]int32, error) {
 			value = labels.wide[i]
 		}
 		if value < 0 || value >= maxClasses {
-			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d: save labels.astype(str) if such numbers are classes",
+			return nil, errors.Errorf("datasets: %s: label %d must be 0 or more and below %[4]d, got %[3]d: save labels.astype(str) if such numbers are classes, "+
+				"images[labels >= 0] and labels[labels >= 0] if they stand for images without a label",
 				name, i, value, maxClasses)
 		}
 		read[i] = int32(value)

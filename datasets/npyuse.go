@@ -61,7 +61,8 @@ func (u npyUse) check(kind string) error {
 		case npyTypes[kind] > 0 || isText(kind):
 			return nil
 		case kind[0] == 'f':
-			return errors.Errorf("labels must be integers or text, got %s: save labels.astype(numpy.int64), or labels.argmax(1) if they are one-hot", name)
+			return errors.Errorf("labels must be integers or text, got %s: save labels.astype(numpy.int64), or labels.argmax(1) if they are one-hot; "+
+				"of labels with NaN, save images[ok] and labels[ok] with ok = ~numpy.isnan(labels)", name)
 		}
 		return errors.Errorf("labels must be integers or text, got %s: save labels.astype(str)", name)
 	}

@@ -273,8 +273,6 @@ func TestParquetErrors(t *testing.T) {
 	for _, test := range []struct{ file, want string }{
 		{parquetOf(t, nil, images, text), "must have a column of labels (classid, class, label ...), got the columns image (struct), caption (text)"},
 		{parquetOf(t, nil, images, missing), "set.parquet: must have a label for each image, got none or only -1"},
-		{parquetOf(t, nil, images, with(3, -1)),
-			"set.parquet: must have a label for all images of the train split, or for none, got none for set.parquet[3]"},
 		{parquetOf(t, nil, images, with(3, -2)), "set.parquet: row 3: column label: a label must be 0 or more, or -1 for none, got -2"},
 		{parquetOf(t, names("label", "a", "b"), images, with(5, 2)),
 			"set.parquet: row 5: column label: a label must be below 2, the number of classes, got 2"},
@@ -310,6 +308,24 @@ func TestParquetErrors(t *testing.T) {
 	var none *NoClassesError
 	if _, err := Open(parquetOf(t, nil, images, text), isolated(t)); !errors.As(err, &none) {
 		t.Errorf("error %v, want a NoClassesError", err)
+	}
+}
+
+// Images without a label are left out if others have one.
+func TestParquetSomeLabels(t *testing.T) {
+	images, labels, classes := rowsOf(t, flowers(t, 8, ""), "")
+	labels[1], labels[3] = -1, -1
+	hub := filepath.Join(t.TempDir(), "hub")
+	writeHub(t, images, labels, classes, hub, "train-00000-of-00001.parquet")
+	options := isolated(t)
+	options.Test, options.Validation = -1, -1
+	splits, err := Open(hub, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("hub: 2 of %d images of the train split have no label and are left out, such as train-00000-of-00001.parquet[1]", len(images))
+	if d := splits.Train; d.Len() != len(images)-2 || !slices.Equal(d.ClassNames, classes) || !slices.Contains(d.Remarks, want) {
+		t.Errorf("%d images, classes %q, remarks %q, want %q", d.Len(), d.ClassNames, d.Remarks, want)
 	}
 }
 

@@ -200,18 +200,19 @@ func (o Options) scanParquet(root string) (tree, error) {
 				declared[canonicalClass(name)] = true
 			}
 		}
-		without := slices.IndexFunc(list.images, func(p imageFile) bool { return p.class == "" })
-		switch {
-		case without < 0:
-			found.splits[split] = list
-		case slices.ContainsFunc(list.images, func(p imageFile) bool { return p.class != "" }):
-			return found, errors.Errorf("datasets: %s: must have a label for all images of the %s split, or for none, got none for %s",
-				root, Split(split), list.images[without].shard.place(list.images[without].row))
-		default:
+		all := list.images
+		list.images = slices.DeleteFunc(slices.Clone(all), func(p imageFile) bool { return p.class == "" })
+		if len(list.images) == 0 {
 			for _, e := range entries {
 				found.flat[split] = append(found.flat[split], e.name)
 			}
+			continue
 		}
+		if without := len(all) - len(list.images); without > 0 {
+			first := all[slices.IndexFunc(all, func(p imageFile) bool { return p.class == "" })]
+			s.remark("", "%d of %d images of the %s split have no label and are left out, such as %s", without, len(all), Split(split), first.shard.place(first.row))
+		}
+		found.splits[split] = list
 	}
 	if found.splits == [3]*listing{} || files.splits[Train] != nil && found.splits[Train] == nil {
 		problem := "must have a label for each image, got none or only -1"
