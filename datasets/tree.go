@@ -308,8 +308,11 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	if len(names) > 0 {
 		found = abbreviated(names)
 	}
-	if len(s.looked) > 0 {
+	switch {
+	case len(s.looked) > 0:
 		found += s.options.labelAdvice()
+	case slices.ContainsFunc(entries, func(e dirEntry) bool { return !e.isDir && IsImage(e.name) }):
+		found += "; if the names of the files contain the classes, list the files and their classes in such a file"
 	}
 	return errors.WithStack(&NoClassesError{s.path(dir),
 		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})

@@ -95,7 +95,8 @@ func TestScanErrors(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got 1.png, 2.png"},
+		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got 1.png, 2.png; " +
+			"if the names of the files contain the classes, list the files and their classes in such a file"},
 		{[]string{".1.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got nothing"},
 		{[]string{"a/1.png", "b/1.txt"},
 			"an image (" + strings.Join(decode.Extensions(), " ") + "), since each directory is a class, got 1 .txt: convert these files, or move"},
