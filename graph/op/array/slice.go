@@ -51,8 +51,7 @@ func (s Slice) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node
 }
 
 // Unslice puts its input where Slice takes it from, among zeros: x [...] -> y with extent Extent on
-// the axis, such that the Slice of y is x. It is the gradient of Slice. A concatenation is a sum of
-// Unslices with different Start.
+// the axis, such that the Slice of y is x. It is the gradient of Slice.
 type Unslice struct {
 	Slice
 	Extent int
