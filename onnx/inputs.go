@@ -134,7 +134,7 @@ func (t *translator) known(i int) (*ndarray, bool) {
 	if !t.has(i) {
 		return nil, false
 	}
-	name := t.inputs[i]
+	name := t.unaliased(t.inputs[i])
 	if v, ok := t.values[name]; ok {
 		if v.array == nil && v.node != nil && t.model.tensors[name] != nil {
 			return t.model.tensors[name].array(), true
@@ -145,6 +145,19 @@ func (t *translator) known(i int) (*ndarray, bool) {
 		return w.array(), true
 	}
 	return nil, false
+}
+
+// unaliased returns the value of which an Identity, or a chain of them, made the value called name.
+// Exporters share equal weights in this way.
+func (t *translator) unaliased(name string) string {
+	for range t.nodes {
+		maker := t.makers[name]
+		if maker == nil || maker.op != "Identity" || len(maker.inputs) == 0 {
+			break
+		}
+		name = maker.inputs[0]
+	}
+	return name
 }
 
 // folded returns all inputs if they are known and none is a weight that is sampled, so that the

@@ -284,14 +284,16 @@ func TestSqueezeOfOneExample(t *testing.T) {
 	}
 }
 
-// A convolution, batch normalisation and a linear layer: parameters with their names and starting
-// values, a frozen part, a cut, and batches of any size although the file has 1.
+// A convolution, batch normalisation with shared statistics, and a linear layer: parameters with
+// their names and starting values, a frozen part, a cut, and batches of any size although the file
+// has 1.
 func small(t *testing.T) *Model {
 	t.Helper()
 	m, err := Read(modelOf(13, graphOf{
 		nodes: [][]byte{
 			nodeOf("Conv", []string{"x", "conv.weight"}, []string{"c"}, map[string]any{"pads": []int{1, 1, 1, 1}}),
-			nodeOf("BatchNormalization", []string{"c", "bn.weight", "bn.bias", "bn.mean", "bn.var"}, []string{"n"}, nil),
+			nodeOf("Identity", []string{"bn.var"}, []string{"other.var"}, nil),
+			nodeOf("BatchNormalization", []string{"c", "bn.weight", "bn.bias", "bn.mean", "other.var"}, []string{"n"}, nil),
 			nodeOf("Relu", []string{"n"}, []string{"r"}, nil),
 			nodeOf("GlobalAveragePool", []string{"r"}, []string{"p"}, nil),
 			nodeOf("Reshape", []string{"p", "flat"}, []string{"features"}, nil),
