@@ -100,3 +100,13 @@ func relaxation(friction, noise float64) (keep, strength float64) {
 	}
 	return math.Exp(-friction), noise * -math.Expm1(-2*friction) / (2 * friction)
 }
+
+// elementRelaxation is relaxation with only one exponential, for a friction of each element. The
+// results differ in their last bits.
+func elementRelaxation(friction, noise float64) (keep, strength float64) {
+	if friction == 0 {
+		return 1, noise
+	}
+	change := math.Expm1(-friction) // keep - 1
+	return 1 + change, noise * -float64(change*(2+change)) / (2 * friction)
+}

@@ -152,7 +152,7 @@ func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi in
 		v, variance = v[:len(w)], variance[:len(w)]
 		for i := range w {
 			old := v[i]
-			c, strength := relaxation(chi+float64(gain*float64(variance[i])), friction)
+			c, strength := elementRelaxation(chi+float64(gain*float64(variance[i])), friction)
 			v[i] = T(T(c)*old) + T(s.scale(strength)*T(z[i]))
 			w[i] += T(0.5 * (old + v[i]))
 		}

@@ -349,6 +349,18 @@ func TestCCAdLCommonNoise(t *testing.T) {
 	}
 }
 
+// TestElementRelaxation: a single exponential is as exact as two, at frictions from hardly any to
+// more than a float64 distinguishes from infinity.
+func TestElementRelaxation(t *testing.T) {
+	for friction := 0.0; friction < 1000; friction = max(1e-18, 1.3*friction) {
+		keep, strength := langevin.ElementRelaxation(friction, 0.3)
+		wantKeep, wantStrength := langevin.Relaxation(friction, 0.3)
+		if !(math.Abs(keep-wantKeep) <= 2e-16) || !(math.Abs(strength/wantStrength-1) <= 1e-15) {
+			t.Errorf("friction %g: keep and strength are %v and %v, want %v and %v", friction, keep, strength, wantKeep, wantStrength)
+		}
+	}
+}
+
 func TestCCAdLValidate(t *testing.T) {
 	for _, c := range []struct {
 		sampler langevin.CCAdL

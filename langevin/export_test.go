@@ -28,3 +28,6 @@ func SlopeAndCurvature(p Prior, dataSize int, theta float64) (slope, curvature f
 
 // UBUCoefficients returns the coefficients of UBU for a friction.
 var UBUCoefficients = ubuCoefficients
+
+// The two ways to compute a relaxation.
+var Relaxation, ElementRelaxation = relaxation, elementRelaxation
