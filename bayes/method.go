@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/attributes"
+	"github.com/pollen-ml/pollen/internal/nearest"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -87,7 +88,7 @@ func ParseMethod(text string) (Method, error) {
 		}
 		return method.(Method), nil
 	}
-	return nil, invalid("no method %q; there are %s", name, strings.Join(MethodNames(), ", "))
+	return nil, invalid("no method %q; %s", name, nearest.Among(name, MethodNames()))
 }
 
 // MethodText returns the text that ParseMethod reads as m. For a method that is not registered it

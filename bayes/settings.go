@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/nearest"
 	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -238,7 +239,7 @@ func (s *Spec) Set(name, text string) error {
 	for _, setting := range settings {
 		names = append(names, setting.Name)
 	}
-	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
+	return invalid("no setting %q; %s", name, nearest.Among(name, names))
 }
 
 // Texts returns the settings that were not left out, by name.

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // severities is the number of severities of a corruption.
@@ -71,7 +73,7 @@ func Corruptions() []string {
 func (d *Dataset) Corrupted(name string, severity int, seed uint64) (*Dataset, error) {
 	at := slices.IndexFunc(corruptions, func(s corruption) bool { return s.name == name })
 	if at < 0 {
-		return nil, errors.Errorf("datasets: unknown corruption %q; the corruptions are %q", name, Corruptions())
+		return nil, errors.Errorf("datasets: no corruption %q; %s", name, nearest.Among(name, Corruptions()))
 	}
 	if severity < 1 || severity > severities {
 		return nil, errors.Errorf("datasets: %s: severity must be 1 to %[3]d, got %[2]d", name, severity, severities)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // Open returns all splits of the known data set called name, or else of the directory or file at
@@ -149,6 +151,6 @@ type UnknownError struct {
 
 // Error has the names of data sets and the paths.
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("datasets: unknown data set %q, must be one of %s, or the path of a directory or file. Tried:\n  %s",
-		e.Name, strings.Join(Names(), ", "), strings.Join(e.Tried, "\n  "))
+	return fmt.Sprintf("datasets: no data set %q; %s, or the path of a directory or file. Tried:\n  %s",
+		e.Name, nearest.Among(e.Name, Names()), strings.Join(e.Tried, "\n  "))
 }

@@ -194,7 +194,7 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 
 func TestLoadArguments(t *testing.T) {
 	_, err := Load("minst", Train, Options{})
-	wantError(t, err, `unknown data set "minst", must be one of `+strings.Join(Names(), ", ")+`, or the path of a directory or file`)
+	wantError(t, err, `no data set "minst"; did you mean mnist? There are `+strings.Join(Names(), ", ")+`, or the path of a directory or file`)
 	_, err = Load("mnist", 3, Options{})
 	wantError(t, err, "mnist: split must be Train, Validation or Test, got 3")
 	_, err = Load("mnist", Validation, Options{})

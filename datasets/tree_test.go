@@ -121,7 +121,7 @@ func TestScanErrors(t *testing.T) {
 	_, err = Open(archive, options)
 	wantError(t, err, "dots.ZIP: archives are not read: unpack it and give the directory")
 	_, err = Open("no-such-folder", options)
-	wantError(t, err, `unknown data set "no-such-folder", must be one of mnist`, "or the path of a directory or file")
+	wantError(t, err, `no data set "no-such-folder"; there are mnist`, "or the path of a directory or file")
 	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
 	wantError(t, err, "options: Test: dots: a class must have at least 2 images to draw one from, got at most 1")
 	_, err = Open(dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png"), options)

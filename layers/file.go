@@ -74,10 +74,9 @@ func attributeNames(of reflect.Type) []string {
 	return names
 }
 
-func kindNames(kinds []kind) string {
-	var names []string
+func kindNames(kinds []kind) (names []string) {
 	for _, k := range kinds {
 		names = append(names, k.name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }

@@ -154,7 +154,7 @@ func kindOf(value any, what string, kinds []kind) (string, error) {
 			return k.name, nil
 		}
 	}
-	return "", errors.Errorf("%T is not one of the %s that network files can hold: %s", value, what, kindNames(kinds))
+	return "", errors.Errorf("%T is not one of the %s that network files can hold: %s", value, what, strings.Join(kindNames(kinds), ", "))
 }
 
 // nonzero returns the fields that are not zero.

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 const (
@@ -146,7 +148,7 @@ func (r reader) element(n ast.Node, what string, kinds []kind) (value any, name 
 	}
 	text, ok := key.(*ast.StringNode)
 	if !ok {
-		return nil, "", r.fail(tokenOf(key), "the name of the %s must be one of %s, got %s", what, kindNames(kinds), describe(key))
+		return nil, "", r.fail(tokenOf(key), "the name of the %s must be one of %s, got %s", what, strings.Join(kindNames(kinds), ", "), describe(key))
 	}
 	for _, k := range kinds {
 		if k.name == text.Value {
@@ -154,7 +156,7 @@ func (r reader) element(n ast.Node, what string, kinds []kind) (value any, name 
 			return value, k.name, err
 		}
 	}
-	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, abbreviate(text.Value), kindNames(kinds))
+	return nil, "", r.fail(key.GetToken(), "no %s %q; %s", what, abbreviate(text.Value), nearest.Among(text.Value, kindNames(kinds)))
 }
 
 // fill returns a value of a kind with the attributes that are given.
@@ -184,7 +186,7 @@ func (r reader) fill(k kind, key, attributes ast.Node) (any, error) {
 		if field < 0 {
 			known := "it has none"
 			if len(names) > 0 {
-				known = "there are " + strings.Join(names, ", ")
+				known = nearest.Among(pair.Key.String(), names)
 			}
 			return nil, r.fail(pair.Key.GetToken(), "no attribute %q; %s", abbreviate(pair.Key.String()), known)
 		}

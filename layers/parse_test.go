@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	layerNames := kindNames(layerKinds)
+	layerNames := strings.Join(kindNames(layerKinds), ", ")
 	for _, c := range []struct{ text, want string }{
 		{"", "the file must be one document, a list of layers, got 0"},
 		{"# nothing\n", "the file must be one document, a list of layers, got 0"},
@@ -46,10 +46,10 @@ func TestParseErrors(t *testing.T) {
 		{"- conv2d: {filters: 3}\n", "layer 1 (conv2d): kernel must be at least 1, and is left out\n   1 | - conv2d: {filters: 3}\n         ^"},
 		{"- linear", "layer 1 (linear): outputs must be at least 1, and is left out\n   1 | - linear\n         ^"},
 		{"- conv2d:\n    fliters: 32\n", "layer 1 (conv2d): no attribute \"fliters\"; " +
-			"there are name, filters, kernel, stride, padding, dilation, no-bias, weight, bias\n   2 |     fliters: 32\n           ^"},
+			"did you mean filters? There are name, filters, kernel, stride, padding, dilation, no-bias, weight, bias\n   2 |     fliters: 32\n           ^"},
 		{"- relu: {alpha: 1}", "layer 1 (relu): no attribute \"alpha\"; it has none\n   1 | - relu: {alpha: 1}\n                ^"},
 		{"- convolution: {}", "layer 1: no layer \"convolution\"; there are " + layerNames + "\n   1 | - convolution: {}\n         ^"},
-		{"- ReLU", "layer 1: no layer \"ReLU\"; there are " + layerNames + "\n   1 | - ReLU\n         ^"},
+		{"- ReLU", "layer 1: no layer \"ReLU\"; did you mean relu? There are " + layerNames + "\n   1 | - ReLU\n         ^"},
 		{"- " + strings.Repeat("x", 41), "layer 1: no layer \"" + strings.Repeat("x", 40) + "...\"; there are " + layerNames +
 			"\n   1 | - " + strings.Repeat("x", 41) + "\n         ^"},
 		{"- 3", "layer 1: the name of the layer must be one of " + layerNames + ", got 3\n   1 | - 3\n         ^"},
@@ -69,8 +69,8 @@ func TestParseErrors(t *testing.T) {
 			"   1 | - linear: {outputs: 1, no-bias: yes}\n                                       ^"},
 		{"- linear: {outputs: 1, name: 7}", "layer 1 (linear): name must be a text, in quotation marks if it looks like something else, got 7\n" +
 			"   1 | - linear: {outputs: 1, name: 7}\n                                    ^"},
-		{"- linear: {outputs: 1, weight: hee}", "layer 1 (linear): weight: no initializer \"hee\"; " +
-			"there are he, lecun, glorot, orthogonal, normal, constant\n   1 | - linear: {outputs: 1, weight: hee}\n                                      ^"},
+		{"- linear: {outputs: 1, weight: hee}", "layer 1 (linear): weight: no initializer \"hee\"; did you mean he? " +
+			"There are he, lecun, glorot, orthogonal, normal, constant\n   1 | - linear: {outputs: 1, weight: hee}\n                                      ^"},
 		{"- linear: {outputs: 1, weight: {normal: {std: -1}}}", "layer 1 (linear): weight (normal): std must be at least 0, got -1\n" +
 			"   1 | - linear: {outputs: 1, weight: {normal: {std: -1}}}\n                                                     ^"},
 		{"- conv2d: {filters: 4, kernel: 3, stride: 0}", "layer 1 (conv2d): stride must be at least 1, got 0\n" +

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // zoo has the networks by name, except the families of variable width.
@@ -93,8 +95,8 @@ func New(name string, classes int) (Sequential, error) {
 	if widths, ok := strings.CutPrefix(name, mlpPrefix); ok {
 		return mlp(name, strings.Split(widths, "-"), classes)
 	}
-	return nil, errors.Errorf("layers: no network %q; there are %s; other networks are read from files, FILE.yaml or FILE.onnx",
-		abbreviate(name), strings.Join(Names(), ", "))
+	return nil, errors.Errorf("layers: no network %q; %s; other networks are read from files, FILE.yaml or FILE.onnx",
+		abbreviate(name), nearest.Among(name, Names()))
 }
 
 // leNet is the network of LeCun et al., Gradient-based learning applied to document recognition

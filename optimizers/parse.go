@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // schedules are the kinds of schedule that a list of numbers describes. WarmUp, which takes another
@@ -107,7 +109,7 @@ func parseSchedule(text string) (Schedule, error) {
 		}
 		return s, errors.Wrapf(err, "optimizers: schedule %q", text)
 	}
-	return nil, errors.Errorf("optimizers: no schedule %q; there are %s", text, strings.Join(ScheduleForms(), ", "))
+	return nil, errors.Errorf("optimizers: no schedule %q; %s", text, nearest.Among(text, ScheduleForms()))
 }
 
 // isCount reports whether v is an integer that is a valid number of steps on every machine.

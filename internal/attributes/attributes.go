@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // Attribute is a field of a struct.
@@ -73,12 +75,13 @@ func (a Attribute) text() string {
 }
 
 // Join returns attributes with commas between them.
-func Join(list []Attribute) string {
-	var texts []string
+func Join(list []Attribute) string { return strings.Join(texts(list), ",") }
+
+func texts(list []Attribute) (all []string) {
 	for _, a := range list {
-		texts = append(texts, a.String())
+		all = append(all, a.String())
 	}
-	return strings.Join(texts, ",")
+	return all
 }
 
 // Set sets the field to the value that a text has.
@@ -118,12 +121,6 @@ func With(v any, text string) (any, error) {
 	changed := reflect.New(reflect.TypeOf(v)).Elem()
 	changed.Set(reflect.ValueOf(v))
 	list := fields(changed)
-	unknown := func() error {
-		if len(list) == 0 {
-			return errors.New("it has no attributes after a colon")
-		}
-		return errors.Errorf("must be one of the attributes %s", Join(Of(v)))
-	}
 	named, given := false, map[int]bool{}
 	for i, item := range strings.Split(text, ",") {
 		name, value, byName := strings.Cut(item, "=")
@@ -139,8 +136,11 @@ func With(v any, text string) (any, error) {
 		} else {
 			value = item
 		}
-		if at >= len(list) || named && !byName {
-			return nil, errors.Wrapf(unknown(), "%q", item)
+		switch {
+		case len(list) == 0:
+			return nil, errors.Errorf("%q: it has no attributes after a colon", item)
+		case at >= len(list) || named && !byName:
+			return nil, errors.Errorf("no attribute %q; %s", item, nearest.Among(item, texts(Of(v))))
 		}
 		if given[at] {
 			return nil, errors.Errorf("%s is given twice", list[at].Name)

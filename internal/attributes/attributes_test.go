@@ -24,9 +24,10 @@ func TestWith(t *testing.T) {
 		"x":                         `learning-rate: "x" is not a number`,
 		"exact=2":                   `exact: must be true or false, got "2"`,
 		"steps=1,steps=2":           "steps is given twice",
-		"steps=1,2":                 `"2": must be one of the attributes learning-rate=0.1,steps=3,kind=,exact=false`,
-		"tables=1":                  `"tables=1": must be one of the attributes`,
-		"0.1,1,fast,true,something": `"something": must be one of the attributes`,
+		"steps=1,2":                 `no attribute "2"; there are learning-rate=0.1, steps=3, kind=, exact=false`,
+		"tables=1":                  `no attribute "tables=1"; there are`,
+		"step=1":                    `no attribute "step=1"; did you mean steps? There are`,
+		"0.1,1,fast,true,something": `no attribute "something"; there are`,
 	} {
 		changed, err := With(start, text)
 		if err != nil {

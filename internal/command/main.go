@@ -2,13 +2,13 @@ package command
 
 import (
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/internal/memory"
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // Main runs the command line and returns the process's exit code.
@@ -76,11 +76,7 @@ Exit codes:
 		if len(arguments) == 0 {
 			return nil
 		}
-		meant := ""
-		if name := config.Nearest(arguments[0], names); name != "" {
-			meant = "; did you mean " + name + "?"
-		}
-		return usage("pollen: unknown command %q%s; the commands are %s", arguments[0], meant, strings.Join(names, ", "))
+		return usage("pollen: no command %q; %s", arguments[0], nearest.Among(arguments[0], names))
 	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pollen-ml/pollen/bayes"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // UsageError is the error for a wrong command line or configuration.
@@ -237,7 +238,7 @@ func Check(flag, name, dir string) error {
 			return nil
 		}
 	}
-	return Usagef("pollen: %s: unknown data set %q, and no directory or file of that name; the data sets are %s", flag, name, strings.Join(datasets.Names(), ", "))
+	return Usagef("pollen: %s: no data set %q, and no directory or file of that name; %s", flag, name, nearest.Among(name, datasets.Names()))
 }
 
 // TestData returns the data that the named runs are scored on: their own, or those at place if it

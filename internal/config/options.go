@@ -11,20 +11,18 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// FlagError turns an error of pflag into a UsageError that names the right flag, if it is known,
-// and lists all flags if the flag is unknown, or states what the flag's value must be.
+// FlagError turns an error of pflag into a UsageError that suggests another flag for an unknown
+// one, or states what the flag's value must be.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown):
-		var names []string
-		flags.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		if strings.HasPrefix(unknown.GetSpecifiedName(), "temperature") { // of other programs' calibration
 			return Usagef("pollen: %v: fit and calibrate scale probabilities without a flag, and --unscaled of predict, serve and export leaves them as they are; "+
-				"fit --temperature samples a tempered posterior; the flags are %s", err, strings.Join(names, ", "))
+				"fit --temperature samples a tempered posterior", err)
 		}
-		return Usagef("pollen: %v%s; the flags are %s", err, hint(flags, unknown.GetSpecifiedName()), strings.Join(names, ", "))
+		return Usagef("pollen: %v%s", err, hint(flags, unknown.GetSpecifiedName()))
 	case errors.As(err, &invalid):
 		return Usagef("pollen: --%s must be %s, got %q", invalid.GetFlag().Name, typeName(invalid.GetFlag()), invalid.GetValue())
 	default:

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen/internal/nearest"
 )
 
 // otherNames lists flags of other programs: their names, the flag of ours that does the same, which
@@ -58,48 +60,11 @@ func hint(flags *pflag.FlagSet, unknown string) string {
 	}
 	var own []string
 	flags.VisitAll(func(f *pflag.Flag) { own = append(own, f.Name) })
-	if name := Nearest(unknown, own); name != "" {
+	if name := nearest.Name(unknown, own); name != "" {
 		return "; did you mean --" + name + "?"
 	}
-	if name := Nearest(unknown, names); name != "" {
+	if name := nearest.Name(unknown, names); name != "" {
 		return "; " + remarks[name]
 	}
 	return ""
-}
-
-// Nearest returns the first of the names that differ least from a mistyped one, "" if all differ in
-// more than two letters or in half of them.
-func Nearest(mistyped string, names []string) string {
-	nearest, least := "", min(3, (len(mistyped)+1)/2)
-	for _, name := range names {
-		if d := editDistance(mistyped, name); d < least {
-			nearest, least = name, d
-		}
-	}
-	return nearest
-}
-
-// editDistance returns the number of letters to insert, delete, replace or swap with the next one
-// that make b of a (the optimal string alignment distance).
-func editDistance(a, b string) int {
-	var before, last []int // distances of prefixes of a to prefixes of b, for a with two letters less and with one
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			replaced := last[j-1]
-			if a[i-1] != b[j-1] {
-				replaced++
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, replaced)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

@@ -24,12 +24,17 @@ func TestHint(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	for _, row := range []struct {
-		mistyped, want string
-	}{{"fti", "fit"}, {"predcit", "predict"}, {"pridikt", "predict"}, {"predictions", ""}, {"", ""}, {"f", ""}, {"evaluate", ""}, {"fits", "fit"}} {
-		if got := Nearest(row.mistyped, []string{"fit", "predict", "eval"}); got != row.want {
-			t.Errorf("%q: nearest %q, want %q", row.mistyped, got, row.want)
+// Errors of unknown flags suggest one flag, and do not list all.
+func TestFlagError(t *testing.T) {
+	for argument, want := range map[string]string{
+		"--epohcs": "pollen: unknown flag: --epohcs; did you mean --epochs?", "--xyz": "pollen: unknown flag: --xyz",
+		"--epochs=many": `pollen: --epochs must be an integer, got "many"`,
+	} {
+		f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		f.Int("epochs", 1, "")
+		f.String("model", "", "")
+		if got := FlagError(f, f.Parse([]string{argument})); got.Error() != want {
+			t.Errorf("%s: error %q, want %q", argument, got, want)
 		}
 	}
 }
