@@ -185,7 +185,7 @@ func (g SWAG) conclude(_ context.Context, t *job, _ tensor.Device) error {
 			return errors.Errorf("pollen: %s is of chain %d, must be one of the %d from number %d on", file, state.Chain, len(gaussians), t.spec.FirstChain)
 		}
 		if err := gaussians[chain].Collect(state); err != nil {
-			return errors.WithMessage(err, file)
+			return errors.WithMessage(err, "pollen: "+file)
 		}
 	}
 	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })

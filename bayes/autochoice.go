@@ -73,7 +73,7 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	e.remark("a pilot measures the noise of minibatches")
 	constant, noise, err := c.spec.pilot(ctx, data, e, c.noise)
 	if err != nil {
-		return s, errors.WithMessage(err, "auto")
+		return s, errors.WithMessage(err, "pollen: auto")
 	}
 	c.spec.Schedule = constant
 	e.remark(fmt.Sprintf("chosen: %s in minibatches of %d of %d examples, %d epochs%s, at the rate %v, where the noise of minibatches is %s and less "+
@@ -205,7 +205,7 @@ func (s Spec) choose(ctx context.Context, data *datasets.Dataset, e environment)
 	budget := cmp.Or(s.Budget, autoBudget)
 	perEpoch, err := list[0].epochTime(ctx, data, e)
 	if err != nil {
-		return c, errors.WithMessage(err, "auto: to measure the speed")
+		return c, errors.WithMessage(err, "pollen: auto: to measure the speed")
 	}
 	var slow, large []string
 	for i := range list {

@@ -32,7 +32,7 @@ func (r *Run) MeasureFidelity(ctx context.Context, heldOut *datasets.Dataset, ot
 	}
 	theirs, err := teacher.Assess(ctx, heldOut, nil)
 	if err != nil {
-		return nil, errors.WithMessage(err, "teacher")
+		return nil, errors.WithMessage(err, "pollen: teacher")
 	}
 	ours, err := r.Assess(ctx, heldOut, nil)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *Run) MeasureFidelity(ctx context.Context, heldOut *datasets.Dataset, ot
 	for _, other := range append([]*datasets.Dataset{own}, others...) {
 		p, err := teacher.Predictions(ctx, other, nil)
 		if err != nil {
-			return nil, errors.WithMessage(err, "teacher")
+			return nil, errors.WithMessage(err, "pollen: teacher")
 		}
 		q, err := r.Predictions(ctx, other, nil)
 		if err != nil {
@@ -72,11 +72,11 @@ func (r *Run) teacher() (*Run, error) {
 	}
 	teacher, err := Open(r.manifest.Spec.Teacher)
 	if err != nil {
-		return nil, errors.WithMessage(err, "teacher")
+		return nil, errors.WithMessage(err, "pollen: teacher")
 	}
 	digest, err := teacher.Digest()
 	if err != nil {
-		return nil, errors.WithMessage(err, "teacher")
+		return nil, errors.WithMessage(err, "pollen: teacher")
 	}
 	if digest != described.Digest {
 		return nil, invalid("fidelity: the teacher of %s, %s, has changed since: its digest must be %s, got %s",

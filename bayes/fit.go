@@ -124,11 +124,11 @@ func Resume(ctx context.Context, dir string, data *datasets.Splits, options ...O
 		return nil, invalid("resume: no data to train on")
 	}
 	if _, err := newRun(dir, m, environment{}).parts(); err != nil {
-		return nil, errors.WithMessage(err, dir)
+		return nil, errors.WithMessage(err, "pollen: "+dir)
 	}
 	t, err := newTraining(m.Spec, data.Train, dir, environmentOf(options))
 	if err != nil {
-		return nil, errors.WithMessage(err, dir)
+		return nil, errors.WithMessage(err, "pollen: "+dir)
 	}
 	// The checkpoint has no data: with other images in the same order of minibatches, the chains
 	// would continue on another posterior without notice.
@@ -154,7 +154,7 @@ func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 	if splits.Validation != nil {
 		heldOut, err := described.relabelled(dir, splits.Validation)
 		if err != nil {
-			return errors.WithMessage(err, "validation")
+			return errors.WithMessage(err, "pollen: validation")
 		}
 		if heldOut.Len() == trained && trained == d.Len() && contentHash(heldOut) == contentHash(d) {
 			return invalid("validation: %s has the images to train on: guarantees need images that the run has not seen", heldOut.Name)
@@ -168,7 +168,7 @@ func checkHeldOut(dir string, splits *datasets.Splits, trained int) error {
 	if test.Labels != nil {
 		_, err = described.relabelled(dir, test)
 	}
-	return errors.WithMessage(err, "test")
+	return errors.WithMessage(err, "pollen: test")
 }
 
 // finish makes the run on the environment's device, and records its outcome. open makes the run's
@@ -342,20 +342,20 @@ func (t *training) start() error {
 	}
 	from, err := Open(t.spec.Start)
 	if errors.As(err, new(*NotARunError)) {
-		return &InvalidError{errors.WithMessage(err, "start")}
+		return &InvalidError{errors.WithMessage(err, "pollen: start")}
 	}
 	if err != nil {
-		return errors.WithMessage(err, "start")
+		return errors.WithMessage(err, "pollen: start")
 	}
 	last, err := from.lastSamples()
 	if err != nil {
-		return errors.WithMessage(err, "start")
+		return errors.WithMessage(err, "pollen: start")
 	}
 	if last == nil {
 		return invalid("start %s: the run has no samples yet", t.spec.Start)
 	}
 	if again, err := t.drawsAgain(from); err != nil {
-		return errors.WithMessage(err, "start")
+		return errors.WithMessage(err, "pollen: start")
 	} else if again {
 		t.remark(fmt.Sprintf("%s has the seed %d, too: its chains had the same noise, and these approach their samples where they mix; use another seed for new ones",
 			t.spec.Start, t.spec.Seed))

@@ -141,5 +141,5 @@ func (r *Run) sampleNamed(name string) (f rundir.File, s samples.Sample, err err
 		return f, s, invalid("llc: sample %s: %s has no such sample; it has %d, such as %s", name, r.dir, len(files), strings.Join(some, ", "))
 	}
 	s, err = found.Read()
-	return *found, s, errors.WithMessage(err, "llc")
+	return *found, s, errors.WithMessage(err, "pollen: llc")
 }

@@ -36,7 +36,7 @@ func (s Spec) piloted(ctx context.Context, recommended Spec, data *datasets.Data
 		return err
 	})
 	if err != nil {
-		return s, errors.WithMessage(err, pilotTask)
+		return s, errors.WithMessage(err, "pollen: "+pilotTask)
 	}
 	if s.needsMirroring(recommended, data.Len()) {
 		augment := *recommended.Augment

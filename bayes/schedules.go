@@ -102,7 +102,7 @@ func checkSchedule(what string, schedule optimizers.Schedule) error {
 		return err
 	}
 	if err := schedule.Validate(); err != nil {
-		return &InvalidError{errors.WithMessage(err, what)}
+		return &InvalidError{errors.WithMessage(err, "pollen: "+what)}
 	}
 	if again, err := optimizers.ParseSchedule(schedule.String()); err != nil || !reflect.DeepEqual(again, schedule) {
 		return invalid("%s: %T is not what its text %q describes: a run could not be opened again; see optimizers.RegisterSchedule", what, schedule, schedule)

@@ -23,7 +23,7 @@ func (t *training) load(ctx context.Context, device tensor.Device) error {
 	if t.warmUp != nil {
 		optimizer, err := t.warmUp.training.build(device)
 		if err != nil {
-			return errors.WithMessage(err, "warm start")
+			return errors.WithMessage(err, "pollen: warm start")
 		}
 		_, t.warmUp.chainBytes, _ = optimizer.Bytes()
 	}

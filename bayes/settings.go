@@ -207,7 +207,7 @@ func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text,
 func parseBudget(text string) (time.Duration, error) {
 	budget, err := time.ParseDuration(text)
 	if err != nil || budget <= 0 {
-		return 0, errors.Errorf("budget must be a time such as 10m, got %q", text)
+		return 0, invalid("budget must be a time such as 10m, got %q", text)
 	}
 	return budget, nil
 }
@@ -285,7 +285,7 @@ func (t Setting) parse(s *Spec, text string) error {
 	if _, text, cut := strings.Cut(err.Error(), ": "); cut && (strings.HasPrefix(text, t.Name+" ") || strings.HasPrefix(text, t.Name+":")) {
 		return &InvalidError{err}
 	}
-	return &InvalidError{errors.WithMessage(err, t.Name)}
+	return &InvalidError{errors.WithMessage(err, "pollen: "+t.Name)}
 }
 
 // MarshalJSON returns an object with a member for each setting that was not left out. It is written

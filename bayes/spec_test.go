@@ -435,3 +435,17 @@ func TestEmptySettings(t *testing.T) {
 		}
 	}
 }
+
+// Errors of settings name the package first, and the setting once.
+func TestSettingErrors(t *testing.T) {
+	for _, setting := range Settings() {
+		var s Spec
+		err := s.Set(setting.Name, "0.1:dance=")
+		if err != nil && strings.Contains(err.Error(), setting.Name+": "+setting.Name) {
+			t.Errorf("error %q names %s twice", err, setting.Name)
+		}
+		if err != nil && strings.HasPrefix(err.Error(), setting.Name) {
+			t.Errorf("error %q does not begin with the package", err)
+		}
+	}
+}

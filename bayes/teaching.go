@@ -65,13 +65,13 @@ func (g *teaching) open(before *Teacher) error {
 	dir := g.spec.Teacher
 	teacher, err := Open(dir, WithObserver(g.observe), WithDevice(g.device))
 	if errors.As(err, new(*NotARunError)) {
-		return &InvalidError{errors.WithMessage(err, "teacher")}
+		return &InvalidError{errors.WithMessage(err, "pollen: teacher")}
 	}
 	if err == nil {
 		_, err = teacher.images(g.data)
 	}
 	if err != nil {
-		return errors.WithMessage(err, "teacher")
+		return errors.WithMessage(err, "pollen: teacher")
 	}
 	if theirs, ours := teacher.manifest.Data.ClassNames, g.data.ClassNames; !slices.Equal(theirs, ours) {
 		return invalid("distil: the classes of %s must be those of %s, %q, got %q", g.data.Name, dir, theirs, ours)
@@ -82,7 +82,7 @@ func (g *teaching) open(before *Teacher) error {
 	about, err := g.describe(teacher)
 	switch {
 	case err != nil:
-		return errors.WithMessage(err, "teacher")
+		return errors.WithMessage(err, "pollen: teacher")
 	case about.Samples < 2:
 		return invalid("distil: %s must have at least 2 samples, got %d: one network has no spread to distil", dir, about.Samples)
 	case before == nil || *before == *about:
@@ -100,7 +100,7 @@ func (g *teaching) open(before *Teacher) error {
 // divide divides the teacher's cycles among the networks.
 func (g *teaching) divide() (err error) {
 	if g.draws, err = g.teacher.Draws(); err != nil {
-		return errors.WithMessage(err, "teacher")
+		return errors.WithMessage(err, "pollen: teacher")
 	}
 	cycles, n := g.cycles(), g.spec.Chains
 	if n > len(cycles) {
@@ -197,7 +197,7 @@ func (g *teaching) each(of interval, use func(samples.Sample) error) error {
 			err = use(sample)
 		}
 		if err != nil {
-			return errors.WithMessage(err, "teacher")
+			return errors.WithMessage(err, "pollen: teacher")
 		}
 	}
 	return nil
@@ -283,7 +283,7 @@ func (g *teaching) targets(ctx context.Context, number int, pixels []byte) (mean
 	images.Name = fmt.Sprintf("copy %d of %d of %s", number+1, g.spec.Method.(Distillation).Copies, g.data.Name)
 	byPart, err := g.predict(ctx, &images)
 	if err != nil {
-		return nil, nil, errors.WithMessage(err, "teacher")
+		return nil, nil, errors.WithMessage(err, "pollen: teacher")
 	}
 	means, precisions = make([]float32, n*networks*classes), make([]float32, n*networks)
 	for part, predictions := range byPart {

@@ -199,7 +199,7 @@ func (t *training) newWarmUp() (*warmUp, error) {
 	used.Mean, used.Std = t.mean, t.std
 	u, err := newTraining(t.spec.warmSpec(used.Len()), used, "", t.environment)
 	if err != nil {
-		return nil, errors.WithMessage(err, "warm start")
+		return nil, errors.WithMessage(err, "pollen: warm start")
 	}
 	u.halves = optimizers.UsesRates(t.spec.WarmStart)
 	return &warmUp{training: u, heldOut: heldOut, patience: t.spec.WarmPatience, chains: make([]warmChain, t.spec.Chains)}, nil

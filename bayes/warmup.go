@@ -50,22 +50,22 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 		return errors.WithMessage(w.restoreBest(t.session.Program(), states, 0), "warm start")
 	}
 	if err := w.load(ctx, device); err != nil {
-		return errors.WithMessage(err, "warm start")
+		return errors.WithMessage(err, "pollen: warm start")
 	}
 	defer w.close()
 	if err := w.restore(states); err != nil {
-		return errors.WithMessage(err, "warm start")
+		return errors.WithMessage(err, "pollen: warm start")
 	}
 	if w.epochs > 0 {
 		t.remark(fmt.Sprintf("warm start: resumed after %d of up to %d epochs", w.epochs, w.training.spec.Epochs))
 	}
 	if err := w.run(ctx, t); err != nil {
-		return errors.WithMessage(err, "warm start")
+		return errors.WithMessage(err, "pollen: warm start")
 	}
 	w.done = true
 	failed, err := w.abandon(t)
 	if err != nil {
-		return errors.WithMessage(err, "warm start")
+		return errors.WithMessage(err, "pollen: warm start")
 	}
 	for chain := range t.session.Chains() {
 		c := &w.chains[chain/t.spec.replicasOfEach()]
@@ -74,7 +74,7 @@ func (t *training) warm(ctx context.Context, device tensor.Device) error {
 			err = setRateFactor(t.session, chain, c.halvings)
 		}
 		if err != nil {
-			return errors.WithMessage(err, "warm start")
+			return errors.WithMessage(err, "pollen: warm start")
 		}
 	}
 	t.remark(w.result().String())

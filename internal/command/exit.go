@@ -90,13 +90,15 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 }
 
 // packages are the prefixes of errors, which name the package that they are from.
-var packages = []string{"pollen", "datasets", "langevin", "optimizers", "layers", "graph", "samples", "evaluate", "onnx", "cluster", "serve"}
+var packages = []string{
+	"pollen", "approximate", "checksum", "cluster", "comparison", "cuda", "datasets", "detector", "devices", "diagnostics", "distributions", "evaluate",
+	"export", "file", "graph", "kernel", "langevin", "layers", "llc", "mcmc", "onnx", "optimizers", "report", "samples", "serve", "tensor",
+}
 
-// errorText returns an error's text with each package named once, although errors that wrap each
-// other may name it several times. Only the beginnings of wrapped errors change: other text that
-// looks like a package may be a path or what the user has written.
+// errorText returns an error's text with a package named only at its beginning, although errors
+// that wrap each other may name several. Only the beginnings of wrapped errors change: other text
+// that looks like a package may be a path or what the user has written.
 func errorText(err error) string {
-	named := map[string]bool{}
 	text, end := "", "" // the texts before and after the wrapped errors' texts
 	for err != nil {
 		begin, rest, inner := err.Error(), "", errors.Unwrap(err)
@@ -108,11 +110,8 @@ func errorText(err error) string {
 				begin, rest = begin[:at], begin[at+len(inner.Error()):]
 			}
 		}
-		if name, after, is := strings.Cut(begin, ": "); is && slices.Contains(packages, name) {
-			if named[name] {
-				begin = after
-			}
-			named[name] = true
+		if name, after, is := strings.Cut(begin, ": "); is && text != "" && slices.Contains(packages, name) {
+			begin = after
 		}
 		text, end, err = text+begin, rest+end, inner
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin/llc"
 )
 
-// TestErrorText: of errors that wrap each other a package is named once, where it is named first.
+// TestErrorText: errors that wrap each other name a package only at the beginning of the text.
 func TestErrorText(t *testing.T) {
 	wrapped := func(texts ...string) error {
 		err := errors.New(texts[len(texts)-1])
@@ -31,9 +31,10 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{wrapped("datasets: a: must be b"), "datasets: a: must be b"},
-		{wrapped("pollen: calibrate", "datasets: d", "datasets: e", "datasets: f"), "pollen: calibrate: datasets: d: e: f"},
+		{wrapped("pollen: calibrate", "datasets: d", "datasets: e", "datasets: f"), "pollen: calibrate: d: e: f"},
 		{wrapped("pollen: run stopped", "pollen: no room"), "pollen: run stopped: no room"},
-		{wrapped("start", "pollen: a is not the directory of a run", "pollen: b"), "start: pollen: a is not the directory of a run: b"},
+		{wrapped("start", "pollen: a is not the directory of a run", "pollen: b"), "start: a is not the directory of a run: b"},
+		{wrapped("pollen: schedule", "optimizers: no schedule"), "pollen: schedule: no schedule"},
 		{wrapped("pollen", "pollen: a"), "pollen: a"},
 		{wrapped("pollen", "pollen", "pollen: a"), "pollen: a"},
 		{wrapped("no package: samples"), "no package: samples"},
@@ -43,13 +44,13 @@ func TestErrorText(t *testing.T) {
 		{wrapped("datasets: datasets: must be one of"), "datasets: datasets: must be one of"},
 		{wrapped("datasets: datasets", "datasets: must be one of"), "datasets: datasets: must be one of"},
 		{wrapped("datasets: datasets", "open datasets: x"), "datasets: datasets: open datasets: x"},
-		{wrapped("layers: a", `pollen: data: "cat: layers: dog: layers: x"`), `layers: a: pollen: data: "cat: layers: dog: layers: x"`},
+		{wrapped("layers: a", `pollen: data: "cat: layers: dog: layers: x"`), `layers: a: data: "cat: layers: dog: layers: x"`},
 		{wrapped(`pollen: data: "cat: layers: dog: layers: x"`), `pollen: data: "cat: layers: dog: layers: x"`},
 		{wrapped("pollen: /a: pollen", "pollen: b"), "pollen: /a: pollen: b"},
 		// Errors that add no text, or some at the end.
 		{&bayes.InvalidError{Cause: wrapped("pollen: a", "pollen: b")}, "pollen: a: b"},
 		{&bayes.DivergedError{Method: "SGLD", Cause: wrapped("pollen: a", "pollen: b"), Advice: "less"},
-			"SGLD diverged: pollen: a: b; resuming would repeat this: start a new run with less"},
+			"SGLD diverged: a: b; resuming would repeat this: start a new run with less"},
 		{&bayes.DamagedError{File: "pollen: f", Cause: wrapped("pollen: a", "pollen: b")}, "pollen: pollen: f: a: b"},
 	} {
 		if got := errorText(c.err); got != c.want {
