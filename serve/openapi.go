@@ -61,7 +61,9 @@ func openAPIDocument(all []endpoint) []byte {
 			"description": "Posterior predictive of Bayesian neural networks: classes, uncertainty, conformal prediction sets and in-distribution " +
 				"decisions of images. Paths below /v2 follow the Open Inference Protocol of KServe and Triton.",
 		},
-		"paths": paths,
+		// Relative to the document, because the server may be behind a proxy or below another path.
+		"servers": []object{{"url": "."}},
+		"paths":   paths,
 		"components": object{
 			"schemas":         d.schemas,
 			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"sort"
 	"strconv"
@@ -236,5 +237,20 @@ func TestOpenAPIRoutes(t *testing.T) {
 	slices.Sort(ids)
 	if len(slices.Compact(ids)) != len(endpoints()) {
 		t.Errorf("two operations have the same name: %v", ids)
+	}
+}
+
+// Requests to the document's server go to the server that has the document.
+func TestOpenAPIServers(t *testing.T) {
+	servers, _ := openAPI.document["servers"].([]any)
+	if len(servers) != 1 {
+		t.Fatalf("the document has %d servers, want 1", len(servers))
+	}
+	place, err := url.Parse("https://proxy/flowers/openapi.json")
+	check(err)
+	base, err := place.Parse(at(servers[0], "url").(string))
+	check(err)
+	if got := base.JoinPath("/predict").String(); got != "https://proxy/flowers/predict" {
+		t.Errorf("POST /predict goes to %s", got)
 	}
 }
