@@ -139,9 +139,10 @@ func (s *Settings) read(path string, command *pflag.FlagSet) error {
 		return s.readManifest(filepath.Dir(path))
 	}
 	content, err := file.Read(path, maxFile)
-	if err == nil {
-		err = setFlags(content, s.flags, command, map[string]func(any) error{"grid": s.readGrid})
+	if err != nil {
+		return errors.Wrap(err, "pollen: config") // which names the file
 	}
+	err = setFlags(content, s.flags, command, map[string]func(any) error{"grid": s.readGrid})
 	return errors.Wrapf(err, "pollen: config %s", path)
 }
 
