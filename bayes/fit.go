@@ -318,12 +318,15 @@ func (t *training) recordOutcome(ctx context.Context, err error) error {
 		return err
 	}
 	// A context that ended makes any error a stop: the failure is usually its consequence.
-	ended := rundir.Outcome{State: string(Finished)}
+	ended, cause := rundir.Outcome{State: string(Finished)}, err
+	if unfinished := (*UnfinishedError)(nil); errors.As(err, &unfinished) {
+		cause = unfinished.Cause // without the directory, which may be moved, and the progress
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		ended = rundir.Outcome{State: string(Stopped), Error: err.Error()}
+		ended = rundir.Outcome{State: string(Stopped), Error: cause.Error()}
 	case err != nil:
-		ended = rundir.Outcome{State: string(Failed), Error: err.Error()}
+		ended = rundir.Outcome{State: string(Failed), Error: cause.Error()}
 	}
 	return cmp.Or(err, t.writer.Finish(ended))
 }

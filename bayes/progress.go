@@ -96,6 +96,9 @@ func progressOf(parts []*Run) (all Progress, err error) {
 		}
 		if rank[p.State] > rank[all.State] {
 			all.State, all.Error = p.State, p.Error
+			if p.Error != "" {
+				all.Error = part.dir + ": " + p.Error
+			}
 		}
 		all.Made, all.Steps = all.Made+p.Made, all.Steps+p.Steps
 		all.Samples, all.Expected = all.Samples+p.Samples, all.Expected+p.Expected

@@ -36,7 +36,8 @@ func openRun(dir string, withoutDamaged bool, c *console, options ...bayes.Optio
 func remarkUnfinished(run *bayes.Run, c *console) error {
 	p, unreadable := run.Progress()
 	if unreadable == nil && p.State == bayes.Failed { // an error may concern files that an average does not need
-		c.remark("%s failed; averaging its %s of %d: %s", run.Dir(), counted(p.Samples, "sample"), p.Expected, p.Error)
+		c.remark("%s failed after %d of %d steps; averaging its %s of %d: %s",
+			run.Dir(), p.Made, p.Steps, counted(p.Samples, "sample"), p.Expected, p.Error)
 		return nil
 	}
 	finished, err := run.Finished()

@@ -111,7 +111,7 @@ func undo(dir string, held *lock.Lock, err error) error {
 	return err
 }
 
-// CheckEmpty returns an error whose cause is os.ErrExist if dir exists and is not empty. The
+// CheckEmpty returns an error that is os.ErrExist if dir exists and is not empty. The
 // leftovers of a process that was killed before its run had a manifest do not count.
 func CheckEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -129,9 +129,9 @@ func CheckEmpty(dir string) error {
 
 func notEmpty(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, ManifestFile)); err == nil {
-		return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty: it has a run; resume that run, or choose another directory", dir)
+		return errors.WithStack(&notEmptyError{dir, ": it has a run; resume that run, or choose another directory"})
 	}
-	return errors.Wrapf(os.ErrExist, "pollen: run directory %s is not empty", dir)
+	return errors.WithStack(&notEmptyError{dir, ""})
 }
 
 // beforeManifest are the names that a directory may have before its run has a manifest. Any other

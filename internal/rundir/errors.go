@@ -2,6 +2,8 @@ package rundir
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/pkg/errors"
 )
@@ -49,8 +51,20 @@ type NotARunError struct {
 
 // Error names the directory.
 func (e *NotARunError) Error() string {
+	if errors.Is(e.Cause, os.ErrNotExist) {
+		return fmt.Sprintf("pollen: %s is not the directory of a run: there is no %s", e.Dir, filepath.Join(e.Dir, ManifestFile))
+	}
 	return fmt.Sprintf("pollen: %s is not the directory of a run: %v", e.Dir, e.Cause)
 }
 
 // Unwrap returns why the manifest could not be read.
 func (e *NotARunError) Unwrap() error { return e.Cause }
+
+// notEmptyError is the error of a new run in a directory that has files. It is os.ErrExist.
+type notEmptyError struct{ dir, advice string }
+
+func (e *notEmptyError) Error() string {
+	return "pollen: run directory " + e.dir + " is not empty" + e.advice
+}
+
+func (e *notEmptyError) Is(target error) bool { return target == os.ErrExist }

@@ -116,7 +116,9 @@ func TestDirs(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, nil, 0o644))
 	_, err := bayes.Fit(context.Background(), quick(), data, dir)
-	wantError(t, "a folder with a file", err, "run directory "+dir+" is not empty")
+	if want := "pollen: run directory " + dir + " is not empty"; err == nil || err.Error() != want || !errors.Is(err, os.ErrExist) {
+		t.Errorf("a folder with a file: error %v, want %s, which is os.ErrExist", err, want)
+	}
 	for _, place := range []string{file, filepath.Join(file, "run")} {
 		_, err = bayes.Fit(context.Background(), quick(), data, place)
 		wantError(t, place, err, "pollen: run directory: ", "not a directory")
@@ -137,6 +139,9 @@ func TestDirs(t *testing.T) {
 				t.Errorf("%s: error %v, want NotARun", place, err)
 			}
 			wantError(t, place, err, place+" is not the directory of a run: ")
+			if missing := place != file; missing {
+				wantError(t, place, err, " of a run: there is no "+filepath.Join(place, "manifest.json"))
+			}
 		}
 	}
 }
