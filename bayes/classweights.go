@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -85,6 +88,20 @@ func (w ClassWeights) validate() error {
 		}
 	}
 	return nil
+}
+
+// guessing returns the entropy of the classes of images, weighted as in the loss: the loss of a
+// network that predicts their frequencies for every image. weights is nil without class weights.
+func guessing(d *datasets.Dataset, weights []float64) float64 {
+	frequencies := make([]float64, d.Classes)
+	for class, n := range d.Counts() {
+		frequencies[class] = float64(n)
+	}
+	if weights != nil {
+		floats.Mul(frequencies, weights)
+	}
+	floats.Scale(1/floats.Sum(frequencies), frequencies)
+	return stat.Entropy(frequencies)
 }
 
 // of returns the weight of each class of data; nil for the zero value.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -492,11 +491,10 @@ func (t *training) unfinished(err error) error {
 }
 
 // warn remarks on a run that has learnt nothing: large steps can kill all ReLUs of a network while
-// its loss stays finite. Guessing among K classes has a loss of ln K; a run above 98 % of it gets
-// the remark.
+// its loss stays finite. A run whose loss is above 98 % of the loss of guessing gets the remark.
 func (t *training) warn() {
 	const like = 0.98
-	if guessing := math.Log(float64(t.data.Classes)); t.measured.Loss > like*guessing {
+	if guessing := guessing(t.data, t.classWeights); t.measured.Loss > like*guessing {
 		below := "not"
 		if t.measured.Loss < guessing {
 			below = "hardly"
@@ -505,7 +503,7 @@ func (t *training) warn() {
 		if !t.kind.traits().rated || mayChoose(t.spec.Method) {
 			advice = "more epochs may help, or another network, if this one cannot tell these classes apart"
 		}
-		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the loss of guessing among %d classes, %.3f; %s",
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is %s below the loss of guessing among the %d classes by their frequencies, %.3f; %s",
 			t.measured.Loss, below, t.data.Classes, guessing, advice))
 	}
 }

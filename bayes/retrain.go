@@ -3,7 +3,6 @@ package bayes
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/pkg/errors"
 
@@ -36,7 +35,7 @@ func (t *training) checkEnd(p langevin.Window) error {
 		return nil
 	}
 	const last = 10
-	guessing := math.Log(float64(t.data.Classes))
+	guessing := guessing(t.data, t.classWeights)
 	for i := range t.session.Chains() {
 		state, err := samples.FromSession(t.session, i, 1)
 		if err != nil {

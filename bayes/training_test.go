@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
@@ -106,6 +107,24 @@ func TestWatchdog(t *testing.T) {
 	if len(remarks) > 0 {
 		t.Errorf("remarks %q", remarks)
 	}
+	// A loss far below ln 3 is the loss of guessing if one class has nearly all images.
+	tr.watchdog, remarks, tr.data = watchdog{}, nil, imbalanced(data)
+	for range 3 * guessingWindows {
+		tr.watch(p, []float64{0.1, 0.3, 0.01})
+	}
+	if text := strings.Join(remarks, "; "); len(remarks) != 1 || !strings.Contains(text, "chain 1 has been no better than guessing") {
+		t.Errorf("remarks %q", text)
+	}
+}
+
+// imbalanced returns the images of data with labels of which 3 % are not 0.
+func imbalanced(data *datasets.Dataset) *datasets.Dataset {
+	changed := *data
+	changed.Labels = make([]int32, data.Len())
+	for i := range data.Len() * 3 / 100 {
+		changed.Labels[i] = int32(1 + i%(data.Classes-1))
+	}
+	return &changed
 }
 
 // A calibration whose sets have all classes gets a remark, at the level of answers or of scores.
@@ -230,7 +249,17 @@ func TestAnswersToProgramsAreUnambiguous(t *testing.T) {
 // A loss close to the loss of guessing gets a remark, on either side of it.
 func TestWarn(t *testing.T) {
 	data := squares(t, 100, 3, 1)
-	guessing := math.Log(float64(data.Classes))
+	testWarn(t, data)
+	testWarn(t, imbalanced(data))
+	want := -0.97*math.Log(0.97) - 0.02*math.Log(0.02) - 0.01*math.Log(0.01)
+	if got := guessing(imbalanced(data), nil); math.Abs(got-want) > 1e-12 {
+		t.Errorf("guessing has a loss of %v, want %v", got, want)
+	}
+}
+
+func testWarn(t *testing.T, data *datasets.Dataset) {
+	t.Helper()
+	guessing := guessing(data, nil)
 	const hardly, not = "hardly below the loss of guessing", "not below the loss of guessing"
 	for factor, want := range map[float64]string{0.5: "", 0.97: "", 0.99: hardly, 1: not, 1.1: not} {
 		got := ""

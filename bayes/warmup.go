@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/pkg/errors"
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/internal/measure"
@@ -103,19 +101,8 @@ func (w *warmUp) farAbove() (remarks []string) {
 	return remarks
 }
 
-// guessing returns the entropy of the classes of the images held out, weighted as in the loss: the
-// loss of a network that predicts their frequencies for every image.
-func (w *warmUp) guessing() float64 {
-	counts := make([]float64, w.heldOut.Classes)
-	for _, label := range w.heldOut.Labels {
-		counts[label]++
-	}
-	if weights := w.training.classWeights; weights != nil {
-		floats.Mul(counts, weights)
-	}
-	floats.Scale(1/floats.Sum(counts), counts)
-	return stat.Entropy(counts)
-}
+// guessing returns the loss of guessing on the images held out.
+func (w *warmUp) guessing() float64 { return guessing(w.heldOut, w.training.classWeights) }
 
 // abandon resets chains that learned nothing to their initial values, which t's session still has,
 // and returns their number. A chain learned nothing if its lowest loss on the held-out images is

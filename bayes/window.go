@@ -354,7 +354,7 @@ func (t *training) watch(p langevin.Window, losses []float64) {
 	if g.bad == nil {
 		g.bad, g.named = make([]int, len(losses)), make([]bool, len(losses))
 	}
-	guessing, well := math.Log(float64(t.data.Classes)), 0
+	guessing, well := guessing(t.data, t.classWeights), 0
 	for _, loss := range losses { // losses of chains that guess are on either side of guessing
 		if loss < almostGuessing*guessing {
 			well++

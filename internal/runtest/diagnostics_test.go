@@ -159,7 +159,7 @@ func TestRemarkThatNothingIsLearnt(t *testing.T) {
 		var remarks []string
 		spec := bayes.Spec{Network: "mlp-8", Method: methodOf(t, "adam"), Schedule: optimizers.Constant{Rate: rate}, Batch: 10, Epochs: 20}
 		fit(t, spec, trainOn(squares(t, 100, 4, 1)), bayes.WithObserver(func(e bayes.Event) { remarks = append(remarks, e.Remark) }))
-		if got := strings.Contains(strings.Join(remarks, ""), "guessing among 4 classes, 1.386"); got != want {
+		if got := strings.Contains(strings.Join(remarks, ""), "guessing among the 4 classes by their frequencies, 1.386"); got != want {
 			t.Errorf("the rate %v: remarks %q", rate, remarks)
 		}
 	}
