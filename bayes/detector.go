@@ -78,7 +78,7 @@ func (r *Run) fitDetector(ctx context.Context, train *datasets.Dataset) (*detect
 	for i := range n {
 		positions = append(positions, (i+1)*len(files)/n-1)
 	}
-	if err := r.features(ctx, images, positions, fitter.Add); err != nil {
+	if err := r.features(ctx, images, files, positions, fitter.Add); err != nil {
 		return nil, err
 	}
 	return fitter.Detector()
@@ -98,12 +98,10 @@ func detectorImages(train *datasets.Dataset) (pixels []byte, labels []int32) {
 	return pixels, labels
 }
 
-// features passes the features of images under the samples at the given positions to use, in order.
-func (r *Run) features(ctx context.Context, images samples.Images, positions []int, use func(position int, features []float32) error) error {
-	files, err := r.intactFiles("detector")
-	if err != nil {
-		return err
-	}
+// features passes the features of images under the samples at the given positions of files to use,
+// in order.
+func (r *Run) features(ctx context.Context, images samples.Images, files []rundir.File, positions []int,
+	use func(position int, features []float32) error) error {
 	p, err := r.parts()
 	if err != nil {
 		return err
@@ -254,7 +252,7 @@ func (r *Run) nonconformity(ctx context.Context, pixels []byte) ([]float64, erro
 	scorer, member := d.Scorer(pixels, r.detectorShape()), 0
 	images := r.shape()
 	images.Pixels = pixels
-	err = r.features(ctx, images, positions, func(_ int, features []float32) error {
+	err = r.features(ctx, images, files, positions, func(_ int, features []float32) error {
 		member++
 		return scorer.Add(member-1, 0, features)
 	})
