@@ -96,9 +96,12 @@ func (d *Draws) Calibration() (*evaluate.Calibration, error) {
 	return c, err
 }
 
+// Detector detects strange images by their features, see FitDetector. Its fields are the members of
+// a run's detector.json.
+type Detector = detector.Detector
+
 // Detector returns the run's detector of strange images, or nil if it has none for these samples.
-// Its type is internal: it is for package export.
-func (d *Draws) Detector() (*detector.Detector, error) { return d.run.detectorIfAny(len(d.files)) }
+func (d *Draws) Detector() (*Detector, error) { return d.run.detectorIfAny(len(d.files)) }
 
 // Stages returns the two stages of a prediction: the frozen part of the network, which maps images
 // to vectors and is shared by all samples, and the sampled part. Only networks of ONNX files have a
