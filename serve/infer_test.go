@@ -477,3 +477,13 @@ func TestInferIgnoresParameters(t *testing.T) {
 		t.Errorf("classes %v, want %s", got, expected(t, 8)[0].Class)
 	}
 }
+
+// MLServer's requests have null for all members that are not given.
+func TestInferNulls(t *testing.T) {
+	s := newTest(t, Options{})
+	image := base64.StdEncoding.EncodeToString(pngOf(theTest.Image(0)))
+	content := `{"id":null,"parameters":null,"outputs":null,
+		"inputs":[{"name":"image","shape":[1,1],"datatype":"BYTES","parameters":null,"data":["` + image + `"]}]}`
+	w := record(s, httptest.NewRequest("POST", inferTarget, strings.NewReader(content)))
+	sameTensors(t, "nulls", tensorsOf(t, w), expected(t, 8)[:1], allOutputs...)
+}

@@ -144,8 +144,12 @@ func (few[T]) limit() int {
 	return maxRank
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON implements json.Unmarshaler. Clients that write all members, as MLServer's do, have
+// null for outputs that they do not select.
 func (f *few[T]) UnmarshalJSON(content []byte) error {
+	if _, optional := any(f).(*few[requestedOutput]); optional && string(content) == "null" {
+		return nil
+	}
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
 	if err := expect(d, json.Delim('[')); err != nil {
