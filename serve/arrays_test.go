@@ -101,8 +101,8 @@ func TestPredictArrays(t *testing.T) {
 	table := "patient," + strings.Join(lines, "\nx,")
 	code, _, body := post(s, "/predict?probabilities=true", "text/csv", strings.NewReader(table))
 	refused(t, "a column", code, body, 400, `with "patient" among them`)
-	options := &s.models.all[0].queue.served.Load().arrays
-	options.OtherColumns = []string{"patient"}
+	model := Model{Run: theRun, OtherColumns: []string{"patient"}}
+	check(s.Reload([]Model{model}))
 	code, _, body = post(s, "/predict?probabilities=true", "text/csv", strings.NewReader(table))
 	if code != 200 {
 		t.Fatalf("a column of groups: %d %s", code, body)
@@ -122,7 +122,8 @@ func TestPredictArrays(t *testing.T) {
 	check(parts.Close())
 	code, _, body = post(s, "/predict?probabilities=true", parts.FormDataContentType(), bytes.NewReader(form.Bytes()))
 	refused(t, "floats", code, body, 400, "as float-max")
-	options.FloatMax = 1
+	model.FloatMax = 1
+	check(s.Reload([]Model{model}))
 	code, _, body = post(s, "/predict?probabilities=true", parts.FormDataContentType(), bytes.NewReader(form.Bytes()))
 	if code != 200 {
 		t.Fatalf("floats: %d %s", code, body)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pollen-ml/pollen/bayes"
+	"github.com/pollen-ml/pollen/datasets"
 )
 
 // Model is a run, and the name and version under which a Server answers with it.
@@ -23,6 +24,14 @@ type Model struct {
 	// CSV files that are not read, see datasets.Options.
 	FloatMax     float64
 	OtherColumns []string
+}
+
+// arrays returns the options with which files of arrays are read.
+func (m *Model) arrays() datasets.Options {
+	d := m.Run.Manifest().Data
+	return datasets.Options{
+		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits, FloatMax: m.FloatMax, OtherColumns: m.OtherColumns,
+	}
 }
 
 // maxModelName is the largest size in bytes of a model's name or version, the limit for a file's

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -35,8 +36,9 @@ func (s *Server) Reload(list []Model) error {
 			return false, errors.Errorf("serve: reload: %s must have the classes and the size of images of the run before: "+
 				"serve it as another version or under another name", m.Run.Dir())
 		}
-		p, is := before[i].queue.served.Load().predictor.(*bayes.Predictor)
-		if !is {
+		now := before[i].queue.served.Load()
+		p, is := now.predictor.(*bayes.Predictor)
+		if !is || !reflect.DeepEqual(now.arrays, m.arrays()) {
 			return false, nil
 		}
 		return p.Current(m.Run)

@@ -35,11 +35,7 @@ func loadRun(m Model, options Options) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := m.Run.Manifest().Data
-	arrays := datasets.Options{
-		Channels: d.Channels, Height: d.Height, Width: d.Width, Crop: d.Crop, Bits: d.Bits, FloatMax: m.FloatMax, OtherColumns: m.OtherColumns,
-	}
-	return &served{p, describe(m, p, expected), arrays}, nil
+	return &served{p, describe(m, p, expected), m.arrays()}, nil
 }
 
 // describe returns the JSON of GET /run, without limits.
