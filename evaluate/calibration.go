@@ -76,10 +76,13 @@ func Calibrate(p *Predictions) (*Calibration, error) {
 	return c, nil
 }
 
+// rankTolerance is subtracted from (n+1) level, which rounding may put slightly above an integer.
+const rankTolerance = 1e-9
+
 // rank returns the rank of the threshold for a level among the nonconformity scores of n held-out
 // examples, in ascending order from 1. It is above n if there are too few examples.
 func rank(n int, level float64) int {
-	return max(1, int(math.Ceil(float64(n+1)*level-1e-9)))
+	return max(1, int(math.Ceil(float64(n+1)*level-rankTolerance)))
 }
 
 // Supports reports whether there are enough held-out examples for a level: at least

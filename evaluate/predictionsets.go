@@ -169,7 +169,7 @@ func NeededExamples(level float64) int {
 	if !(level > 0 && level < 1) {
 		return math.MaxInt
 	}
-	return max(1, int(math.Ceil(level/(1-level)-1e-9)))
+	return max(1, int(math.Ceil((level-rankTolerance)/(1-level))))
 }
 
 // Sets returns the prediction sets of a rule at a level. It returns an error if level is not

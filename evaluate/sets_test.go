@@ -149,6 +149,18 @@ func TestNeededExamplesOfNoLevel(t *testing.T) {
 	}
 }
 
+// NeededExamples is the smallest number of examples that supports a level, also for levels near 1.
+func TestNeededExamplesAreEnough(t *testing.T) {
+	for _, tail := range []float64{0.5, 0.3, 0.1, 0.07, 0.05, 0.01, 0.003, 0.001, 0.0005, 0.0001, 0.00008, 0.00005, 0.00001} {
+		n := NeededExamples(1 - tail)
+		for examples, want := range map[int]bool{n - 1: false, n: true} {
+			if c := (&Calibration{Examples: examples}); c.Supports(1-tail) != want {
+				t.Errorf("level %v needs %d examples, but that %d support it is %t", 1-tail, n, examples, !want)
+			}
+		}
+	}
+}
+
 // A class has a threshold of its own exactly from ceil((n+1) level) <= n examples on.
 func TestFewExamplesOfAClass(t *testing.T) {
 	for _, level := range []float64{0.5, 0.8, 0.9, 0.95, 0.99} {
