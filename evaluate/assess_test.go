@@ -267,6 +267,9 @@ func TestAssessRefuses(t *testing.T) {
 		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "must have a label for each of 200 examples, got 0: calibrate again"},
 		{"samples", func(c *Case) { c.In.Samples = 7 }, "got 1 samples and 5 classes, and 7 and 5"},
 		{"OOD score", func(c *Case) { c.OODScore = "smell" }, `got "smell"`},
+		{"samples of Out for the OOD score", func(c *Case) { c.OODScore, c.In.Samples, c.Calibration = "mutualInformation", 2, nil },
+			"needs at least 2 samples, weeds was predicted with 1"},
+		{"detector for the OOD score", func(c *Case) { c.OODScore = "energy" }, "energy needs a run with a detector, roses was predicted without one"},
 		{"samples for the OOD score", func(c *Case) { c.OODScore = "mutualInformation" }, "needs at least 2 samples, roses was predicted with 1"},
 	} {
 		_, err := Assess(change(c.edit))

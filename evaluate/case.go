@@ -79,11 +79,19 @@ func (c Case) check() error {
 		return err
 	}
 	score, err := oodScoreByName(c.OODScore)
-	if err == nil && !score.Applies(c.In) {
-		return errors.Errorf("evaluate: Assess: OOD score %s needs at least 2 samples, %s was predicted with %d",
-			score.Name, c.In.Name, c.In.Samples)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, p := range []*Predictions{c.In, c.Out} {
+		switch {
+		case p == nil || score.Applies(p):
+		case score.Detector:
+			return errors.Errorf("evaluate: Assess: OOD score %s needs a run with a detector, %s was predicted without one", score.Name, p.Name)
+		default:
+			return errors.Errorf("evaluate: Assess: OOD score %s needs at least 2 samples, %s was predicted with %d", score.Name, p.Name, p.Samples)
+		}
+	}
+	return nil
 }
 
 // named replaces {in} and {out} by the names of the data.
