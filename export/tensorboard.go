@@ -238,11 +238,18 @@ func NewLive(dir string, now func() time.Time) (*Live, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, errors.Wrap(err, "export: tensorboard")
 	}
-	file, err := os.OpenFile(filepath.Join(dir, eventFile(now())), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, errors.Wrap(err, "export: tensorboard")
+	path := filepath.Join(dir, eventFile(now()))
+	for place, n := path, 1; ; n++ {
+		file, err := os.OpenFile(place, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if os.IsExist(err) { // a run began in the same second
+			place = fmt.Sprintf("%s.%d", path, n)
+			continue
+		}
+		if err != nil {
+			return nil, errors.Wrap(err, "export: tensorboard")
+		}
+		return &Live{file: file, now: now, w: newEvents(file, now())}, nil
 	}
-	return &Live{file: file, now: now, w: newEvents(file, now())}, nil
 }
 
 // Observe is a bayes.Observer that writes the scalars of a window of steps. After a failed write

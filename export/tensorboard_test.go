@@ -111,6 +111,16 @@ func TestLive(t *testing.T) {
 	if len(got) != 3 || !bytes.Contains(got[1], []byte("loss")) || !bytes.Contains(got[2], []byte("accuracy")) {
 		t.Errorf("events are %q", got)
 	}
+	// Another run that begins in the same second has its own file.
+	if live, err = NewLive(dir, live.now); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := records(t, filepath.Join(dir, "events.out.tfevents.1700000000.pollen.1")); len(got) != 1 {
+		t.Errorf("events of the second run are %q", got)
+	}
 }
 
 // TestRates: a learning rate of 0 is exported, unless the run has no schedule of learning rates.
