@@ -352,4 +352,7 @@ func TestIntervals(t *testing.T) {
 	if m.value != 2 || math.Abs(m.high-m.value-1.959964/math.Sqrt(3)) > 1e-9 {
 		t.Errorf("the mean of 1, 2, 3 is %+v", m)
 	}
+	if one := mean("", []float64{1}); one.value != 1 || !math.IsNaN(one.low) || !math.IsNaN(one.high) {
+		t.Errorf("the mean of 1 is %+v, want no interval", one)
+	}
 }

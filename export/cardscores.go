@@ -60,17 +60,10 @@ func fraction(title string, count, n int) score {
 	return score{title, share, low, high}
 }
 
-// mean is the mean of values of at least 0, with the interval of its standard error.
+// mean is the mean of values of at least 0, with the interval of its standard error, which is NaN
+// for a single value.
 func mean(title string, values []float64) score {
-	sum, squares := 0.0, 0.0
-	for _, v := range values {
-		sum += v
-	}
-	n := float64(len(values))
-	m := sum / n
-	for _, v := range values {
-		squares += (v - m) * (v - m)
-	}
-	half := normal95 * math.Sqrt(squares/max(1, n-1)/n)
+	m, standardError := evaluate.MeanAndError(values)
+	half := normal95 * standardError
 	return score{title, m, max(0, m-half), m + half}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -220,7 +221,11 @@ func (c *card) scores() (string, error) {
 	s.say("On %d test images of %s, with 95 %% intervals for the choice of these images:\n", p.images.Len(), markdown(p.images.Name))
 	s.say("| score | value | interval |\n|---|---|---|")
 	for _, v := range p.scores(c.answers, c.m.Data.ClassNames, c.run.Level()) {
-		s.say("| %s | %.4f | %.4f to %.4f |", v.title, v.value, v.low, v.high)
+		interval := "-"
+		if !math.IsNaN(v.low) {
+			interval = fmt.Sprintf("%.4f to %.4f", v.low, v.high)
+		}
+		s.say("| %s | %.4f | %s |", v.title, v.value, interval)
 	}
 	s.say("| expected calibration error (ECE) of the probabilities | %.4f | |", assessment.Values["ece"])
 	if calibration != nil {
