@@ -290,6 +290,7 @@ func TestSentence(t *testing.T) {
 	for remark, want := range map[string]string{
 		"test images are copies": "Test images are copies.", "flowers has no test images": "flowers has no test images.",
 		"flowers: ignored: logs": "flowers: ignored: logs.", "flowerspots": "Flowerspots.", "flowers": "Flowers.",
+		"ärzte.csv has no labels": "Ärzte.csv has no labels.",
 	} {
 		if got := sentence(remark, "flowers"); got != want {
 			t.Errorf("%q: %q, want %q", remark, got, want)

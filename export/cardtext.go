@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pkg/errors"
 
@@ -322,7 +324,8 @@ func (c *card) limits() (string, error) {
 // sentence returns a remark as a sentence. A remark that begins with the name of the data keeps it.
 func sentence(remark, data string) string {
 	if rest, named := strings.CutPrefix(remark, data); !named || rest == "" || !strings.Contains(" :,", rest[:1]) {
-		remark = strings.ToUpper(remark[:1]) + remark[1:]
+		first, size := utf8.DecodeRuneInString(remark)
+		remark = string(unicode.ToUpper(first)) + remark[size:]
 	}
 	return remark + "."
 }

@@ -240,8 +240,8 @@ func (p *predictive) calibrate(ctx context.Context, run *bayes.Run) (own, decisi
 		return nil, nil, err
 	}
 	if all == nil {
-		p.remark("%s has no calibration for its samples: the file has no prediction sets and no in-distribution decisions, and its probabilities are not scaled",
-			run.Dir())
+		p.remark("the run has no calibration for its samples: the file has no prediction sets and no in-distribution decisions, " +
+			"and its probabilities are not scaled")
 		return nil, nil, nil
 	}
 	own = all
