@@ -51,8 +51,8 @@ func TestRemarkCopies(t *testing.T) {
 		if err := options.checkDuplicates(splitsOf(t, test.parts)); err != nil {
 			t.Error(err)
 		}
-		if !slices.Equal(*remarks, test.want) {
-			t.Errorf("%s: remarks %q, want %q", test.name, *remarks, test.want)
+		if !slices.Equal(remarks.texts, test.want) {
+			t.Errorf("%s: remarks %q, want %q", test.name, remarks.texts, test.want)
 		}
 	}
 }

@@ -28,5 +28,5 @@ func DecodeArrays(name string, content []byte, limits ArrayLimits, options Optio
 	if err != nil {
 		return nil, err
 	}
-	return joined(parts, *remarks)
+	return joined(parts, remarks.texts)
 }

@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
 // decodedMagic begins a file of decoded images. Its number changes whenever decoding the same files
-// may give other bytes.
-const decodedMagic = "pollen decoded pictures 4\n"
+// may give other bytes or remarks.
+const decodedMagic = "pollen decoded pictures 5\n"
 
 // decodedCache keeps the decoded images of an image directory, in one file per directory and
 // requested shape: the magic, a key (32 bytes), the size of the header (8 bytes, little-endian),
@@ -30,7 +32,7 @@ type decodedCache struct {
 type decodedSet struct {
 	Channels, Height, Width int
 	Parts                   [3]*decodedPart // by Split
-	Remarks                 []string        `json:",omitempty"`
+	Remarks                 []decode.Remark `json:",omitempty"`
 	images                  []byte          // of all parts, concatenated
 }
 

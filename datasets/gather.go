@@ -249,7 +249,7 @@ type decodedImages struct {
 	kept    []int  // their indices
 	skipped []string
 	hash    string // SHA-256 over the files' names and contents
-	remarks []string
+	remarks []decode.Remark
 	failed  []ImageError // the files of skipped
 }
 

@@ -133,9 +133,7 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 	classes := t.classes()
 	size := d.Channels * d.Height * d.Width
 	images := d.images
-	for _, remark := range d.Remarks {
-		options.remark("%s", remark)
-	}
+	options.remarkDecoded(d.Remarks)
 	var all [3]*Dataset
 	for split, part := range present(d.Parts) {
 		subject := filepath.Join(t.root, filepath.FromSlash(t.splits[split].dir))

@@ -115,9 +115,7 @@ func readFiles(paths []string, options Options) (images *Dataset, failed []Image
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	for _, remark := range all.remarks {
-		options.remark("%s", remark)
-	}
+	options.remarkDecoded(all.remarks)
 	images.Cropped, images.Bits = options.Crop, options.Bits
 	images.Images, images.Channels, images.Height, images.Width = all.images, s.channels, s.height, s.width
 	images.Hashes = map[string]string{"images": all.hash}

@@ -74,7 +74,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 			return nil, err
 		}
 		options.remarkSkipped(dataset)
-		dataset.Remarks = *remarks
+		dataset.Remarks = remarks.texts
 		return dataset, dataset.Validate()
 	}
 	splits, err := openAll(name, options)

@@ -44,7 +44,7 @@ func openAll(name string, options Options) (*Splits, error) {
 	}
 	options.remarkSkipped(splits.Train, splits.Validation, splits.Test)
 	for _, part := range splits.all() {
-		part.Remarks = *remarks
+		part.Remarks = remarks.texts
 	}
 	return splits, nil
 }

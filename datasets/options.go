@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets/internal/decode"
 )
 
 // EnvironmentDir is the name of the environment variable with the user's data directory, searched
@@ -142,7 +144,13 @@ type Options struct {
 	MaxSkipped float64
 
 	limits  ArrayLimits // 0 is no limit
-	remarks *[]string   // for Dataset.Remarks; set by recording
+	remarks *remarks    // set by recording
+}
+
+// remarks are the remarks so far.
+type remarks struct {
+	texts     []string // for Dataset.Remarks
+	fewValues bool     // one is about images of 16 bits that use few of their values
 }
 
 // limit returns the maximum number of bytes of values to read: most, or the limit of the options
@@ -154,9 +162,9 @@ func (o Options) limit(most int64) int64 {
 	return most
 }
 
-// recording returns options whose remarks on the data are also appended to the returned list.
-func (o Options) recording() (Options, *[]string) {
-	o.remarks = new([]string)
+// recording returns options whose remarks on the data are also recorded.
+func (o Options) recording() (Options, *remarks) {
+	o.remarks = new(remarks)
 	return o, o.remarks
 }
 
@@ -165,9 +173,19 @@ func (o Options) recording() (Options, *[]string) {
 func (o Options) remark(format string, values ...any) {
 	text := fmt.Sprintf(format, values...)
 	if o.remarks != nil {
-		*o.remarks = append(*o.remarks, text)
+		o.remarks.texts = append(o.remarks.texts, text)
 	}
 	o.tell(text)
+}
+
+// remarkDecoded reports remarks on images that were decoded.
+func (o Options) remarkDecoded(all []decode.Remark) {
+	for _, remark := range all {
+		o.remark("%s", remark.Text)
+		if o.remarks != nil && remark.FewValues {
+			o.remarks.fewValues = true
+		}
+	}
 }
 
 // tell reports something to the user that is not about the data.

@@ -12,7 +12,7 @@ import (
 
 // readArrays implements ReadImages for paths if at least one has arrays. A file of arrays that
 // cannot be read counts as one failed file.
-func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, error) {
+func readArrays(paths []string, options Options, remarks *remarks) (*Dataset, error) {
 	var parts []*Dataset
 	var failed []ImageError
 	options.Unlabelled = true
@@ -63,7 +63,7 @@ func readArrays(paths []string, options Options, remarks *[]string) (*Dataset, e
 	if len(parts) == 0 {
 		return (&Dataset{}).without(failed, options)
 	}
-	all, err := joined(parts, *remarks)
+	all, err := joined(parts, remarks.texts)
 	if err != nil {
 		return nil, err
 	}

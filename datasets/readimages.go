@@ -35,6 +35,6 @@ func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if listed == 0 {
 		return nil, errors.WithMessage(failed[0], "datasets")
 	}
-	images.Remarks = *remarks
+	images.Remarks = remarks.texts
 	return images.without(failed, options)
 }

@@ -1,12 +1,6 @@
 package datasets
 
-import (
-	"math"
-	"slices"
-	"strings"
-
-	"github.com/pollen-ml/pollen/datasets/internal/decode"
-)
+import "math"
 
 // minRange is the smallest difference between the darkest and the brightest pixel of training
 // images that is not remarked on.
@@ -28,7 +22,7 @@ func remarkValues(train *Dataset, options Options) {
 		options.remark("%s: all pixels of the training images are %d, and no network can tell them apart: %s", train.Name, low, advice)
 		return
 	}
-	if options.remarks != nil && slices.ContainsFunc(*options.remarks, func(text string) bool { return strings.Contains(text, decode.FewValues) }) {
+	if options.remarks != nil && options.remarks.fewValues {
 		return
 	}
 	options.remark("%s: pixels of the training images are only %d to %d, of 0 to 255: %s", train.Name, low, high, advice)

@@ -274,13 +274,15 @@ func TestRemarkDepthOnce(t *testing.T) {
 	}
 	options := isolated(t)
 	options.Test, options.Validation = 0.5, -1
-	splits, err := Open(filepath.Join(root, "deep"), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := strings.Join(splits.Train.Remarks, "\n")
-	if !strings.Contains(got, "of 0 to 65535, which become 14 of the 256 values of a byte") || strings.Contains(got, "pixels of the training images") {
-		t.Errorf("remarks %q", got)
+	for _, from := range []string{"files", "the cache"} {
+		splits, err := Open(filepath.Join(root, "deep"), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(splits.Train.Remarks, "\n")
+		if !strings.Contains(got, "of 0 to 65535, which become 14 of the 256 values of a byte") || strings.Contains(got, "pixels of the training images") {
+			t.Errorf("from %s: remarks %q", from, got)
+		}
 	}
 }
 

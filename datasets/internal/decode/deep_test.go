@@ -83,15 +83,22 @@ func TestBits(t *testing.T) {
 		if err := d.Decode(t.Context(), pixel, encoded(t, few), 1, 8, 8); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, bits), "; "); got != want || bits == 11 && pixel[63] != 255 {
+		got := ""
+		for _, remark := range Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, bits) {
+			got += remark.Text
+			if remark.FewValues {
+				t.Errorf("%d bits: the remark %q is about few values", bits, remark.Text)
+			}
+		}
+		if got != want || bits == 11 && pixel[63] != 255 {
 			t.Errorf("%d bits: %q and %d, want %q", bits, got, pixel[63], want)
 		}
 	}
 	if err := d.Decode(t.Context(), pixel, encoded(t, noisePicture(1, 8, 8)), 1, 8, 8); err != nil {
 		t.Fatal(err)
 	}
-	if got := Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, 12); len(got) != 1 || !strings.Contains(got[0], "bits has no effect") {
-		t.Errorf("8 bits: %q", got)
+	if got := Remarks("photos", []string{"a"}, []int{0}, []Notes{d.last}, 12); len(got) != 1 || !strings.Contains(got[0].Text, "bits has no effect") {
+		t.Errorf("8 bits: %+v", got)
 	}
 }
 

@@ -42,9 +42,9 @@ func TestRemarksOnAnimations(t *testing.T) {
 		}
 		notes[i] = d.Notes()
 	}
-	want := []string{"photos: animations, of which the first frame is read: 3, such as 2.gif"}
+	want := []Remark{{Text: "photos: animations, of which the first frame is read: 3, such as 2.gif"}}
 	if got := Remarks("photos", names, kept, notes, 0); !slices.Equal(got, want) {
-		t.Errorf("remarks %q, want %q", got, want)
+		t.Errorf("remarks %+v, want %+v", got, want)
 	}
 	for _, i := range kept {
 		if multiple := names[i][0] != '1'; notes[i].frames != multiple {
