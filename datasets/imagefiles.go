@@ -27,6 +27,8 @@ func listFiles(paths []string, options Options) (images []encodedImage, failed [
 			found, err = listRows(path, options)
 		case info.IsDir():
 			found, err = listDir(path, options)
+		case conversion(path) != "":
+			err = errors.New(conversion(path))
 		default:
 			found = []encodedImage{{name: path, path: path}}
 		}

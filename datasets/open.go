@@ -86,6 +86,8 @@ func open(name string, options Options) (*Splits, error) {
 		err = errors.WithStack(&NoClassesError{path, "must be a data set, got an image: give the directory that has a directory of images for each class"})
 	case isArchive(path):
 		return nil, errors.Errorf("datasets: %s: archives are not read: unpack it and give the directory", path)
+	case conversion(path) != "":
+		return nil, errors.Errorf("datasets: %s: %s", path, conversion(path))
 	default:
 		return nil, errors.Errorf("datasets: %s: must be one of\n  %s", path, strings.Join(readable(), "\n  "))
 	}

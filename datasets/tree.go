@@ -314,6 +314,9 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	case slices.ContainsFunc(entries, func(e dirEntry) bool { return !e.isDir && IsImage(e.name) }):
 		found += "; if the names of the files contain the classes, list the files and their classes in such a file"
 	}
+	if at := slices.IndexFunc(entries, func(e dirEntry) bool { return !e.isDir && conversion(e.name) != "" }); at >= 0 {
+		found += ": " + conversion(s.path(entries[at].name))
+	}
 	return errors.WithStack(&NoClassesError{s.path(dir),
 		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})
 }
