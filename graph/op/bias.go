@@ -54,8 +54,8 @@ func biasAdd[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	}
 }
 
-// byImage calls visit for the planes [lo, hi), as many of one image at a time: first is the channel
-// of the first.
+// byImage calls visit for the planes [lo, hi), in ranges that each lie in one image. first is the
+// channel of the first plane of a range.
 func byImage(lo, hi, channels int, visit func(lo, hi, first int)) {
 	for lo < hi {
 		first := lo % channels

@@ -3,18 +3,14 @@ package kernel
 // averagePoolForward sets each output to the mean of its window's elements within the image:
 // padding counts neither in the sum nor in the divisor.
 func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
-	var columns [maxColumns]T
-	var sums, counts [maxSums]T
 	if p.byPlane() {
-		countElements(p, counts[:])
+		averagePlanes(p, lo, hi, x, y)
+		return
 	}
+	var columns [maxColumns]T
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
-		if p.byPlane() {
-			averagePlane(p, to, from, sums[:len(to)], counts[:len(to)])
-			continue
-		}
 		for i := range p.outH {
 			if p.simple() {
 				averageLine(to[i*p.outW:][:p.outW], from[2*i*p.W:][:p.W], from[(2*i+1)*p.W:][:p.W])
@@ -74,6 +70,17 @@ const maxSums = 4096
 // column, so that the sums of a plane are sums of shifted planes.
 func (p *poolPlan) byPlane() bool {
 	return p.StrideH == 1 && p.StrideW == 1 && p.outW == p.W && p.outH*p.W <= maxSums
+}
+
+// averagePlanes is averagePoolForward if byPlane holds. It has a function of its own because other
+// windows do not need its memory.
+func averagePlanes[T Float](p *poolPlan, lo, hi int, x, y []T) {
+	var sums, counts [maxSums]T
+	in, out := p.H*p.W, p.outH*p.outW
+	countElements(p, counts[:out])
+	for plane := lo; plane < hi; plane++ {
+		averagePlane(p, y[plane*out:][:out], x[plane*in:][:in], sums[:out], counts[:out])
+	}
 }
 
 // averagePlane computes a plane of windows for which byPlane holds. It adds up columns first, and
