@@ -112,12 +112,12 @@ func (p *Pending) Write(content []byte) (int, error) {
 
 // Commit puts the content on the disk and then, atomically, at the path. Afterwards, even on an
 // error, the temporary file is gone.
-func (p *Pending) Commit() error { return p.commit(func() error { return nil }) }
+func (p *Pending) Commit() error { return p.CommitAfter(func() error { return nil }) }
 
 // CommitKeeping is Commit, but keeps what was at the path as older, in the same directory. Once the
 // content is on the disk, may is called, with the promise of WriteIf for both files.
 func (p *Pending) CommitKeeping(older string, may func() error) error {
-	return p.commit(func() error {
+	return p.CommitAfter(func() error {
 		before := secondName(p.path)
 		if before != p.path {
 			// Nothing is left to remove, unless an error came first or older was the same file.
@@ -150,9 +150,9 @@ func secondName(path string) string {
 	return name
 }
 
-// commit syncs the file, calls last, and gives the file its name: until then a crash leaves what
-// was at the path before.
-func (p *Pending) commit(last func() error) error {
+// CommitAfter is Commit, but calls last once the content is on the disk and before it is at the
+// path. If last returns an error, the content is discarded.
+func (p *Pending) CommitAfter(last func() error) error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -20,7 +21,8 @@ import (
 // File is the journal's name.
 const File = "index.jsonl"
 
-// Line lists a file. The last line of a file's name counts.
+// Line lists a file. The last line of a file's name counts, and if both have checksums, the line
+// before it as well: a file that is replaced is listed before it is in place.
 type Line struct {
 	File  string `json:"file"` // relative to the run's directory, with slashes
 	Bytes int    `json:"bytes,omitempty"`
@@ -53,13 +55,35 @@ type Index struct {
 	Lines map[string]Line // by name
 	Names []string        // in the order in which they were first listed
 	Tail  journal.Tail
+
+	earlier map[string]Line // the lines before the last, of files that were replaced
 }
 
 func (x *Index) add(l Line) {
-	if _, known := x.Lines[l.File]; !known {
+	last, known := x.Lines[l.File]
+	if !known {
 		x.Names = append(x.Names, l.File)
 	}
+	if last.Sum != "" && l.Sum != "" {
+		x.earlier[l.File] = last
+	}
 	x.Lines[l.File] = l
+}
+
+// LinesOf returns the lines of a file that count, the last one last.
+func (x *Index) LinesOf(name string) []Line {
+	var lines []Line
+	for _, of := range []map[string]Line{x.earlier, x.Lines} {
+		if line, listed := of[name]; listed {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// Lists reports whether a file that has a checksum is one that the index lists by that name.
+func (x *Index) Lists(name, sum string) bool {
+	return slices.ContainsFunc(x.LinesOf(name), func(l Line) bool { return l.Sum == sum })
 }
 
 // Read reads the index of the run in dir, except for a torn last line, which a killed process
@@ -78,7 +102,7 @@ func Read(dir string) (*Index, error) {
 }
 
 func parse(from io.Reader, place string) (*Index, error) {
-	x := &Index{Lines: map[string]Line{}}
+	x := &Index{Lines: map[string]Line{}, earlier: map[string]Line{}}
 	var err error
 	x.Tail, err = journal.ReadFrom(from, place, func(object []byte) error {
 		l, err := parseLine(object)
@@ -106,7 +130,7 @@ func (x *Index) Append(dir string, may func() error) (to *journal.Writer, err er
 	if tail.Torn {
 		var lines []Line
 		for _, name := range x.Names {
-			lines = append(lines, x.Lines[name])
+			lines = append(lines, x.LinesOf(name)...)
 		}
 		if tail, err = Rewrite(dir, lines, may); err != nil {
 			return nil, err

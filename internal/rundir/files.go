@@ -105,11 +105,21 @@ func checkFormat(content []byte) error {
 // atomic: a reader, or a process after a kill, finds the old file or the new one. may is as in
 // file.WriteIf.
 func writeJSON(dir, name string, value any, indent string, may func() error) error {
-	content, err := checksum.JSON(value, indent)
-	if err == nil {
-		err = file.WriteIf(filepath.Join(dir, name), content, may)
+	content, _, err := encodeJSON(name, value, indent)
+	if err != nil {
+		return err
 	}
-	return errors.Wrapf(err, "pollen: %s", name)
+	return errors.Wrapf(file.WriteIf(filepath.Join(dir, name), content, may), "pollen: %s", name)
+}
+
+// encodeJSON returns the content of a JSON file with a checksum, and the file's line in the index.
+func encodeJSON(name string, value any, indent string) ([]byte, index.Line, error) {
+	content, err := checksum.JSON(value, indent)
+	if err != nil {
+		return nil, index.Line{}, errors.Wrapf(err, "pollen: %s", name)
+	}
+	sum, err := checksum.Check(content, len(content))
+	return content, index.Line{File: name, Bytes: len(content), Sum: sum}, errors.Wrapf(err, "pollen: %s", name)
 }
 
 // readJSON reads what writeJSON wrote. The error's cause is os.ErrNotExist if there is no file, and
@@ -149,22 +159,29 @@ func ReadFile[T any](dir, name string) (*T, error) {
 }
 
 // AddFile writes a JSON file into the directory of a run that no process writes, and lists it in
-// the index. It takes the lock meanwhile. The error is LockedError while another process writes.
+// the index. It takes the lock meanwhile. If the run has the file already, a kill or a full disk
+// leaves the old file or the new one, and a run that is whole. The error is LockedError while
+// another process writes.
 func AddFile(dir, name string, value any, remark func(string)) error {
-	return addListed(dir, remark, func(to *journal.Writer, may func() error) error {
-		return writeListed(to, dir, name, value, "", may)
+	content, line, err := encodeJSON(name, value, "")
+	if err != nil {
+		return err
+	}
+	return addListed(dir, remark, func(x *index.Index, to *journal.Writer, may func() error) error {
+		return replaceListed(x, to, dir, line, content, may)
 	})
 }
 
 // CheckWritable returns the error that AddFile would return before it writes: a LockedError while
 // another process writes to the run, or that the directory cannot be written to.
 func CheckWritable(dir string) error {
-	return addListed(dir, func(string) {}, func(*journal.Writer, func() error) error { return nil })
+	return addListed(dir, func(string) {}, func(*index.Index, *journal.Writer, func() error) error { return nil })
 }
 
-// addListed calls write with the open index of a run that no process writes, and with a function
-// that returns an error if another process has taken the directory over since.
-func addListed(dir string, remark func(string), write func(to *journal.Writer, may func() error) error) (err error) {
+// addListed calls write with the index of a run that no process writes, as read and open for more
+// lines, and with a function that returns an error if another process has taken the directory over
+// since.
+func addListed(dir string, remark func(string), write func(x *index.Index, to *journal.Writer, may func() error) error) (err error) {
 	held, err := acquire(dir, remark)
 	if err != nil {
 		return err
@@ -184,7 +201,7 @@ func addListed(dir string, remark func(string), write func(to *journal.Writer, m
 	if err != nil {
 		return err
 	}
-	err = write(to, may)
+	err = write(x, to, may)
 	if closed := errors.Wrap(to.Close(), "pollen: index"); err == nil {
 		err = closed
 	}
@@ -195,7 +212,7 @@ func addListed(dir string, remark func(string), write func(to *journal.Writer, m
 func writeGathered(dir string, manifest any, may func() error) error {
 	listed, err := journal.Create(filepath.Join(dir, index.File), may)
 	if err == nil {
-		err = writeListed(listed, dir, ManifestFile, manifest, "  ", may)
+		err = writeListedJSON(listed, dir, ManifestFile, manifest, "  ", may)
 	}
 	if err != nil {
 		return errors.WithMessage(err, "pollen: gather")
@@ -203,18 +220,50 @@ func writeGathered(dir string, manifest any, may func() error) error {
 	return errors.Wrap(listed.Close(), "pollen: gather")
 }
 
-// writeListed writes a JSON file of a run and lists it in an open index: in this order, so that
-// after a kill in between the file is merely not listed. Had the index been first, the file would
-// count as missing.
-func writeListed(to *journal.Writer, dir, name string, value any, indent string, may func() error) error {
-	if err := writeJSON(dir, name, value, indent, may); err != nil {
-		return err
+// writeListed writes a file of a run and lists it in an open index: in this order, so that after a
+// kill in between the file is merely not listed. Had the index been first, the file would count as
+// missing.
+func writeListed(to *journal.Writer, dir string, line index.Line, content []byte, may func() error) error {
+	if err := file.WriteIf(filepath.Join(dir, line.File), content, may); err != nil {
+		return errors.Wrapf(err, "pollen: %s", line.File)
 	}
-	line, err := lineOf(dir, name)
+	return index.Add(to, line)
+}
+
+// writeListedJSON is writeListed for the JSON of a value.
+func writeListedJSON(to *journal.Writer, dir, name string, value any, indent string, may func() error) error {
+	content, line, err := encodeJSON(name, value, indent)
 	if err != nil {
 		return err
 	}
-	return index.Add(to, line)
+	return writeListed(to, dir, line, content, may)
+}
+
+// replaceListed is writeListed for a file of which x may list an earlier version. The new version
+// is then listed once it is on the disk, before it takes the old one's place: readers accept both
+// (see index.Line), so that the run is whole after a kill in between. If the index cannot take the
+// line, as on a full disk, the old version stays.
+func replaceListed(x *index.Index, to *journal.Writer, dir string, line index.Line, content []byte, may func() error) error {
+	if x.Lines[line.File].Sum == "" {
+		return writeListed(to, dir, line, content, may)
+	}
+	pending, err := file.Create(filepath.Join(dir, line.File))
+	if err != nil {
+		return errors.Wrapf(err, "pollen: %s", line.File)
+	}
+	defer pending.Close()
+	if _, err = pending.Write(content); err == nil {
+		err = pending.CommitAfter(func() error {
+			if err := may(); err != nil {
+				return err
+			}
+			if err := index.Add(to, line); err != nil {
+				return err
+			}
+			return to.Sync()
+		})
+	}
+	return errors.Wrapf(err, "pollen: %s", line.File)
 }
 
 // lineOf returns the index's line for a JSON file.

@@ -284,7 +284,7 @@ func checkListed(name, sum string, x *index.Index) error {
 	if sum == "" {
 		return errors.New("it has no checksum")
 	}
-	if line, listed := x.Lines[name]; listed && line.Sum != "" && line.Sum != sum {
+	if x.Lines[name].Sum != "" && !x.Lists(name, sum) {
 		return errOther
 	}
 	return nil

@@ -84,9 +84,7 @@ func (w *Writer) recoverSamples(made int) error {
 	}
 	lines := []index.Line{manifest}
 	for _, name := range addedFiles {
-		if line, listed := before.Lines[name]; listed {
-			lines = append(lines, line)
-		}
+		lines = append(lines, before.LinesOf(name)...)
 	}
 	// Dropped samples stay listed as dropped, so that readers and Verify do not miss them.
 	var later []string

@@ -2,6 +2,7 @@ package rundir
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"io"
 	"os"
@@ -20,35 +21,31 @@ const maxSplits = 1 << 30
 // WriteSplits writes SplitsFile, compressed, and lists it in the index with its SHA-256, since a
 // CSV file has no place for a checksum.
 func (w *Writer) WriteSplits(content []byte) error {
-	return writeSplits(w.index, w.dir, content, w.Check)
-}
-
-// AddSplits replaces SplitsFile in the directory of a run that no process writes. The error is
-// LockedError while another process writes.
-func AddSplits(dir string, content []byte, remark func(string)) error {
-	return addListed(dir, remark, func(to *journal.Writer, may func() error) error { return writeSplits(to, dir, content, may) })
-}
-
-func writeSplits(to *journal.Writer, dir string, content []byte, may func() error) error {
-	content, err := compressed(content)
+	packed, err := compressed(content)
 	if err != nil {
-		return errors.Wrap(err, "pollen: "+SplitsFile)
+		return err
 	}
-	if err := file.WriteIf(filepath.Join(dir, SplitsFile), content, may); err != nil {
-		return errors.Wrap(err, "pollen: "+SplitsFile)
+	return writeListed(w.index, w.dir, index.OfContent(SplitsFile, packed), packed, w.Check)
+}
+
+// AddSplits writes or replaces SplitsFile as AddFile does a JSON file.
+func AddSplits(dir string, content []byte, remark func(string)) error {
+	packed, err := compressed(content)
+	if err != nil {
+		return err
 	}
-	return index.Add(to, index.OfContent(SplitsFile, content))
+	return addListed(dir, remark, func(x *index.Index, to *journal.Writer, may func() error) error {
+		return replaceListed(x, to, dir, index.OfContent(SplitsFile, packed), packed, may)
+	})
 }
 
 // compressed returns a gzip file. It has no time, so that equal contents make equal files.
 func compressed(content []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write(content); err != nil {
-		return nil, err
-	}
-	err := z.Close()
-	return b.Bytes(), err
+	_, err := z.Write(content)
+	err = cmp.Or(err, z.Close())
+	return b.Bytes(), errors.Wrap(err, "pollen: "+SplitsFile)
 }
 
 // ReadSplits returns the content of SplitsFile, decompressed. The error's cause is os.ErrNotExist
@@ -73,7 +70,7 @@ func readSplits(dir string, x *index.Index) ([]byte, error) {
 		return nil, errors.Wrap(err, "pollen")
 	case line.Sum == "":
 		return nil, damaged(path, errNotListed)
-	case index.OfContent(SplitsFile, packed).Sum != line.Sum:
+	case !x.Lists(SplitsFile, index.OfContent(SplitsFile, packed).Sum):
 		return nil, damaged(path, errOther)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(packed))

@@ -95,7 +95,7 @@ func (w *Writer) Check() error {
 
 // Write writes a JSON file of the run and lists it in the index.
 func (w *Writer) Write(name string, value any, indent string) error {
-	return writeListed(w.index, w.dir, name, value, indent, w.Check)
+	return writeListedJSON(w.index, w.dir, name, value, indent, w.Check)
 }
 
 // Finish writes how the run ended, which the index does not list, once all lines of the index are
