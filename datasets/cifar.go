@@ -184,8 +184,12 @@ func readCIFAR(name string, contents map[string][]byte) (arraySet, error) {
 		}
 		return set, nil
 	}
-	return arraySet{}, errors.Errorf("datasets: %s: must have CIFAR's files: %s or %s with %s or %s, or the binary files", name,
+	problem := fmt.Sprintf("must have CIFAR's files: %s or %s with %s or %s, or the binary files",
 		cifarForms[2].train[0], cifarForms[3].train[0], cifarForms[2].names, cifarForms[3].names)
+	if isTar(name) {
+		problem += "; other archives are not read: unpack it and give the directory"
+	}
+	return arraySet{}, errors.Errorf("datasets: %s: %s", name, problem)
 }
 
 // classNames reads the file with the class names.

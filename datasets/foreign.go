@@ -39,3 +39,18 @@ func conversion(path string) string {
 	}
 	return ""
 }
+
+// labelFiles returns what to do about a directory in which each image has a file with its class, as
+// in WebDataset's unpacked archives, or "" for others.
+func labelFiles(dir string, entries []dirEntry) string {
+	const extension = ".cls"
+	image := slices.IndexFunc(entries, func(e dirEntry) bool { return !e.isDir && IsImage(e.name) })
+	label := slices.IndexFunc(entries, func(e dirEntry) bool { return !e.isDir && filepath.Ext(e.name) == extension })
+	if image < 0 || label < 0 {
+		return ""
+	}
+	const python = `import csv, pathlib; d = pathlib.Path(%q); csv.writer(open(d/"labels.csv", "w", newline="")).writerows([("file", "class")] + ` +
+		`[(i.name, i.with_suffix(%q).read_text().strip()) for i in sorted(d.glob(%q))])`
+	return fmt.Sprintf("; classes in a file for each image, such as %s, are not read: list them in such a file, in Python:\n  ", entries[label].base()) +
+		fmt.Sprintf(python, dir, extension, "*"+filepath.Ext(entries[image].name))
+}

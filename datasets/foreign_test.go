@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"fmt"
+	"image"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,4 +38,22 @@ func TestForeignData(t *testing.T) {
 	if got := conversion("data.txt"); got != "" {
 		t.Errorf("data.txt: %s", got)
 	}
+}
+
+// The error for images with a file of the class next to each has the line of Python that lists
+// them, and the error for an archive says what to do about it.
+func TestWebDataset(t *testing.T) {
+	options, dir := isolated(t), t.TempDir()
+	for i := range 4 {
+		name := filepath.Join(dir, fmt.Sprintf("%03d", i))
+		write(t, encoded(t, image.NewGray(image.Rect(0, 0, 8, 8))), name+".jpg")
+		write(t, []byte("1"), name+".cls")
+	}
+	_, err := Open(dir, options)
+	wantError(t, err, "classes in a file for each image, such as 000.cls, are not read", "in Python:", fmt.Sprintf("pathlib.Path(%q)", dir), `d.glob("*.jpg")`)
+
+	archive := filepath.Join(dir, "000.tar")
+	write(t, nil, archive)
+	_, err = Open(archive, options)
+	wantError(t, err, "other archives are not read: unpack it and give the directory")
 }

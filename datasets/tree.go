@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -312,7 +313,7 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	case len(s.looked) > 0:
 		found += s.options.labelAdvice()
 	case slices.ContainsFunc(entries, func(e dirEntry) bool { return !e.isDir && IsImage(e.name) }):
-		found += "; if the names of the files contain the classes, list the files and their classes in such a file"
+		found += cmp.Or(labelFiles(s.path(dir), entries), "; if the names of the files contain the classes, list the files and their classes in such a file")
 	}
 	if at := slices.IndexFunc(entries, func(e dirEntry) bool { return !e.isDir && conversion(e.name) != "" }); at >= 0 {
 		found += ": " + conversion(s.path(entries[at].name))
