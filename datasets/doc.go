@@ -36,18 +36,24 @@
 // Validation and Seed); images of one group, such as a patient, stay together (Options.Group). A
 // directory that contains only one directory is replaced by that one.
 //
-// Instead of class directories there may be a label table: a CSV file next to the images, or next
-// to the directories with the images, separated by commas, semicolons or tabs, in UTF-8, or in
-// UTF-16 with a byte order mark. Its header must have a column of file names (filename, file, path,
-// image, image_path, image_id and the like) and one of classes (classid, class, label, category,
-// target and the like, or the column that Options.Label names). Where there are no class
-// directories, other headings are understood, too, if the contents are clear: a column of images'
-// names with a single other column, or with a column for each class that has a 1 for its images. A
-// column called split, subset, partition, set or fold whose values are train, val and test (or the
-// names of directories above) assigns the splits, as do several tables with such names: train.csv,
-// test.csv. If the directory has several tables otherwise, open one by its path.
+// Instead of class directories there may be a label table: a CSV or JSON file next to the images,
+// or next to the directories with the images. CSV is separated by commas, semicolons or tabs, in
+// UTF-8, or in UTF-16 with a byte order mark. Its header must have a column of file names
+// (filename, file, path, image, image_path, image_id and the like) and one of classes (classid,
+// class, label, category, target and the like, or the column that Options.Label names). Where
+// there are no class directories, other headings are understood, too, if the contents are clear: a
+// column of images' names with a single other column, or with a column for each class that has a 1
+// for its images. A column called split, subset, partition, set or fold whose values are train,
+// val and test (or the names of directories above) assigns the splits, as do several tables with
+// such names: train.csv, test.csv. If the directory has several tables otherwise, open one by its
+// path.
 //
-// File names are relative to the CSV file's directory, or base names that are unique below it. They
+// A JSON file (.json, .jsonl) has an object for each image, in a list or in a line of its own,
+// whose members stand for the columns. Or it has one object, with the class of each file, as in
+// {"1.jpg": "rose"}, or with COCO's lists of images, annotations and categories, where the
+// annotations of an image must have one category.
+//
+// File names are relative to the table's directory, or base names that are unique below it. They
 // may have slashes or backslashes, and another extension than the image or none; if none of them is
 // there, only the last parts of their paths are compared. Images that are not in the table are
 // left out, as are those whose class is empty; a record that repeats another is ignored. An image

@@ -58,6 +58,9 @@ func listTable(path string, options Options) (images []encodedImage, missing []I
 	if err != nil {
 		return nil, nil, err
 	}
+	if !t.guessFile(index) {
+		return nil, nil, errors.Errorf("must have a column of files, such as %s, got %s", fileHeadings[1], t.described())
+	}
 	for _, row := range s.match(t, index) {
 		name := filepath.Join(s.root, filepath.FromSlash(row.match.image.name))
 		switch row.match.count {

@@ -15,11 +15,14 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// table is a CSV file with the classes of images.
+// table is a CSV or JSON file with the classes of images.
 type table struct {
 	entry    dirEntry
 	headings []string // without surrounding space
 	rows     [][]string
+	first    int   // number of the record in the first row
+	unnamed  bool  // a JSON file that does not name its columns, and may be anything
+	problem  error // why a file that names no columns of files and classes could not be read
 	// Columns; class, split and group may be -1.
 	file, class, split, group int
 	// classes are the columns of a table with one column for each class, which has a 1 for each
@@ -31,13 +34,13 @@ type table struct {
 }
 
 func isTable(entry dirEntry) bool {
-	return !entry.isDir && strings.EqualFold(filepath.Ext(entry.name), ".csv")
+	return !entry.isDir && (strings.EqualFold(filepath.Ext(entry.name), ".csv") || isJSON(entry.name) && entry.size <= maxTable)
 }
 
-// labelTables returns the label tables of a directory: CSV files with a column of file names and
-// a column of classes. These are recognised by their headings or, if guess is set or the
+// labelTables returns the label tables of a directory: CSV and JSON files with a column of file
+// names and a column of classes. These are recognised by their headings or, if guess is set or the
 // directory has no class directories, by their content. Among several tables, those named like
-// splits are returned. Other CSV files are noted in s.looked.
+// splits are returned. Other files that name columns are noted in s.looked.
 func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*table, error) {
 	var found []*table
 	for _, entry := range entries {
@@ -48,24 +51,27 @@ func (s *scanner) labelTables(dir string, entries []dirEntry, guess bool) ([]*ta
 		if err != nil {
 			return nil, err
 		}
-		s.tables[entry.name] = true
-		known := t.file >= 0 && t.class >= 0
+		known := t.isNamed()
 		if !known && len(t.rows) > 0 {
 			index, err := s.index(dir)
 			if err != nil {
 				return nil, err
 			}
 			known = (guess || index.flat()) && t.guess(index)
-			if known && index.find(t.headings[t.file], false).count > 0 {
+			if known && !isJSON(entry.name) && index.find(t.headings[t.file], false).count > 0 {
 				return nil, errors.Errorf("datasets: %s: record 1 must name the columns, such as %s,%s, got the image %s",
 					s.path(entry.name), fileHeadings[1], classHeadings[2], t.headings[t.file])
 			}
 		}
-		if known {
+		switch {
+		case known:
 			found = append(found, t)
-		} else {
+		case t.unnamed:
+			continue // left out, as other files that are not images
+		default:
 			s.looked[entry.name] = cmp.Or(abbreviated(t.headings), "none")
 		}
+		s.tables[entry.name] = true
 	}
 	if len(found) < 2 {
 		return found, nil
@@ -112,6 +118,9 @@ func (s *scanner) tableAt(name string) (*table, *imageIndex, error) {
 	for _, entry := range entries {
 		s.tables[entry.name] = isTable(entry) // other tables are left out on purpose
 	}
+	if t.problem != nil {
+		return nil, nil, errors.WithMessagef(t.problem, "datasets: %s", s.path(name))
+	}
 	index, err := s.index("")
 	return t, index, err
 }
@@ -122,11 +131,23 @@ func (s *scanner) table(name string) ([3]*listing, error) {
 	if err != nil {
 		return [3]*listing{}, err
 	}
-	if (t.file < 0 || t.class < 0) && !t.guess(index) {
+	if !t.isNamed() && !t.guess(index) {
 		return [3]*listing{}, errors.WithStack(&NoClassesError{s.path(name),
-			"must have a column of files and one of classes, got the columns " + abbreviated(t.headings) + s.options.labelAdvice()})
+			"must have a column of files and one of classes, got " + t.described() + s.options.labelAdvice()})
 	}
 	return s.listed("", []*table{t})
+}
+
+// described describes what a table has, for errors.
+func (t *table) described() string {
+	if !t.unnamed {
+		return "the columns " + abbreviated(t.headings)
+	}
+	var names []string
+	for _, row := range t.rows {
+		names = append(names, row[0])
+	}
+	return "an object with the members " + abbreviated(names)
 }
 
 // labelAdvice returns what to do if the column with the labels is not recognised.
@@ -138,10 +159,14 @@ func (o Options) labelAdvice() string {
 }
 
 // tableDescription describes label tables among what can be opened, for errors.
-const tableDescription = "a CSV file with the names and classes of images next to it or below it (.csv)"
+const tableDescription = "a CSV or JSON file with the names and classes of images next to it or below it (.csv, .json, .jsonl)"
 
-// isTableFile reports whether a file is a CSV file with a column of file names, and no pixels.
+// isTableFile reports whether a file is a CSV file with a column of file names, and no pixels, or a
+// JSON file.
 func (o Options) isTableFile(path string) bool {
+	if isJSON(path) && !isDir(path) {
+		return true
+	}
 	if !strings.EqualFold(filepath.Ext(path), ".csv") || isDir(path) {
 		return false
 	}
@@ -156,25 +181,45 @@ func (o Options) isTableFile(path string) bool {
 
 // splitByName returns the split whose name the table's file has, or -1.
 func (t *table) splitByName() Split {
-	stem, _ := csvStem(t.entry.name)
+	name := t.entry.base()
+	stem := strings.ToLower(strings.TrimSuffix(name, filepath.Ext(name)))
 	return splitNamed(stem[strings.LastIndexAny(stem, "-_")+1:])
 }
 
-// maxTable is the largest size of a CSV file.
+// maxTable is the largest size of a label table.
 const maxTable = 1 << 28
 
 // maxGuessed is the largest number of columns of a table whose columns may be guessed.
 const maxGuessed = 1000
 
-// readTable reads a CSV file, separated by commas, semicolons or tabs. It has no rows if the
-// headings do not name its columns and there are too many to guess.
+// readTable reads a label table. It has no rows if the headings do not name its columns and there
+// are too many to guess.
 func (s *scanner) readTable(entry dirEntry) (*table, error) {
+	if t := s.parsed[entry.name]; t != nil {
+		return t, nil
+	}
 	path := s.path(entry.name)
 	content, err := readFile(path, maxTable)
 	if err != nil {
 		return nil, errors.Wrap(err, "datasets")
 	}
 	content = decodedText(content)
+	t := &table{entry: entry, file: -1, class: -1, split: -1, group: -1}
+	if isJSON(entry.name) {
+		err = s.readJSON(t, content)
+	} else {
+		err = s.readCSV(t, content)
+	}
+	if err != nil && t.isNamed() {
+		return nil, errors.WithMessagef(err, "datasets: %s", path)
+	}
+	t.problem = err
+	s.parsed[entry.name] = t
+	return t, nil
+}
+
+// readCSV reads a table whose columns are separated by commas, semicolons or tabs.
+func (s *scanner) readCSV(t *table, content []byte) error {
 	heading, _, _ := bytes.Cut(content, []byte("\n"))
 	reader := csv.NewReader(bytes.NewReader(content))
 	for _, comma := range ";\t" {
@@ -183,33 +228,53 @@ func (s *scanner) readTable(entry dirEntry) (*table, error) {
 			break
 		}
 	}
-	t := &table{entry: entry, file: -1, class: -1, split: -1, group: -1}
 	if !utf8.Valid(content) {
 		t.encoding = "; the table is not in UTF-8: save it again, or convert it, such as from Western European Windows by iconv -f WINDOWS-1252 -t UTF-8"
 	}
-	if t.headings, err = reader.Read(); err != nil {
-		return t, nil // not a table with a header
+	headings, err := reader.Read()
+	if err != nil {
+		return errors.WithStack(err)
 	}
-	names := make([]string, len(t.headings))
-	for i, heading := range t.headings {
-		t.headings[i] = strings.TrimSpace(heading)
-		names[i] = strings.ToLower(t.headings[i])
+	s.nameColumns(t, headings)
+	if t.isNamed() || len(headings) <= maxGuessed {
+		t.rows, err = reader.ReadAll()
 	}
-	t.file, t.class, t.split = column(names, fileHeadings), column(names, classHeadings), column(names, splitHeadings)
+	t.first = 2
+	return errors.WithStack(err)
+}
+
+func (s *scanner) readJSON(t *table, content []byte) error {
+	headings, rows, named, err := readJSONTable(content)
+	t.unnamed = !named || len(headings) == 0
+	s.nameColumns(t, headings)
+	if t.isNamed() || 0 < len(headings) && len(headings) <= maxGuessed {
+		t.rows = rows
+	}
+	t.first = 1
+	return err
+}
+
+// nameColumns sets the headings, and the columns that they name.
+func (s *scanner) nameColumns(t *table, headings []string) {
+	t.headings = headings
+	names := make([]string, len(headings))
+	for i, heading := range headings {
+		headings[i] = strings.TrimSpace(heading)
+		names[i] = strings.ToLower(headings[i])
+	}
+	t.class, t.split = column(names, classHeadings), column(names, splitHeadings)
+	if !t.unnamed {
+		t.file = column(names, fileHeadings)
+	}
 	group := s.options.GroupColumn()
-	t.group = slices.IndexFunc(t.headings, func(heading string) bool { return group != "" && strings.EqualFold(heading, group) })
-	if at := slices.IndexFunc(t.headings, s.options.isLabel); at >= 0 {
+	t.group = slices.IndexFunc(headings, func(heading string) bool { return group != "" && strings.EqualFold(heading, group) })
+	if at := slices.IndexFunc(headings, s.options.isLabel); at >= 0 {
 		t.class = at
 	}
-	named := t.file >= 0 && t.class >= 0
-	if !named && len(names) > maxGuessed {
-		return t, nil
-	}
-	if t.rows, err = reader.ReadAll(); err != nil && named {
-		return nil, errors.Wrapf(err, "datasets: %s", path)
-	}
-	return t, nil
 }
+
+// isNamed reports whether the headings name the columns of files and classes.
+func (t *table) isNamed() bool { return t.file >= 0 && t.class >= 0 }
 
 // decodedText returns a text without a byte order mark, in UTF-8 if it is in UTF-16, as
 // spreadsheets save "Unicode text".
@@ -224,21 +289,12 @@ func decodedText(content []byte) []byte {
 }
 
 // guess determines the columns that the headings do not name, and reports whether they are clear.
-// The files are in the only column that has distinct names of images. The classes are in the only
-// other column, or else each other column stands for a class, with 1 for the images of the class
-// and 0 for others. Columns without a heading do not count.
+// The classes are in the only column besides the files', or else each other column stands for a
+// class, with 1 for the images of the class and 0 for others. Columns without a heading do not
+// count.
 func (t *table) guess(index *imageIndex) bool {
-	if t.file < 0 {
-		var candidates []int
-		for column, heading := range t.headings {
-			if heading != "" && column != t.group && t.namesImages(column, index) {
-				candidates = append(candidates, column)
-			}
-		}
-		if len(candidates) != 1 {
-			return false
-		}
-		t.file = candidates[0]
+	if !t.guessFile(index) {
+		return false
 	}
 	if t.class >= 0 {
 		return t.class != t.file
@@ -264,6 +320,25 @@ func (t *table) guess(index *imageIndex) bool {
 		}
 	}
 	t.classes = others
+	return true
+}
+
+// guessFile determines the column of files, if the headings do not name it, and reports whether it
+// is clear: it is the only column that has distinct names of images.
+func (t *table) guessFile(index *imageIndex) bool {
+	if t.file >= 0 {
+		return true
+	}
+	var candidates []int
+	for column, heading := range t.headings {
+		if heading != "" && column != t.group && t.namesImages(column, index) {
+			candidates = append(candidates, column)
+		}
+	}
+	if len(candidates) != 1 {
+		return false
+	}
+	t.file = candidates[0]
 	return true
 }
 
@@ -295,6 +370,9 @@ func (t *table) namesImages(column int, index *imageIndex) bool {
 // classOf returns the class of a row, or "" if it has none.
 func (t *table) classOf(row []string) (string, error) {
 	if t.classes == nil {
+		if text := row[t.class]; isJSON(t.entry.name) && strings.ContainsAny(text[:min(1, len(text))], "[{") {
+			return "", errors.Errorf("must have one class, text or a number, got %.40s", text)
+		}
 		class := canonicalClass(row[t.class])
 		if class == "" {
 			return "", nil

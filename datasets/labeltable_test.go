@@ -294,10 +294,14 @@ func TestNoHeader(t *testing.T) {
 
 // Any content of a table is read or refused without a panic, and images are listed once.
 func FuzzLabelTable(f *testing.F) {
-	for _, content := range []string{
+	fuzzTable(f, "labels.csv",
 		"file,class\n0.png,a\n1,b\n", "id;x\n0;a\n1;b\n", "image\ta\tb\n0\t1\t0\n1\t0\t1.0\n", "path,label,split\n/x/0.png,a,train\n/x/1.png,a,test\n",
 		"\ufefffile,class,fold\n\"in\\2.png\",NaN,1\n", "file,class\n", "a\n0\n", "file,file,class\n0.png,,\n",
-	} {
+	)
+}
+
+func fuzzTable(f *testing.F, name string, contents ...string) {
+	for _, content := range contents {
 		f.Add([]byte(content))
 	}
 	root := f.TempDir()
@@ -311,23 +315,26 @@ func FuzzLabelTable(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if err := os.WriteFile(filepath.Join(root, "labels.csv"), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, name), content, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		found, err := scan(t.Context(), root)
-		if err != nil {
-			return
-		}
-		seen := map[string]bool{}
-		for _, list := range found.splits {
-			if list == nil {
+		options := Options{Context: t.Context()}
+		for _, list := range []func() (tree, error){
+			func() (tree, error) { return options.scan(root) },
+			func() (tree, error) { return options.scanTable(filepath.Join(root, name)) },
+		} {
+			found, err := list()
+			if err != nil {
 				continue
 			}
-			for _, p := range list.images {
-				if seen[p.name] || p.class == "" {
-					t.Errorf("%q: %s is listed twice or has no class", content, p.name)
+			seen := map[string]bool{}
+			for _, list := range present(found.splits) {
+				for _, p := range list.images {
+					if seen[p.name] || p.class == "" {
+						t.Errorf("%q: %s is listed twice or has no class", content, p.name)
+					}
+					seen[p.name] = true
 				}
-				seen[p.name] = true
 			}
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 // tableRow is a row of a label table, with its image.
 type tableRow struct {
-	record int    // number in the file; the header is 1
+	record int    // number in the file; the header of a CSV file is 1
 	name   string // as in the table
 	class  string
 	split  Split
@@ -101,7 +101,7 @@ func (s *scanner) match(t *table, index *imageIndex) []tableRow {
 	rows, found := make([]tableRow, len(t.rows)), 0
 	for i, fields := range t.rows {
 		row := &rows[i]
-		row.record, row.name = i+2, strings.TrimSpace(fields[t.file])
+		row.record, row.name = i+t.first, strings.TrimSpace(fields[t.file])
 		if row.match = index.find(row.name, false); row.match.count > 0 {
 			found++
 		}

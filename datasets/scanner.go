@@ -18,8 +18,9 @@ type scanner struct {
 	label   string                 // heading of the column with the labels, once listed
 	indices map[string]*imageIndex // by directory, see index
 	leftOut map[string]bool        // names of the files that are not images by their extension
-	looked  map[string]string      // columns of the CSV files that are not label tables, by name
-	tables  map[string]bool        // names of the CSV files that were searched for labels
+	parsed  map[string]*table      // CSV and JSON files that were read, by name
+	looked  map[string]string      // columns of those that are not label tables, by name
+	tables  map[string]bool        // names of those that were searched for labels
 	remarks []string
 	flat    [3][]string // by Split: a directory of images without classes
 }
@@ -27,7 +28,7 @@ type scanner struct {
 func newScanner(o Options, root string) *scanner {
 	return &scanner{
 		options: o, root: root, indices: map[string]*imageIndex{},
-		leftOut: map[string]bool{}, looked: map[string]string{}, tables: map[string]bool{},
+		leftOut: map[string]bool{}, parsed: map[string]*table{}, looked: map[string]string{}, tables: map[string]bool{},
 	}
 }
 

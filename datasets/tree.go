@@ -319,7 +319,7 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 		found += ": " + conversion(s.path(entries[at].name))
 	}
 	return errors.WithStack(&NoClassesError{s.path(dir),
-		"must have a directory of images for each class, or a CSV file with columns of files and classes, got " + found})
+		"must have a directory of images for each class, or a CSV or JSON file with columns of files and classes, got " + found})
 }
 
 // checkClasses returns an error if a split has a class that training lacks, and remarks on classes

@@ -95,12 +95,12 @@ func TestScanErrors(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got 1.png, 2.png; " +
-			"if the names of the files contain the classes, list the files and their classes in such a file"},
-		{[]string{".1.png"}, "dots: must have a directory of images for each class, or a CSV file with columns of files and classes, got nothing"},
+		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV or JSON file with columns of files and classes, " +
+			"got 1.png, 2.png; if the names of the files contain the classes, list the files and their classes in such a file"},
+		{[]string{".1.png"}, "dots: must have a directory of images for each class, or a CSV or JSON file with columns of files and classes, got nothing"},
 		{[]string{"a/1.png", "b/1.txt"},
 			"an image (" + strings.Join(decode.Extensions(), " ") + "), since each directory is a class, got 1 .txt: convert these files, or move"},
-		{[]string{"a/.1.png", "b/.2.png"}, "of images for each class, or a CSV file with columns of files and classes, got a, b"},
+		{[]string{"a/.1.png", "b/.2.png"}, "of images for each class, or a CSV or JSON file with columns of files and classes, got a, b"},
 		{[]string{"7/1.png", "07/1.png"}, "dots: class 7 must have one directory, got 07 and 7"},
 		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "dots: must have one train directory, got train and training: move one of them elsewhere"},
 		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "and test directories, got x_... and y_...: open one of them"},
