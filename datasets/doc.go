@@ -36,6 +36,9 @@
 // Validation and Seed); images of one group, such as a patient, stay together (Options.Group). A
 // directory that contains only one directory is replaced by that one.
 //
+// If the classes are in the names of the files, Options.Label is a pattern that finds them. Then
+// directories are no classes, and tables are not read.
+//
 // Instead of class directories there may be a label table: a CSV or JSON file next to the images,
 // or next to the directories with the images. CSV is separated by commas, semicolons or tabs, in
 // UTF-8, or in UTF-16 with a byte order mark. Its header must have a column of file names

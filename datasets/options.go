@@ -103,6 +103,9 @@ type Options struct {
 	// Label is the name of the column with the labels, in any case, for label tables, CSV files of
 	// pixels and Parquet files whose labels have another heading or that have several columns of
 	// labels. It is an error if the data have no such column. "" finds the column by its heading.
+	// Or it is "file=" and a regular expression on the path of an image below the data's directory,
+	// with slashes, whose first capture group is the class, such as file=([^/]+)_\d+ for
+	// images/Bengal_12.jpg; images without a class are left out, which is a remark.
 	Label string
 
 	// OtherColumns are the names of columns to ignore in CSV files of pixels and in Parquet files;
@@ -229,6 +232,9 @@ const (
 	groupByColumn = "column="
 )
 
+// labelByFile is the beginning of Options.Label if it is a regular expression.
+const labelByFile = "file="
+
 // GroupColumn returns NAME if Group is column=NAME, or "".
 func (o Options) GroupColumn() string {
 	column, _ := strings.CutPrefix(o.Group, groupByColumn)
@@ -271,6 +277,23 @@ func (o Options) groupPattern() (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
+// labelPattern returns the pattern of the classes, or nil if they are not given by a pattern.
+func (o Options) labelPattern() (*regexp.Regexp, error) {
+	text, found := strings.CutPrefix(o.Label, labelByFile)
+	if !found {
+		return nil, nil
+	}
+	const form = "must be a column, or file= and a regular expression with a capture group, such as file=([^/]+)_"
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil, invalid("Label", form+", got %q: %v", o.Label, err)
+	}
+	if pattern.NumSubexp() == 0 {
+		return nil, invalid("Label", form+", got %q", o.Label)
+	}
+	return pattern, nil
+}
+
 // check returns an error if the options are invalid.
 func (o Options) check() error {
 	for _, share := range []struct {
@@ -282,6 +305,9 @@ func (o Options) check() error {
 		}
 	}
 	if _, err := o.groupPattern(); err != nil {
+		return err
+	}
+	if _, err := o.labelPattern(); err != nil {
 		return err
 	}
 	switch {

@@ -2,8 +2,10 @@ package datasets
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -206,9 +208,14 @@ func (s *scanner) only(dir string, entries []dirEntry) (string, error) {
 	return dirs[0], nil
 }
 
-// labelled lists the image files of a directory with their classes, from its label tables or from
-// its subdirectories. All are in Train, unless a table has splits.
+// labelled lists the image files of a directory with their classes, from their names if the options
+// say so, from its label tables or from its subdirectories. All are in Train, unless a table has
+// splits.
 func (s *scanner) labelled(dir string) ([3]*listing, error) {
+	if pattern, err := s.options.labelPattern(); pattern != nil || err != nil {
+		list, err := s.byName(dir, pattern)
+		return [3]*listing{Train: list}, err
+	}
 	var entries []dirEntry
 	for range maxDepth {
 		var err error
@@ -233,6 +240,45 @@ func (s *scanner) labelled(dir string) ([3]*listing, error) {
 	}
 	list, err := s.classDirs(dir, entries)
 	return [3]*listing{Train: list}, err
+}
+
+// byName lists the image files below a directory whose names have a class by a pattern.
+func (s *scanner) byName(dir string, pattern *regexp.Regexp) (*listing, error) {
+	images, err := s.walk(nil, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	list := &listing{dir: dir}
+	var without []string
+	for _, image := range images {
+		found := pattern.FindStringSubmatch(image.name)
+		if found == nil || found[1] == "" {
+			without = append(without, image.name)
+			continue
+		}
+		if image.class = canonicalClass(found[1]); checkClass(image.class) != nil {
+			return nil, errors.WithMessagef(checkClass(image.class), "datasets: %s", s.path(image.name))
+		}
+		list.images = append(list.images, image)
+	}
+	switch {
+	case len(list.images) == 0:
+		return nil, errors.WithStack(&NoClassesError{s.path(dir),
+			fmt.Sprintf("must have images with a class by %s, got none in %d%s", s.options.Label, len(images), suchAs(without))})
+	case len(without) > 0:
+		s.remark(dir, "%d of %d images have no class by %s, and are left out%s", len(without), len(images), s.options.Label, suchAs(without))
+	}
+	s.label = s.options.Label
+	slices.SortStableFunc(list.images, func(a, b imageFile) int { return compareClasses(a.class, b.class) })
+	return list, nil
+}
+
+// suchAs returns the end of a message, with the first name if there is one.
+func suchAs(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ", such as " + names[0]
 }
 
 // classDirs lists the image files of a directory that has a directory for each class.
@@ -313,7 +359,8 @@ func (s *scanner) noClasses(dir string, entries []dirEntry) error {
 	case len(s.looked) > 0:
 		found += s.options.labelAdvice()
 	case slices.ContainsFunc(entries, func(e dirEntry) bool { return !e.isDir && IsImage(e.name) }):
-		found += cmp.Or(labelFiles(s.path(dir), entries), "; if the names of the files contain the classes, list the files and their classes in such a file")
+		found += cmp.Or(labelFiles(s.path(dir), entries),
+			"; if the classes are in the names of the files, give a pattern as label, such as file=([^/]+)_ for Bengal_1.jpg")
 	}
 	if at := slices.IndexFunc(entries, func(e dirEntry) bool { return !e.isDir && conversion(e.name) != "" }); at >= 0 {
 		found += ": " + conversion(s.path(entries[at].name))

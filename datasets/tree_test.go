@@ -96,7 +96,7 @@ func TestScanErrors(t *testing.T) {
 		want  string
 	}{
 		{[]string{"1.png", "2.png"}, "dots: must have a directory of images for each class, or a CSV or JSON file with columns of files and classes, " +
-			"got 1.png, 2.png; if the names of the files contain the classes, list the files and their classes in such a file"},
+			"got 1.png, 2.png; if the classes are in the names of the files, give a pattern as label, such as file=([^/]+)_ for Bengal_1.jpg"},
 		{[]string{".1.png"}, "dots: must have a directory of images for each class, or a CSV or JSON file with columns of files and classes, got nothing"},
 		{[]string{"a/1.png", "b/1.txt"},
 			"an image (" + strings.Join(decode.Extensions(), " ") + "), since each directory is a class, got 1 .txt: convert these files, or move"},

@@ -67,9 +67,10 @@ func (d *Data) BindMaxSkipped(f *pflag.FlagSet) {
 	f.Var(&d.MaxSkipped, "max-skipped", "fraction of the image files of each split that may be skipped because they cannot be read (default 0.05)")
 }
 
-// BindLabel binds the flag for the column with the labels.
+// BindLabel binds the flag for the labels.
 func (d *Data) BindLabel(f *pflag.FlagSet) {
-	f.StringVar(&d.Label, "label", "", "the column with the classes, of a label table, CSV or Parquet file (default: found by its heading)")
+	f.StringVar(&d.Label, "label", "", "the column with the classes, of a label table, CSV or Parquet file (default: found by its heading),\n"+
+		"or file=REGEX, whose first group is the class in the path of an image, as in file=([^/]+)_ for images/Bengal_12.jpg")
 }
 
 // bind binds the flags that select data.
