@@ -24,6 +24,11 @@ const (
 	autoChains  = 4
 	autoSamples = 100 // of all chains
 	autoGain    = 2   // of the prior by fan-in
+
+	// Samples of a linear head on frozen features are small, and cost little to predict with. With
+	// 100 of them, the scores of few test images would depend on the seed.
+	autoHeadSamples = 400 // of all chains, for up to autoHeadClasses classes
+	autoHeadClasses = 10
 )
 
 // The criteria of Auto.
@@ -92,7 +97,7 @@ func (s Spec) examplesOf(data *datasets.Dataset) int {
 // checkCandidates returns the errors of the specification that can be found before any step is
 // made.
 func (s Spec) checkCandidates(data *datasets.Dataset, e environment) error {
-	list := s.candidates(s.examplesOf(data))
+	list := s.candidates(s.examplesOf(data), data.Classes)
 	if last := list[len(list)-1]; last.noise > 0 && last.spec.Batch >= last.examples {
 		return invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: use a smaller batch, or the method mclmc without augment",
 			last.spec.Batch, last.examples)
@@ -146,13 +151,17 @@ func shortTime(d time.Duration) string {
 
 // candidates returns the ways to sample the given number of examples, at least one, the most exact
 // first.
-func (s Spec) candidates(examples int) (list []candidate) {
+func (s Spec) candidates(examples, classes int) (list []candidate) {
 	if s.Prior == nil && !s.isPretrained() {
 		s.Prior = new(langevin.FanIn(autoGain))
 	}
 	s.Chains = cmp.Or(s.Chains, autoChains)
 	if s.Samples == 0 {
-		s.Samples = max(1, autoSamples/s.Chains)
+		samples := autoSamples
+		if s.Frozen() && s.Head == headLinear {
+			samples = min(autoHeadSamples, max(autoSamples, autoHeadSamples*autoHeadClasses/classes))
+		}
+		s.Samples = max(1, samples/s.Chains)
 	}
 	s.Budget = 0 // it does not apply to what is chosen
 	of := func(m Method, batch, minSteps, maxSteps int, noise float64) {
@@ -198,7 +207,7 @@ func (s Spec) chooseByEpochs(list []candidate) (c candidate, err error) {
 // budget allows none.
 func (s Spec) choose(ctx context.Context, data *datasets.Dataset, e environment) (c candidate, err error) {
 	examples := s.examplesOf(data)
-	list := s.candidates(examples)
+	list := s.candidates(examples, data.Classes)
 	if s.Epochs > 0 {
 		return s.chooseByEpochs(list)
 	}

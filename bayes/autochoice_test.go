@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/pretrained"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 )
@@ -19,8 +20,28 @@ func TestAutoWithDropout(t *testing.T) {
 	}
 	for rate, first := range map[float64]string{0: "mclmc", 0.5: "sgnht"} {
 		s := Spec{Method: Auto{}, Layers: of(rate)}
-		if got := MethodName(s.candidates(1000)[0].spec.Method); got != first {
+		if got := MethodName(s.candidates(1000, 3)[0].spec.Method); got != first {
 			t.Errorf("dropout of %v: the first candidate is %s, want %s", rate, got, first)
+		}
+	}
+}
+
+// Heads on frozen features keep more samples, as long as these are small.
+func TestAutoSamples(t *testing.T) {
+	frozen := Spec{Network: "a.onnx", Freeze: pretrained.FreezeAll, Head: headLinear}
+	hidden, all := frozen, frozen
+	hidden.Head, all.Freeze = "mlp:64", "none"
+	for _, test := range []struct {
+		name          string
+		spec          Spec
+		classes, want int // of each of 4 chains
+	}{
+		{"two classes", frozen, 2, 100}, {"ten classes", frozen, 10, 100}, {"twenty classes", frozen, 20, 50}, {"a thousand classes", frozen, 1000, 25},
+		{"a hidden layer", hidden, 2, 25}, {"not frozen", all, 2, 25}, {"not pretrained", Spec{Network: "cnn"}, 2, 25},
+	} {
+		test.spec.Method = Auto{}
+		if got := test.spec.candidates(1000, test.classes)[0].spec.Samples; got != test.want {
+			t.Errorf("%s: %d samples of each chain, want %d", test.name, got, test.want)
 		}
 	}
 }
