@@ -110,7 +110,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 // fillTuning sets the defaults for training all weights of a pretrained network: an ensemble of
 // chains, each of which Adam trains on shifted images.
 func (s *Spec) fillTuning(examples, side int) {
-	s.Method = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	s.Method = customaryAdam
 	batch := cmp.Or(s.Batch, customaryBatch(examples))
 	s.Chains = cmp.Or(s.Chains, minRecommendedChains)
 	s.Epochs = cmp.Or(s.Epochs, max(tuningEpochs, epochsOf(tuningSteps, batch, examples)))
