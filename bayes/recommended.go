@@ -78,9 +78,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
 	}
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
+	examples = s.examplesOf(examples)
 	if _, sampled := s.inapplicable(optimizerKind{}); s.isPretrained() && !sampled {
 		s.fillTuning(max(1, examples), side)
 		return s
@@ -241,8 +239,5 @@ func (s Spec) needsLength(recommended Spec) bool {
 
 // needsMirroring reports whether a pilot must find out whether mirrored images help.
 func (s Spec) needsMirroring(recommended Spec, examples int) bool {
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
-	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && examples >= minMirrored
+	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && s.examplesOf(examples) >= minMirrored
 }
