@@ -25,14 +25,12 @@ type EnsemblePredictor struct {
 	features featureStores // empty unless the predictor was made by NewFeatureEnsemble
 }
 
-// NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device, with
-// room for the given number of members, which [EnsemblePredictor.Load] loads. images gives the
-// shape and moments of the images; its Pixels are ignored. Each call of Predict takes at most
-// capacity images, rounded up to a multiple of batch, and computes one batch per step. On the host
-// the bits equal those of a SamplePredictor with the same batch.
-func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*EnsemblePredictor, error) {
+// NewEnsemblePredictor loads the network on a device, with room for the given number of members,
+// which [EnsemblePredictor.Load] loads. images gives the shape and moments of the images; its
+// Pixels are ignored. Each call of Predict takes at most capacity images, rounded up to a multiple
+// of batch, and computes one batch per step. On the host the bits equal those of a SamplePredictor
+// with the same batch.
+func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int, network Network) (*EnsemblePredictor, error) {
 	return newEnsemble(device, images, batch, capacity, members, network, nil)
 }
 
@@ -42,9 +40,7 @@ func roundUp(capacity, batch int) int {
 }
 
 // newEnsemble makes an EnsemblePredictor. more may be nil.
-func newEnsemble(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more addition,
-) (*EnsemblePredictor, error) {
+func newEnsemble(device tensor.Device, images Images, batch, capacity, members int, network Network, more addition) (*EnsemblePredictor, error) {
 	capacity = roundUp(capacity, batch)
 	if batch < 1 || capacity < 1 || members < 1 {
 		return nil, errors.Errorf("samples: ensemble: batch, capacity and members must be at least 1, got %d, %d and %d", batch, capacity, members)
@@ -67,8 +63,7 @@ func newEnsemble(device tensor.Device, images Images, batch, capacity, members i
 }
 
 // EnsembleSize returns the memory of an EnsemblePredictor.
-func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (Size, error) {
+func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network Network) (Size, error) {
 	return sizeOf(device, images, roundUp(capacity, batch), batch, members, network, nil)
 }
 

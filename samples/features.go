@@ -94,9 +94,7 @@ func (f featureStores) read(s *graph.Session, chain, first int, to []float32) er
 
 // NewFeaturePredictor is [NewSamplePredictor] of float32, whose predictions also store logits and
 // features.
-func NewFeaturePredictor(device tensor.Device, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*SamplePredictor, error) {
+func NewFeaturePredictor(device tensor.Device, images Images, batch int, network Network) (*SamplePredictor, error) {
 	var stores featureStores
 	p, err := loadPredictor(device, tensor.Float32, images, batch, network, stores.add)
 	if err != nil {
@@ -108,7 +106,7 @@ func NewFeaturePredictor(device tensor.Device, images Images, batch int,
 
 // FeaturePredictionSize returns the memory of a predictor made by NewFeaturePredictor for n images.
 // images gives their shape only.
-func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
+func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network Network) (Size, error) {
 	return sizeOf(device, images, n, batch, 1, network, new(featureStores).add)
 }
 
@@ -125,9 +123,7 @@ func (p *SamplePredictor) Features(first int, to []float32) error {
 func (p *SamplePredictor) FeatureCount() int { return p.features.count() }
 
 // NewFeatureEnsemble is [NewEnsemblePredictor], whose predictions also store features.
-func NewFeatureEnsemble(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*EnsemblePredictor, error) {
+func NewFeatureEnsemble(device tensor.Device, images Images, batch, capacity, members int, network Network) (*EnsemblePredictor, error) {
 	var stores featureStores
 	p, err := newEnsemble(device, images, batch, capacity, members, network, stores.add)
 	if err != nil {

@@ -27,11 +27,8 @@ type InputGradient struct {
 	weight        []float64 // [N] the sum of w_s p_s
 }
 
-// NewInputGradient loads images, their labels and the network, which maps a batch of images to
-// logits, on a device.
-func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*InputGradient, error) {
+// NewInputGradient loads images, their labels and the network on a device.
+func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int, network Network) (*InputGradient, error) {
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
@@ -71,7 +68,7 @@ func storeGradient(size int) addition {
 
 // GradientSize returns the memory of an InputGradient of n images. images gives their shape; its
 // Pixels are ignored.
-func GradientSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
+func GradientSize(device tensor.Device, images Images, n, batch int, network Network) (Size, error) {
 	size := images.Channels * images.Height * images.Width
 	s, err := sizeOf(device, images, n, batch, 1, network, storeGradient(size))
 	// Probabilities and weights; the gradient of a sample, and the sum in float64.

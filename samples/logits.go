@@ -24,9 +24,7 @@ func storeRows(b *graph.Builder, name string, n int, order op.Batch, rows *graph
 }
 
 // NewLogitPredictor is [NewSamplePredictor] of float32, whose predictions also store logits.
-func NewLogitPredictor(device tensor.Device, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*SamplePredictor, error) {
+func NewLogitPredictor(device tensor.Device, images Images, batch int, network Network) (*SamplePredictor, error) {
 	return loadPredictor(device, tensor.Float32, images, batch, network, storeLogits)
 }
 
@@ -35,9 +33,7 @@ func storeLogits(b *graph.Builder, n int, order op.Batch, _, logits *graph.Node)
 }
 
 // NewLogitEnsemble is [NewEnsemblePredictor], whose predictions also store logits.
-func NewLogitEnsemble(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*EnsemblePredictor, error) {
+func NewLogitEnsemble(device tensor.Device, images Images, batch, capacity, members int, network Network) (*EnsemblePredictor, error) {
 	return newEnsemble(device, images, batch, capacity, members, network, storeLogits)
 }
 

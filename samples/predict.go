@@ -8,6 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// Network makes the nodes of a network, which maps a batch of images x to logits [B K].
+type Network = func(b *graph.Builder, x *graph.Node) *graph.Node
+
 // SamplePredictor computes a network's class probabilities for a fixed set of images, for one
 // sample after another. Images keep their order.
 type SamplePredictor struct {
@@ -19,11 +22,8 @@ type SamplePredictor struct {
 	features featureStores // empty unless the predictor was made by NewFeaturePredictor
 }
 
-// NewSamplePredictor loads images and the network, which maps a batch of images to logits, on a
-// device.
-func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*SamplePredictor, error) {
+// NewSamplePredictor loads images and the network on a device.
+func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images, batch int, network Network) (*SamplePredictor, error) {
 	return loadPredictor(device, dtype, images, batch, network, nil)
 }
 
@@ -32,9 +32,7 @@ func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images,
 type addition func(b *graph.Builder, n int, order op.Batch, x, logits *graph.Node)
 
 // loadPredictor makes a SamplePredictor. more may be nil.
-func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more addition,
-) (*SamplePredictor, error) {
+func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int, network Network, more addition) (*SamplePredictor, error) {
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
@@ -62,12 +60,11 @@ type Size struct {
 
 // PredictionSize returns the memory of a SamplePredictor of n images. images gives their shape
 // only.
-func PredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
+func PredictionSize(device tensor.Device, images Images, n, batch int, network Network) (Size, error) {
 	return sizeOf(device, images, n, batch, 1, network, nil)
 }
 
-func sizeOf(device tensor.Device, images Images, n, batch, chains int, network func(b *graph.Builder, x *graph.Node) *graph.Node, more addition,
-) (s Size, err error) {
+func sizeOf(device tensor.Device, images Images, n, batch, chains int, network Network, more addition) (s Size, err error) {
 	program, classes, err := predictionProgram(tensor.Float32, images, n, batch, network, more)
 	if err != nil {
 		return s, err
@@ -83,9 +80,7 @@ func sizeOf(device tensor.Device, images Images, n, batch, chains int, network f
 
 // predictionProgram returns a program that stores the probabilities [n K] of n images with the
 // shape and moments of images, one batch per step. more may be nil.
-func predictionProgram(dtype tensor.DType, images Images, n, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more addition,
-) (program *graph.Program, classes int, err error) {
+func predictionProgram(dtype tensor.DType, images Images, n, batch int, network Network, more addition) (program *graph.Program, classes int, err error) {
 	if network == nil {
 		return nil, 0, errors.New("samples: predictor: the network must not be nil")
 	}
