@@ -143,12 +143,12 @@ func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, err
 	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}
 	first := 0
 	for _, f := range q.factors {
-		n := f.shape.Elements()
-		p := samples.Parameter{Name: f.name, Shape: f.shape, Values: make([]float32, n)}
-		rho, z := make([]float32, n), make([]float64, n)
-		if err := s.ReadFloats(f.name+meanSuffix, chain, p.Values); err != nil {
-			return samples.Sample{}, errors.Wrap(err, "approximate: mean field")
+		p, err := f.readMean(s, chain)
+		if err != nil {
+			return samples.Sample{}, err
 		}
+		n := len(p.Values)
+		rho, z := make([]float32, n), make([]float64, n)
 		if err := s.ReadFloats(f.name+rhoSuffix, chain, rho); err != nil {
 			return samples.Sample{}, errors.Wrap(err, "approximate: mean field")
 		}
@@ -177,18 +177,24 @@ func (q *MeanField) Mean(s *graph.Session, chain int) (samples.Sample, error) {
 		return samples.Sample{}, err
 	}
 	address, err := drawAddress(s, chain, 0)
-	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}
-	for _, f := range q.factors {
-		p := samples.Parameter{Name: f.name, Shape: f.shape, Values: make([]float32, f.shape.Elements())}
-		if err == nil {
-			err = errors.Wrap(s.ReadFloats(f.name+meanSuffix, chain, p.Values), "approximate: mean field")
-		}
-		sample.Parameters = append(sample.Parameters, p)
-	}
 	if err != nil {
 		return samples.Sample{}, err
 	}
+	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}
+	for _, f := range q.factors {
+		p, err := f.readMean(s, chain)
+		if err != nil {
+			return samples.Sample{}, err
+		}
+		sample.Parameters = append(sample.Parameters, p)
+	}
 	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
+}
+
+// readMean reads mu in a chain of a session.
+func (f *factor) readMean(s *graph.Session, chain int) (samples.Parameter, error) {
+	p := samples.Parameter{Name: f.name, Shape: f.shape, Values: make([]float32, f.shape.Elements())}
+	return p, errors.Wrap(s.ReadFloats(f.name+meanSuffix, chain, p.Values), "approximate: mean field")
 }
 
 // drawAddress returns the address of the random numbers of a draw from a chain's present state.

@@ -12,7 +12,6 @@ import (
 	"github.com/pollen-ml/pollen/internal/measure"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
-	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -381,9 +380,7 @@ func (v BayesByBackprop) attach(t *job, b *graph.Builder, in inputs) (logits, lo
 	}
 	loss = measure.Loss(b, logits, in.labels, in.weights)
 	bound, _ := rule.Loss(b, t.meanField, loss)
-	parameters := b.Parameters()
-	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	optimizers.Update(b, adam, parameters, b.Gradients(bound, parameters...), t.stepRates(b))
+	t.minimize(b, customaryAdam, bound)
 	return logits, loss, b.Err()
 }
 

@@ -86,18 +86,10 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	return c.spec, nil
 }
 
-// examplesOf returns the number of examples of data that a run trains on.
-func (s Spec) examplesOf(data *datasets.Dataset) int {
-	if s.Subset > 0 {
-		return min(s.Subset, data.Len())
-	}
-	return data.Len()
-}
-
 // checkCandidates returns the errors of the specification that can be found before any step is
 // made.
 func (s Spec) checkCandidates(data *datasets.Dataset, e environment) error {
-	list := s.candidates(s.examplesOf(data), data.Classes)
+	list := s.candidates(s.examplesOf(data.Len()), data.Classes)
 	if last := list[len(list)-1]; last.noise > 0 && last.spec.Batch >= last.examples {
 		return invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: use a smaller batch, or the method mclmc without augment",
 			last.spec.Batch, last.examples)
@@ -206,7 +198,7 @@ func (s Spec) chooseByEpochs(list []candidate) (c candidate, err error) {
 // choose returns the first candidate that the epochs or the budget allow, or the last one if the
 // budget allows none.
 func (s Spec) choose(ctx context.Context, data *datasets.Dataset, e environment) (c candidate, err error) {
-	examples := s.examplesOf(data)
+	examples := s.examplesOf(data.Len())
 	list := s.candidates(examples, data.Classes)
 	if s.Epochs > 0 {
 		return s.chooseByEpochs(list)
@@ -326,7 +318,7 @@ func (c candidate) fitsMemory(data *datasets.Dataset, e environment) (fits bool,
 // The noise of minibatches is proportional to the rate, so that one pilot at a stable rate gives
 // the factor by which to change it.
 func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, wanted float64) (rate optimizers.Constant, noise string, err error) {
-	examples := s.examplesOf(data)
+	examples := s.examplesOf(data.Len())
 	epochs := max(autoEpochs, (autoSteps*s.Batch+examples-1)/examples)
 	s.Chains, s.FirstChain, s.Epochs, s.Start = 1, 0, epochs, ""
 	// All of the pilot's steps are measured, and one sample is the minimum of a plan.

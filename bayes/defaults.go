@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // defaultNetwork is the network to which samplers' customary schedules apply as they are. Other
@@ -26,6 +27,9 @@ const (
 	steepRate   = 0.05
 	risingSteps = 50
 )
+
+// customaryAdam is Adam with the attributes that its authors recommend.
+var customaryAdam = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 
 // customaryPrior is the default prior. It also applies to weights that start at random if the other
 // weights have a prior around their starting values.

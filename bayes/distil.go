@@ -9,7 +9,6 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
-	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -123,9 +122,7 @@ func (d Distillation) attach(t *job, b *graph.Builder, in inputs) (logits, loss 
 	}
 	crossEntropy, squaredError := distillationLosses(b, logits, means, precisions)
 	total := b.Apply(op.Add{}, crossEntropy, b.Apply(op.Scale{Factor: d.PrecisionWeight / 2}, squaredError))
-	parameters := b.Parameters()
-	adam := optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	optimizers.Update(b, adam, parameters, b.Gradients(total, parameters...), t.stepRates(b))
+	t.minimize(b, customaryAdam, total)
 	t.hooks = append(t.hooks, t.lessons)
 	return logits, crossEntropy, b.Err()
 }

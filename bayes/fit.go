@@ -97,7 +97,7 @@ func checkBeforePilot(spec Spec, data *datasets.Splits, dir string) error {
 	if _, err := spec.written(); err != nil {
 		return err
 	}
-	if err := checkHeldOut(dir, data, spec.examplesOf(data.Train)); err != nil {
+	if err := checkHeldOut(dir, data, spec.examplesOf(data.Train.Len())); err != nil {
 		return err
 	}
 	return rundir.CheckEmpty(dir)

@@ -91,7 +91,7 @@ func (e *estimate) built(build func() (*graph.Program, error), use func(*graph.P
 }
 
 // sizer is samples.PredictionSize or samples.FeaturePredictionSize.
-type sizer func(device tensor.Device, images samples.Images, n, batch int, network func(*graph.Builder, *graph.Node) *graph.Node) (samples.Size, error)
+type sizer func(device tensor.Device, images samples.Images, n, batch int, network samples.Network) (samples.Size, error)
 
 // prediction returns the memory of predictions for n images.
 func (e *estimate) prediction(of sizer, p parts, n, batch int) (size samples.Size) {

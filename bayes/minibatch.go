@@ -25,14 +25,19 @@ func (o optimizerKind) check(*Spec) error { return o.optimizer.Validate() }
 
 func (o optimizerKind) attach(t *job, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	logits, loss = in.loss(b)
+	t.minimize(b, o.optimizer, loss)
+	return logits, loss, b.Err()
+}
+
+// minimize attaches the updates with which an optimizer minimizes a loss.
+func (t *job) minimize(b *graph.Builder, o optimizers.Optimizer, loss *graph.Node) {
 	parameters := b.Parameters()
 	gradients := b.Gradients(loss, parameters...)
 	var rates *graph.Node
-	if o.traits().rated {
+	if optimizers.UsesRates(o) {
 		rates = t.stepRates(b)
 	}
-	optimizers.Update(b, o.optimizer, parameters, gradients, rates)
-	return logits, loss, b.Err()
+	optimizers.Update(b, o, parameters, gradients, rates)
 }
 
 // minibatchKind is the kind of a sampler on minibatches. The Spec decides whether it is used on its

@@ -78,9 +78,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
 	}
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
+	examples = s.examplesOf(examples)
 	if _, sampled := s.inapplicable(optimizerKind{}); s.isPretrained() && !sampled {
 		s.fillTuning(max(1, examples), side)
 		return s
@@ -110,7 +108,7 @@ func (s Spec) recommended(warm bool, examples, side int) Spec {
 // fillTuning sets the defaults for training all weights of a pretrained network: an ensemble of
 // chains, each of which Adam trains on shifted images.
 func (s *Spec) fillTuning(examples, side int) {
-	s.Method = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	s.Method = customaryAdam
 	batch := cmp.Or(s.Batch, customaryBatch(examples))
 	s.Chains = cmp.Or(s.Chains, minRecommendedChains)
 	s.Epochs = cmp.Or(s.Epochs, max(tuningEpochs, epochsOf(tuningSteps, batch, examples)))
@@ -241,8 +239,5 @@ func (s Spec) needsLength(recommended Spec) bool {
 
 // needsMirroring reports whether a pilot must find out whether mirrored images help.
 func (s Spec) needsMirroring(recommended Spec, examples int) bool {
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
-	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && examples >= minMirrored
+	return s.Method == nil && s.Augment == nil && recommended.Augment != nil && recommended.WarmStart != nil && s.examplesOf(examples) >= minMirrored
 }

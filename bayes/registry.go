@@ -51,7 +51,7 @@ func init() {
 		{"adagrad", optimizers.Adagrad{Epsilon: 1e-8}, optimizers.Constant{Rate: 0.01}},
 		{"adadelta", optimizers.Adadelta{Decay: 0.95, Epsilon: 1e-6}, nil},
 		{"rmsprop", optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
-		{"adam", optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
+		{"adam", customaryAdam, optimizers.Constant{Rate: 0.001}},
 		{"adamw", optimizers.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Constant{Rate: 0.001}},
 	}
 }

@@ -44,10 +44,7 @@ func (s Spec) resolve(examples int) (Spec, error) {
 		}
 		return s, nil // the method that is chosen fills in the rest
 	}
-	if s.Subset > 0 {
-		examples = min(s.Subset, examples)
-	}
-	s.fill(c, max(1, examples))
+	s.fill(c, max(1, s.examplesOf(examples)))
 	return s, s.validate(c)
 }
 

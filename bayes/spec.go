@@ -209,6 +209,14 @@ const (
 	StepSize Weighting = "step-size"
 )
 
+// examplesOf returns the number of examples, of the given number, that a run trains on.
+func (s Spec) examplesOf(all int) int {
+	if s.Subset > 0 {
+		return min(s.Subset, all)
+	}
+	return all
+}
+
 // cycleEpochs returns the number of epochs of a cycle or, without cycles, of the whole run.
 func (s Spec) cycleEpochs() int {
 	if s.Cycles > 0 {

@@ -120,7 +120,7 @@ func (g *average) add(s *graph.Session, place, chain int, step uint64) {
 
 // Reset discards all observations.
 func (t *Thermometer) Reset() {
-	for _, g := range []*average{&t.configurational, &t.kinetic} {
+	for _, g := range t.averages() {
 		clear(g.sums)
 		g.batches = nil
 	}

@@ -5,15 +5,6 @@ var accuracyScore = Score{
 	Meaning: "The fraction of examples whose most probable class is the label.",
 	Of: func(c Case) (float64, error) {
 		correct, err := c.In.Correct()
-		if err != nil {
-			return 0, err
-		}
-		count := 0
-		for _, right := range correct {
-			if right {
-				count++
-			}
-		}
-		return float64(count) / float64(len(correct)), nil
+		return fraction(correct), err
 	},
 }

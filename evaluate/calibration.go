@@ -209,11 +209,5 @@ var (
 
 func (c Case) inDistribution(p *Predictions) (float64, error) {
 	accepted, err := c.Calibration.InDistribution(p.Nonconformity, Level)
-	count := 0.0
-	for _, a := range accepted {
-		if a {
-			count++
-		}
-	}
-	return count / float64(p.Len()), err
+	return fraction(accepted), err
 }

@@ -38,6 +38,15 @@ func (s Score) Applies(c Case) bool { return c.In != nil && s.Needs&^c.has() == 
 // titleFor returns the title with the names of the case's data.
 func (s Score) titleFor(c Case) string { return c.named(s.Title) }
 
+// fraction returns the fraction of at least one condition that is true.
+func fraction(conditions []bool) float64 {
+	count := 0.0
+	for _, condition := range conditions {
+		count += one(condition)
+	}
+	return count / float64(len(conditions))
+}
+
 // mean returns the mean of at least one value.
 func mean(values []float64) float64 {
 	sum := 0.0

@@ -59,7 +59,8 @@ func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 
 // kickDriftUpdate performs the kick B and then solves friction exactly for v. theta moves by drift
 // times the sum of v before and v after friction, plus separate noise of variance positionNoise h
-// T. BAOAB has drift 1/2 and no separate noise; UBU has both.
+// T. BAOAB has drift 1/2 and no separate noise; UBU has both. A further input of the update, if
+// there is one, multiplies the force.
 type kickDriftUpdate struct {
 	momentumUpdate
 	friction, drift, positionNoise float64
@@ -75,6 +76,9 @@ func kickDriftTile[T float32 | float64](u kickDriftUpdate, a *tensor.Args, lo, h
 	s := momentumTileOf[T](u.momentumUpdate, a, lo, hi)
 	c, strength := relaxation(u.friction, u.friction)
 	keep, rate, scale, drift, spread := T(c), s.rate, s.scale(strength), T(u.drift), s.scale(u.positionNoise/2)
+	if u.more > 0 {
+		rate = T(rate * tensor.Slice[T](a, 1+momentumStates)[0])
+	}
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {

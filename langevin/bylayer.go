@@ -71,10 +71,7 @@ func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
 			continue
 		}
 		for _, t := range l.byLayer() {
-			numbers, err := t.numbers()
-			if err != nil {
-				return errors.WithMessagef(err, "langevin: %s", s.Name())
-			}
+			numbers, _ := t.numbers() // Validate has refused other text
 			for name := range numbers {
 				if !known[name] {
 					return errors.Errorf("langevin: %s: a number for layer %q, which is not among the parameters", s.Name(), name)

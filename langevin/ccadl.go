@@ -93,11 +93,8 @@ func (s CCAdL) states(n int) []momentumState {
 
 func (s CCAdL) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
-	host := op.UpdateHost(l, n, u, ccadlKick[float32], ccadlKick[float64])
-	host.Workspace = 8 * host.Phases[0].Tiles
-	run := graph.Pick(l, sumOfSquaresPhase(u, n, ccadlDrift[float32]), sumOfSquaresPhase(u, n, ccadlDrift[float64]))
-	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: run}
-	host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
+	kick := op.UpdateHost(l, n, u, ccadlKick[float32], ccadlKick[float64])
+	host := badodabHost(l, u, n, s.Coupling, kick, graph.Pick(l, ccadlDrift[float32], ccadlDrift[float64]))
 	return "", host, []float64{s.Friction, s.Coupling, maxExcess, s.Alpha}
 }
 
@@ -167,13 +164,4 @@ func (s *momentumTile[T]) balance(dataSize int) float64 {
 		return 0
 	}
 	return float64(s.rate) * float64(dataSize) / (2 * s.temperature)
-}
-
-// sumOfSquaresPhase returns a phase that calls run, which returns the sum of a tile's squared
-// velocities, and writes that sum to the workspace.
-func sumOfSquaresPhase(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
-	return func(a *tensor.Args, tile int) {
-		lo, hi := op.TileOfUpdate(n, tile)
-		tensor.Workspace[float64](a)[tile] = run(u, a, lo, hi)
-	}
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
-	"github.com/pollen-ml/pollen/tensor/kernel"
-	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // MatchedFriction is BAOAB with friction that balances all of the minibatches' noise, in every
@@ -217,29 +215,8 @@ func factorRow[T float32 | float64](f frictionFactor) func(a *tensor.Args, lo, h
 	}
 }
 
-// matchedBAOAB is BAOAB with the force multiplied by the first element of the input before the
-// header.
+// matchedBAOAB is BAOAB with a further input, whose first element multiplies the force.
 type matchedBAOAB struct{ BAOAB }
 
 // Name implements Sampler: kernels are named after it.
 func (matchedBAOAB) Name() string { return "matched_baoab" }
-
-func (s matchedBAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	host := op.UpdateHost(l, l.Shapes[0].Elements(), u, matchedTile[float32], matchedTile[float64])
-	return "", host, []float64{s.Friction}
-}
-
-func matchedTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	friction := u.rule.(matchedBAOAB).Friction
-	s := momentumTileOf[T](u, a, lo, hi)
-	rate := T(s.rate * tensor.Slice[T](a, 1+momentumStates)[0])
-	c, strength := relaxation(friction, friction)
-	keep, scale := T(c), s.scale(strength)
-	var gradients [random.BlockSize]T
-	var z [random.BlockSize]float32
-	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.nextBlock(from, &gradients, &z)
-		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, 0.5)
-	}
-	return s.virial
-}

@@ -110,8 +110,12 @@ func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error
 	return priors, nil
 }
 
-// priorsOf returns the priors of parameter nodes, in their order.
+// priorsOf returns the priors of a network's parameters, in their order. A network without
+// parameters is an error.
 func (p Posterior) priorsOf(parameters []*graph.Node) ([]Prior, error) {
+	if len(parameters) == 0 {
+		return nil, errors.New("langevin: attach: the graph has no parameters to sample")
+	}
 	var names []string
 	var shapes []tensor.Shape
 	for _, parameter := range parameters {
@@ -185,37 +189,32 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 }
 
 // attachUpdates attaches the updates of all parameters. gradients are estimates of the mean loss's
-// gradients, in the order of the parameters, and inputs has what all updates have in common.
-func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, inputs UpdateInputs) error {
-	priors, err := posterior.priorsOf(b.Parameters())
-	if err != nil {
-		b.Fail(err)
+// gradients, in the order of the parameters, and common has the inputs that all updates share.
+func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, common UpdateInputs) error {
+	parameters := b.Parameters()
+	priors, err := posterior.priorsOf(parameters)
+	b.Fail(err)
+	if b.Err() != nil {
 		return b.Err()
+	}
+	inputs := make([]UpdateInputs, len(parameters))
+	for i, parameter := range parameters {
+		inputs[i] = common
+		inputs[i].Name, inputs[i].Prior = parameter.Name(), priors[i]
 	}
 	if joint, ok := sampler.(jointSampler); ok {
-		attachJointly(b, joint, inputs, priors, gradients)
+		for i, statistics := range joint.updates(b, inputs, parameters, gradients) {
+			b.Record(VirialPrefix+inputs[i].Name, statistics)
+		}
 		return b.Err()
 	}
-	for i, parameter := range b.Parameters() {
-		inputs.Name, inputs.Prior = parameter.Name(), priors[i]
+	for i, in := range inputs {
 		// The scope names the nodes of the update after the layer, for errors.
-		end := b.Scope(LayerOf(inputs.Name))
-		b.Record(VirialPrefix+inputs.Name, sampler.Update(b, inputs, parameter, gradients[i]))
+		end := b.Scope(LayerOf(in.Name))
+		b.Record(VirialPrefix+in.Name, sampler.Update(b, in, parameters[i], gradients[i]))
 		end()
 	}
 	return b.Err()
-}
-
-// attachJointly attaches the updates of a sampler that moves all parameters together.
-func attachJointly(b *graph.Builder, sampler jointSampler, common UpdateInputs, priors []Prior, gradients []*graph.Node) {
-	var all []UpdateInputs
-	for i, parameter := range b.Parameters() {
-		common.Name, common.Prior = parameter.Name(), priors[i]
-		all = append(all, common)
-	}
-	for i, statistics := range sampler.updates(b, all, b.Parameters(), gradients) {
-		b.Record(VirialPrefix+all[i].Name, statistics)
-	}
 }
 
 // checkAttach checks the arguments that all ways of attaching a sampler have in common.
@@ -224,8 +223,9 @@ func checkAttach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *g
 		return errors.New("langevin: attach: the sampler must not be nil")
 	}
 	parameters := b.Parameters()
+	_, priorsErr := posterior.priorsOf(parameters)
 	return cmp.Or(
-		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkParameters(posterior, parameters),
+		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), priorsErr,
 		checkByLayer(sampler, parameters), checkLoss(loss), posterior.CheckDataSize(b, loss), checkIndependent(b, sampler, loss),
 	)
 }
@@ -244,16 +244,6 @@ func checkTables(stepSizes, temperatures []float64) error {
 		}
 	}
 	return nil
-}
-
-// checkParameters reports a network without parameters, and priors for layers that the network does
-// not have.
-func checkParameters(p Posterior, parameters []*graph.Node) error {
-	if len(parameters) == 0 {
-		return errors.New("langevin: attach: the graph has no parameters to sample")
-	}
-	_, err := p.priorsOf(parameters)
-	return err
 }
 
 // checkNames reports priors of layers that are not among the parameters.

@@ -17,32 +17,27 @@ import (
 // b.Fail.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
-	b.Fail(cmp.Or(p.Validate(), checkParameters(p, parameters), checkLoss(loss), p.CheckDataSize(b, loss)))
+	priors, err := p.priorsOf(parameters)
+	b.Fail(cmp.Or(p.Validate(), err, checkLoss(loss), p.CheckDataSize(b, loss)))
 	if b.Err() != nil {
 		return nil
 	}
 	potential := b.Apply(op.Scale{Factor: float64(p.DataSize)}, loss)
-	known, err := p.priorsOf(parameters)
-	b.Fail(err)
-	if err != nil {
-		return nil
-	}
-	var priors *graph.Node
+	var energies *graph.Node
 	for i, parameter := range parameters {
-		prior := known[i]
-		if prior.Kind == FlatPrior {
+		if priors[i].Kind == FlatPrior {
 			continue
 		}
-		energy := prior.Potential(b, parameter)
-		if priors != nil {
-			energy = b.Apply(op.Add{}, priors, energy)
+		energy := priors[i].Potential(b, parameter)
+		if energies != nil {
+			energy = b.Apply(op.Add{}, energies, energy)
 		}
-		priors = energy
+		energies = energy
 	}
-	if priors == nil {
+	if energies == nil {
 		return potential
 	}
-	return b.Apply(op.Add{}, potential, priors)
+	return b.Apply(op.Add{}, potential, energies)
 }
 
 // Potential returns the scalar node of the sum of -log p(theta) over a parameter's elements.

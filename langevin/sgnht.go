@@ -138,13 +138,24 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling))
 		return "_euler", host, scalars
 	default:
-		host := op.UpdateHost(l, n, u, badodabKick[float32], badodabKick[float64])
-		host.Workspace = 8 * host.Phases[0].Tiles
-		run := graph.Pick(l, sumOfSquaresPhase(u, n, badodabDrift[float32]), sumOfSquaresPhase(u, n, badodabDrift[float64]))
-		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: run}
-		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
-		return "_badodab", host, scalars
+		kick := op.UpdateHost(l, n, u, badodabKick[float32], badodabKick[float64])
+		return "_badodab", badodabHost(l, u, n, s.Coupling, kick, graph.Pick(l, badodabDrift[float32], badodabDrift[float64])), scalars
 	}
+}
+
+// badodabHost returns the host kernel of B, D, the parts A, O and A, and D, with a shared chi. kick
+// performs B, and writes the sum of each tile's squared velocities to the workspace. drift performs
+// A, O and A on the elements lo to hi, and returns that sum.
+func badodabHost(
+	l *graph.Lowering, u momentumUpdate, n int, coupling float64, kick tensor.HostKernel, drift func(u momentumUpdate, a *tensor.Args, lo, hi int) float64,
+) tensor.HostKernel {
+	tiles, adapt := kick.Phases[0].Tiles, adaptation(l, u, n, coupling/2)
+	kick.Workspace = 8 * tiles
+	kick.Phases = append(kick.Phases, adapt, tensor.Phase{Tiles: tiles, Run: func(a *tensor.Args, tile int) {
+		lo, hi := op.TileOfUpdate(n, tile)
+		tensor.Workspace[float64](a)[tile] = drift(u, a, lo, hi)
+	}}, adapt)
+	return kick
 }
 
 // calls returns the update, in which each block also writes the sum of its velocities' squares,

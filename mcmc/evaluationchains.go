@@ -47,11 +47,8 @@ func (*evaluationChains) OnStep(context.Context, *graph.Session) error { return 
 
 // Sample implements Chains.
 func (w *evaluationChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*langevin.Traces, error) {
-	if ctx == nil || s == nil {
-		return nil, errors.Errorf("mcmc: %s: the context and the session must not be nil", w.sampler)
-	}
-	if draws < 1 || thinning < 1 {
-		return nil, errors.Errorf("mcmc: %s: draws and thinning must be at least 1, got %d and %d", w.sampler, draws, thinning)
+	if err := checkSample(ctx, w.sampler, s, draws, thinning); err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, t := range w.traced {

@@ -54,7 +54,7 @@ func (h HMC) Validate() error {
 	}
 	for name, masses := range h.Masses {
 		for i, mass := range masses {
-			if !(mass > 0 && mass < math.Inf(1)) {
+			if !positive(mass) {
 				return errors.Errorf("mcmc: hmc: mass %d of %q must be positive, got %v", i, name, mass)
 			}
 		}
@@ -88,14 +88,14 @@ func (h HMC) check(parameters []*graph.Node) error {
 // attach adds the states of a trajectory for one parameter: its starting point and slope, which a
 // rejected proposal restores, and the momentum.
 func (h HMC) attach(b *graph.Builder, p proposed) proposalNodes {
-	shape := graph.ShapeOf(p.parameter)
-	position := b.State(p.name+langevin.PositionSuffix, nil, shape...)
-	slope := b.State(p.name+".slope", nil, shape...)
-	momentum := b.State(p.name+".momentum", nil, shape...)
+	name, shape := p.parameter.Name(), graph.ShapeOf(p.parameter)
+	position := b.State(name+langevin.PositionSuffix, nil, shape...)
+	slope := b.State(name+".slope", nil, shape...)
+	momentum := b.State(name+".momentum", nil, shape...)
 	t := trajectory{h.cycle(), p.temperature, b.Stream(), false}
 	var masses []*graph.Node
-	if values, ok := h.Masses[p.name]; ok {
-		t.masses, masses = true, []*graph.Node{b.Table(p.name+".mass", values)}
+	if values, ok := h.Masses[name]; ok {
+		t.masses, masses = true, []*graph.Node{b.Table(name+".mass", values)}
 	}
 	with := func(last *graph.Node, nodes ...*graph.Node) []*graph.Node {
 		return append(append(append(nodes, last), masses...), b.Header())

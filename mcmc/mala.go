@@ -73,9 +73,9 @@ func (MALA) gradients() bool           { return true }
 func (MALA) check([]*graph.Node) error { return nil }
 
 func (m MALA) attach(b *graph.Builder, p proposed) proposalNodes {
-	shape := graph.ShapeOf(p.parameter)
-	position := b.State(p.name+langevin.PositionSuffix, nil, shape...)
-	slope := b.State(p.name+".slope", nil, shape...)
+	name, shape := p.parameter.Name(), graph.ShapeOf(p.parameter)
+	position := b.State(name+langevin.PositionSuffix, nil, shape...)
+	slope := b.State(name+".slope", nil, shape...)
 	update := malaMove{m.cycle(), p.temperature, b.Stream()}
 	return proposalNodes{
 		logRatio: b.Apply(malaLogRatio{m.cycle(), p.temperature}, p.parameter, p.gradient, position, slope, p.chain, b.Header()),

@@ -66,9 +66,9 @@ func (MCLMC) Name() string { return "mclmc" }
 // Validate reports attributes that are out of range.
 func (m MCLMC) Validate() error {
 	switch {
-	case !(m.Friction > 0 && m.Friction < math.Inf(1)):
+	case !positive(m.Friction):
 		return errors.Errorf("mcmc: mclmc: Friction must be positive, got %v", m.Friction)
-	case !(m.EnergyVariance > 0 && m.EnergyVariance < math.Inf(1)):
+	case !positive(m.EnergyVariance):
 		return errors.Errorf("mcmc: mclmc: EnergyVariance must be positive, got %v", m.EnergyVariance)
 	case !(m.MaxVariance >= 0 && m.MaxVariance < math.Inf(1)):
 		return errors.Errorf("mcmc: mclmc: MaxVariance must be at least 0, got %v", m.MaxVariance)
@@ -102,7 +102,7 @@ func (u Unadjusted) Name() string { return u.Dynamics.Name() }
 // Validate implements Sampler.
 func (u Unadjusted) Validate() error {
 	switch {
-	case !(u.StepSize > 0 && u.StepSize < math.Inf(1)):
+	case !positive(u.StepSize):
 		return errors.Errorf("mcmc: mclmc: StepSize must be positive, got %v", u.StepSize)
 	case u.Warmup < 0 || u.Warmup > math.MaxInt32:
 		return errors.Errorf("mcmc: mclmc: Warmup must be 0 to %d steps, got %d", math.MaxInt32, u.Warmup)

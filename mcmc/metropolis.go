@@ -66,7 +66,6 @@ type proposalNodes struct {
 
 // proposed is a parameter with the inputs of its proposals.
 type proposed struct {
-	name                string
 	parameter, gradient *graph.Node
 	chain               *graph.Node // the chain's words at the beginning of the step, see wordStep
 	temperature         float64
@@ -85,7 +84,7 @@ func (m Metropolis) Validate() error {
 	switch {
 	case m.Proposal == nil:
 		return errors.New("mcmc: Proposal must be RandomWalk, MALA or HMC, got nil")
-	case !(m.StepSize > 0 && m.StepSize < math.Inf(1)):
+	case !positive(m.StepSize):
 		return errors.Errorf("mcmc: StepSize must be positive, got %v", m.StepSize)
 	case m.Warmup < 0 || m.Warmup > math.MaxInt32:
 		return errors.Errorf("mcmc: Warmup must be 0 to %d proposals, got %d", math.MaxInt32, m.Warmup)
@@ -124,7 +123,7 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Chains, error) {
 	var logRatios, kinetics []*graph.Node
 	moves := make([]func(decision *graph.Node) *graph.Node, len(parameters))
 	for i, parameter := range parameters {
-		nodes := m.Proposal.attach(b, proposed{parameter.Name(), parameter, gradients[i], chain, target.Temperature})
+		nodes := m.Proposal.attach(b, proposed{parameter, gradients[i], chain, target.Temperature})
 		moves[i] = nodes.move
 		if nodes.logRatio != nil {
 			logRatios = append(logRatios, nodes.logRatio)
@@ -168,12 +167,10 @@ func (m Metropolis) start(_ uint64, _ uint32, _ uint16, _ tensor.Shape, words []
 }
 
 func (m Metropolis) decide(temperature float64, stream uint16) decide {
-	d := decide{
-		cycle: m.Proposal.cycle(), temperature: temperature, jitter: m.Proposal.jitter(),
-		warmup: m.Warmup, rate: m.TargetAcceptance, anchor: anchorOf(m.StepSize, m.Warmup), stream: stream,
+	return decide{
+		cycle: m.Proposal.cycle(), temperature: temperature, jitter: m.Proposal.jitter(), warmup: m.Warmup,
+		rate: cmp.Or(m.TargetAcceptance, m.Proposal.optimum()), anchor: anchorOf(m.StepSize, m.Warmup), stream: stream,
 	}
-	d.rate = cmp.Or(d.rate, m.Proposal.optimum())
-	return d
 }
 
 // chains returns the Chains of Metropolis. A proposal's draw is read at the step that starts the

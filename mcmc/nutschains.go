@@ -28,11 +28,8 @@ type nutsChains struct {
 
 // Sample implements Chains.
 func (w *nutsChains) Sample(ctx context.Context, s *graph.Session, draws, thinning int) (*langevin.Traces, error) {
-	if ctx == nil || s == nil {
-		return nil, errors.New("mcmc: nuts: the context and the session must not be nil")
-	}
-	if draws < 1 || thinning < 1 {
-		return nil, errors.Errorf("mcmc: nuts: draws and thinning must be at least 1, got %d and %d", draws, thinning)
+	if err := checkSample(ctx, w.nuts.Name(), s, draws, thinning); err != nil {
+		return nil, err
 	}
 	traces := w.target.traces(s.Chains(), nutsTraced...)
 	first := max(int(s.Steps()), w.nuts.Warmup)

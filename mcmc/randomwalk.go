@@ -28,7 +28,7 @@ func (RandomWalk) gradients() bool           { return false }
 func (RandomWalk) check([]*graph.Node) error { return nil }
 
 func (RandomWalk) attach(b *graph.Builder, p proposed) proposalNodes {
-	position := b.State(p.name+langevin.PositionSuffix, nil, graph.ShapeOf(p.parameter)...)
+	position := b.State(p.parameter.Name()+langevin.PositionSuffix, nil, graph.ShapeOf(p.parameter)...)
 	update := randomWalkMove{b.Stream()}
 	return proposalNodes{move: func(decision *graph.Node) *graph.Node {
 		return b.Apply(update, p.parameter, position, decision, b.Header())

@@ -99,7 +99,7 @@ func (t Target) validate(b *graph.Builder, paired bool, others ...string) error 
 	case len(graph.ShapeOf(t.Potential)) != 0 || graph.DTypeOf(t.Potential) != tensor.Float64:
 		return errors.Errorf("mcmc: target: the potential must be a scalar of float64, got %v of shape %v",
 			graph.DTypeOf(t.Potential), graph.ShapeOf(t.Potential))
-	case !(t.Temperature > 0 && t.Temperature < math.Inf(1)):
+	case !positive(t.Temperature):
 		return errors.Errorf("mcmc: target: temperature must be positive, got %v", t.Temperature)
 	case len(b.Parameters()) == 0:
 		return errors.New("mcmc: target: the graph has no parameters to sample")
@@ -123,6 +123,20 @@ func (t Target) validate(b *graph.Builder, paired bool, others ...string) error 
 			return errors.Errorf("mcmc: target: quantity %q: the node must be of float64, got %v", q.Name, graph.DTypeOf(q.Node))
 		}
 		taken[q.Name] = true
+	}
+	return nil
+}
+
+// positive reports whether v is above 0 and finite. It is false for NaN.
+func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
+
+// checkSample checks the arguments of Chains.Sample.
+func checkSample(ctx context.Context, sampler string, s *graph.Session, draws, thinning int) error {
+	if ctx == nil || s == nil {
+		return errors.Errorf("mcmc: %s: the context and the session must not be nil", sampler)
+	}
+	if draws < 1 || thinning < 1 {
+		return errors.Errorf("mcmc: %s: draws and thinning must be at least 1, got %d and %d", sampler, draws, thinning)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -26,15 +25,13 @@ type EnsemblePredictor struct {
 	features featureStores // empty unless the predictor was made by NewFeatureEnsemble
 }
 
-// NewEnsemblePredictor loads the network, which maps a batch of images to logits, on a device, with
-// room for the given number of members, which [EnsemblePredictor.Load] loads. images gives the
-// shape and moments of the images; its Pixels are ignored. Each call of Predict takes at most
-// capacity images, rounded up to a multiple of batch, and computes one batch per step. On the host
-// the bits equal those of a SamplePredictor with the same batch.
-func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*EnsemblePredictor, error) {
-	return newEnsemble(device, images, batch, roundUp(capacity, batch), members, network, nil)
+// NewEnsemblePredictor loads the network on a device, with room for the given number of members,
+// which [EnsemblePredictor.Load] loads. images gives the shape and moments of the images; its
+// Pixels are ignored. Each call of Predict takes at most capacity images, rounded up to a multiple
+// of batch, and computes one batch per step. On the host the bits equal those of a SamplePredictor
+// with the same batch.
+func NewEnsemblePredictor(device tensor.Device, images Images, batch, capacity, members int, network Network) (*EnsemblePredictor, error) {
+	return newEnsemble(device, images, batch, capacity, members, network, nil)
 }
 
 // roundUp returns capacity rounded up to a multiple of batch, if that is positive.
@@ -42,10 +39,9 @@ func roundUp(capacity, batch int) int {
 	return (capacity + max(batch, 1) - 1) / max(batch, 1) * max(batch, 1)
 }
 
-// newEnsemble makes an EnsemblePredictor. more, unless nil, adds nodes to its graph.
-func newEnsemble(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
-) (*EnsemblePredictor, error) {
+// newEnsemble makes an EnsemblePredictor. more may be nil.
+func newEnsemble(device tensor.Device, images Images, batch, capacity, members int, network Network, more addition) (*EnsemblePredictor, error) {
+	capacity = roundUp(capacity, batch)
 	if batch < 1 || capacity < 1 || members < 1 {
 		return nil, errors.Errorf("samples: ensemble: batch, capacity and members must be at least 1, got %d, %d and %d", batch, capacity, members)
 	}
@@ -53,7 +49,7 @@ func newEnsemble(device tensor.Device, images Images, batch, capacity, members i
 	if err := images.validateShape(); err != nil {
 		return nil, err
 	}
-	program, classes, err := predictionProgram(tensor.Float32, images, capacity, op.Batch{Size: batch}, network, more)
+	program, classes, err := predictionProgram(tensor.Float32, images, capacity, batch, network, more)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +63,8 @@ func newEnsemble(device tensor.Device, images Images, batch, capacity, members i
 }
 
 // EnsembleSize returns the memory of an EnsemblePredictor.
-func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (Size, error) {
-	return sizeOf(device, images, roundUp(capacity, batch), op.Batch{Size: batch}, members, network, nil)
+func EnsembleSize(device tensor.Device, images Images, batch, capacity, members int, network Network) (Size, error) {
+	return sizeOf(device, images, roundUp(capacity, batch), batch, members, network, nil)
 }
 
 // Load loads a sample as the given member, replacing the member's previous sample.

@@ -28,9 +28,9 @@ func (f featureStores) count() int {
 	return total
 }
 
-// add makes a program store the logits and features of n images, see [SamplePredictor.Features]. A
-// layer that reads an image flattened counts as reading [C H W].
-func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, logits *graph.Node) {
+// add is an addition that stores the logits and features of the images, see
+// [SamplePredictor.Features]. A layer that reads an image flattened counts as reading [C H W].
+func (f *featureStores) add(b *graph.Builder, n int, order op.Batch, _, logits *graph.Node) {
 	feature := func(rows *graph.Node) {
 		storeRows(b, featureStore(len(f.widths)), n, order, rows)
 		if b.Err() == nil {
@@ -94,17 +94,9 @@ func (f featureStores) read(s *graph.Session, chain, first int, to []float32) er
 
 // NewFeaturePredictor is [NewSamplePredictor] of float32, whose predictions also store logits and
 // features.
-func NewFeaturePredictor(device tensor.Device, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*SamplePredictor, error) {
-	if err := images.validate(); err != nil {
-		return nil, err
-	}
+func NewFeaturePredictor(device tensor.Device, images Images, batch int, network Network) (*SamplePredictor, error) {
 	var stores featureStores
-	order := op.Batch{Size: min(batch, images.Len())}
-	p, err := loadPredictor(device, tensor.Float32, images, order, network, func(b *graph.Builder, _, logits *graph.Node) {
-		stores.add(b, images.Len(), order, logits)
-	})
+	p, err := loadPredictor(device, tensor.Float32, images, batch, network, stores.add)
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +106,8 @@ func NewFeaturePredictor(device tensor.Device, images Images, batch int,
 
 // FeaturePredictionSize returns the memory of a predictor made by NewFeaturePredictor for n images.
 // images gives their shape only.
-func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
-	order := op.Batch{Size: min(batch, n)}
-	return sizeOf(device, images, n, order, 1, network, func(b *graph.Builder, _, logits *graph.Node) {
-		new(featureStores).add(b, n, order, logits)
-	})
+func FeaturePredictionSize(device tensor.Device, images Images, n, batch int, network Network) (Size, error) {
+	return sizeOf(device, images, n, batch, 1, network, new(featureStores).add)
 }
 
 // Features writes the features of the last call of Predict, from image first on, into to: rows of
@@ -134,14 +123,9 @@ func (p *SamplePredictor) Features(first int, to []float32) error {
 func (p *SamplePredictor) FeatureCount() int { return p.features.count() }
 
 // NewFeatureEnsemble is [NewEnsemblePredictor], whose predictions also store features.
-func NewFeatureEnsemble(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*EnsemblePredictor, error) {
+func NewFeatureEnsemble(device tensor.Device, images Images, batch, capacity, members int, network Network) (*EnsemblePredictor, error) {
 	var stores featureStores
-	capacity = roundUp(capacity, batch)
-	p, err := newEnsemble(device, images, batch, capacity, members, network, func(b *graph.Builder, _, logits *graph.Node) {
-		stores.add(b, capacity, op.Batch{Size: batch}, logits)
-	})
+	p, err := newEnsemble(device, images, batch, capacity, members, network, stores.add)
 	if err != nil {
 		return nil, err
 	}

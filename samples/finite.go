@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -43,9 +42,8 @@ type Probe struct {
 // noiseProbes is the number of images of random pixels.
 const noiseProbes = 2
 
-// NewProbe loads the network, which maps a batch of images to logits, on a device. images gives the
-// shape and moments of the images only.
-func NewProbe(device tensor.Device, images Images, network func(b *graph.Builder, x *graph.Node) *graph.Node) (*Probe, error) {
+// NewProbe loads the network on a device. images gives the shape and moments of the images only.
+func NewProbe(device tensor.Device, images Images, network Network) (*Probe, error) {
 	images = probes(images)
 	predictor, err := NewSamplePredictor(device, tensor.Float32, images, 1, network)
 	if err != nil {

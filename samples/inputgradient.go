@@ -27,11 +27,8 @@ type InputGradient struct {
 	weight        []float64 // [N] the sum of w_s p_s
 }
 
-// NewInputGradient loads images, their labels and the network, which maps a batch of images to
-// logits, on a device.
-func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*InputGradient, error) {
+// NewInputGradient loads images, their labels and the network on a device.
+func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int, network Network) (*InputGradient, error) {
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
@@ -39,10 +36,8 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	if len(labels) != n {
 		return nil, errors.Errorf("samples: input gradient: must have one label for each of %d images, got %d", n, len(labels))
 	}
-	batch = min(batch, n)
-	order := op.Batch{Size: batch}
 	size := images.Channels * images.Height * images.Width
-	p, err := loadPredictor(device, dtype, images, order, network, storeGradient(order, n, size))
+	p, err := loadPredictor(device, dtype, images, batch, network, storeGradient(size))
 	if err != nil {
 		return nil, err
 	}
@@ -57,15 +52,14 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 		return nil, err
 	}
 	return &InputGradient{
-		predictor: p, images: images, labels: labels, batch: batch,
+		predictor: p, images: images, labels: labels, batch: min(batch, n),
 		probabilities: make([]float32, n*p.classes), one: make([]float32, n*size), sum: make([]float64, n*size), weight: make([]float64, n),
 	}, nil
 }
 
-// storeGradient returns a function that makes a predictor's program store the gradients [n size] of
-// n images.
-func storeGradient(order op.Batch, n, size int) func(b *graph.Builder, x, logits *graph.Node) {
-	return func(b *graph.Builder, x, logits *graph.Node) {
+// storeGradient returns an addition that stores the gradients [n size] of the images.
+func storeGradient(size int) addition {
+	return func(b *graph.Builder, n int, order op.Batch, x, logits *graph.Node) {
 		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
 		gradient := b.Gradients(b.Apply(op.CrossEntropy{}, logits, classes), x)[0]
 		storeRows(b, gradientStore, n, order, b.Apply(op.ViewAs(order.Size, size), gradient))
@@ -74,9 +68,9 @@ func storeGradient(order op.Batch, n, size int) func(b *graph.Builder, x, logits
 
 // GradientSize returns the memory of an InputGradient of n images. images gives their shape; its
 // Pixels are ignored.
-func GradientSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
-	size, order := images.Channels*images.Height*images.Width, op.Batch{Size: min(batch, n)}
-	s, err := sizeOf(device, images, n, order, 1, network, storeGradient(order, n, size))
+func GradientSize(device tensor.Device, images Images, n, batch int, network Network) (Size, error) {
+	size := images.Channels * images.Height * images.Width
+	s, err := sizeOf(device, images, n, batch, 1, network, storeGradient(size))
 	// Probabilities and weights; the gradient of a sample, and the sum in float64.
 	s.Host += n * (4*s.Classes + 8 + (4+8)*size)
 	return s, err

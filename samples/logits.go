@@ -24,26 +24,17 @@ func storeRows(b *graph.Builder, name string, n int, order op.Batch, rows *graph
 }
 
 // NewLogitPredictor is [NewSamplePredictor] of float32, whose predictions also store logits.
-func NewLogitPredictor(device tensor.Device, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*SamplePredictor, error) {
-	if err := images.validate(); err != nil {
-		return nil, err
-	}
-	order := op.Batch{Size: min(batch, images.Len())}
-	return loadPredictor(device, tensor.Float32, images, order, network, func(b *graph.Builder, _, logits *graph.Node) {
-		storeRows(b, logitsStore, images.Len(), order, logits)
-	})
+func NewLogitPredictor(device tensor.Device, images Images, batch int, network Network) (*SamplePredictor, error) {
+	return loadPredictor(device, tensor.Float32, images, batch, network, storeLogits)
+}
+
+func storeLogits(b *graph.Builder, n int, order op.Batch, _, logits *graph.Node) {
+	storeRows(b, logitsStore, n, order, logits)
 }
 
 // NewLogitEnsemble is [NewEnsemblePredictor], whose predictions also store logits.
-func NewLogitEnsemble(device tensor.Device, images Images, batch, capacity, members int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*EnsemblePredictor, error) {
-	capacity = roundUp(capacity, batch)
-	return newEnsemble(device, images, batch, capacity, members, network, func(b *graph.Builder, _, logits *graph.Node) {
-		storeRows(b, logitsStore, capacity, op.Batch{Size: batch}, logits)
-	})
+func NewLogitEnsemble(device tensor.Device, images Images, batch, capacity, members int, network Network) (*EnsemblePredictor, error) {
+	return newEnsemble(device, images, batch, capacity, members, network, storeLogits)
 }
 
 // Logits writes the logits of the last call of Predict, [images classes], into to. It returns an

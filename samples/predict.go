@@ -8,6 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// Network makes the nodes of a network, which maps a batch of images x to logits [B K].
+type Network = func(b *graph.Builder, x *graph.Node) *graph.Node
+
 // SamplePredictor computes a network's class probabilities for a fixed set of images, for one
 // sample after another. Images keep their order.
 type SamplePredictor struct {
@@ -19,22 +22,21 @@ type SamplePredictor struct {
 	features featureStores // empty unless the predictor was made by NewFeaturePredictor
 }
 
-// NewSamplePredictor loads images and the network, which maps a batch of images to logits, on a
-// device.
-func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node,
-) (*SamplePredictor, error) {
+// NewSamplePredictor loads images and the network on a device.
+func NewSamplePredictor(device tensor.Device, dtype tensor.DType, images Images, batch int, network Network) (*SamplePredictor, error) {
+	return loadPredictor(device, dtype, images, batch, network, nil)
+}
+
+// addition adds nodes to a predictor's program, which gathers batches of n images in an order, and
+// computes logits from the network's input x.
+type addition func(b *graph.Builder, n int, order op.Batch, x, logits *graph.Node)
+
+// loadPredictor makes a SamplePredictor. more may be nil.
+func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int, network Network, more addition) (*SamplePredictor, error) {
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
-	return loadPredictor(device, dtype, images, op.Batch{Size: min(batch, images.Len())}, network, nil)
-}
-
-// loadPredictor makes a SamplePredictor of valid images. more, unless nil, adds nodes to its graph.
-func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
-) (*SamplePredictor, error) {
-	program, classes, err := predictionProgram(dtype, images, images.Len(), order, network, more)
+	program, classes, err := predictionProgram(dtype, images, images.Len(), batch, network, more)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 		session.Close()
 		return nil, err
 	}
-	return &SamplePredictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
+	return &SamplePredictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + batch - 1) / batch}, nil
 }
 
 // Size is the memory that a predictor takes on a device, and what determines it.
@@ -58,14 +60,12 @@ type Size struct {
 
 // PredictionSize returns the memory of a SamplePredictor of n images. images gives their shape
 // only.
-func PredictionSize(device tensor.Device, images Images, n, batch int, network func(b *graph.Builder, x *graph.Node) *graph.Node) (Size, error) {
-	return sizeOf(device, images, n, op.Batch{Size: min(batch, n)}, 1, network, nil)
+func PredictionSize(device tensor.Device, images Images, n, batch int, network Network) (Size, error) {
+	return sizeOf(device, images, n, batch, 1, network, nil)
 }
 
-func sizeOf(device tensor.Device, images Images, n int, order op.Batch, chains int,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
-) (s Size, err error) {
-	program, classes, err := predictionProgram(tensor.Float32, images, n, order, network, more)
+func sizeOf(device tensor.Device, images Images, n, batch, chains int, network Network, more addition) (s Size, err error) {
+	program, classes, err := predictionProgram(tensor.Float32, images, n, batch, network, more)
 	if err != nil {
 		return s, err
 	}
@@ -79,15 +79,14 @@ func sizeOf(device tensor.Device, images Images, n int, order op.Batch, chains i
 }
 
 // predictionProgram returns a program that stores the probabilities [n K] of n images with the
-// shape and moments of images, one batch per step. more, unless nil, adds nodes to its graph.
-func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
-	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
-) (program *graph.Program, classes int, err error) {
+// shape and moments of images, one batch per step. more may be nil.
+func predictionProgram(dtype tensor.DType, images Images, n, batch int, network Network, more addition) (program *graph.Program, classes int, err error) {
 	if network == nil {
 		return nil, 0, errors.New("samples: predictor: the network must not be nil")
 	}
 	b := graph.New(dtype)
 	b.Mode = graph.Prediction
+	order := op.Batch{Size: min(batch, n)}
 	x := images.Input(b, order, n)
 	logits := network(b, x)
 	p := b.Apply(op.Softmax{}, logits)
@@ -96,7 +95,7 @@ func predictionProgram(dtype tensor.DType, images Images, n int, order op.Batch,
 		return nil, 0, errors.Errorf("samples: predictor: the network's output must have shape [B K], got %v", shape)
 	}
 	if more != nil {
-		more(b, x, logits)
+		more(b, n, order, x, logits)
 	}
 	if err := b.Err(); err != nil {
 		return nil, 0, err

@@ -7,7 +7,6 @@
 package predictive
 
 import (
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/detector"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -15,7 +14,7 @@ import (
 // Model is what predicts: a network, whose samples are elsewhere.
 type Model struct {
 	// Apply is the network, from its inputs to logits.
-	Apply func(*graph.Builder, *graph.Node) *graph.Node
+	Apply samples.Network
 	// Samples is the number of samples, and Passes the number of predictions of each, which differ
 	// only with Monte Carlo dropout.
 	Samples, Passes int

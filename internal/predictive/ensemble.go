@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -44,7 +43,7 @@ func (m Model) Ensemble(device tensor.Device, inputs samples.Images, batch, capa
 	e = &Ensemble{model: m}
 	for _, group := range []struct {
 		positions []int
-		open      func(tensor.Device, samples.Images, int, int, int, func(*graph.Builder, *graph.Node) *graph.Node) (*samples.EnsemblePredictor, error)
+		open      func(tensor.Device, samples.Images, int, int, int, samples.Network) (*samples.EnsemblePredictor, error)
 	}{{featured, samples.NewFeatureEnsemble}, {plain, openPlain}} {
 		if len(group.positions) == 0 {
 			continue
