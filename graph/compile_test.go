@@ -335,8 +335,9 @@ func TestBuilderErrors(t *testing.T) {
 		}, []string{"stream", "at most 65534 streams"}},
 		{"gradients past an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 3)
-			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(array.Element{Index: 1}, w)), w)
-		}, []string{"gradients", "element has no gradient"}},
+			rows := b.Apply(op.GatherRows{Batch: op.Batch{Size: 2}}, w, b.Header())
+			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(op.Sum{}, rows)), w)
+		}, []string{"gradients", "gather rows has no gradient"}},
 		{"gradients of a parameter that the loss does not need", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)
 			b.Gradients(b.Apply(op.CrossEntropy{}, w, b.Data("labels", tensor.Int32, 2)), w, b.Parameter("v", nil, 2))
