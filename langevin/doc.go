@@ -15,6 +15,12 @@
 // Posterior has DataSize 1 and no Prior: then U = -L, and a rate is h itself. Package mcmc has
 // samplers without a bias for this case.
 //
+// # Attributes
+//
+// An attribute of 0 is 0, not a default, unless its comment gives it a meaning. The comments have
+// the usual values, with which bayes.ParseMethod("sghmc") returns an SGHMC. docs/conventions.md has
+// the customary rates.
+//
 // # Step sizes
 //
 // The step size h multiplies gU. The learning rate of deep learning multiplies the gradient of the
