@@ -313,7 +313,7 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 				return b.Apply(op.BiasAdd{}, x, b.Parameter("b", nil, 3))
 			}
 		},
-		"is empty or taken": func(a *asked) {
+		"the name must be unique": func(a *asked) {
 			a.network = func(b *graph.Builder, x *graph.Node) *graph.Node { return linear(b, linear(b, x)) }
 		},
 	} {

@@ -10,11 +10,21 @@ import (
 )
 
 // Gather makes one run of several parts, whose chains sample the same posterior, in a new or empty
-// directory. If copied is true, the run has copies of the parts as they are now. Otherwise it
-// refers to their directories, which are read whenever it is used. It is an InvalidError if parts
-// differ in anything but seeds, chains, devices and where chains start, or two of them have the
-// same chain. After an error, nothing of the new run stays.
-func Gather(dir string, parts []string, copied bool, options ...Option) (*Run, error) {
+// directory. The run refers to the directories of the parts, which are read whenever it is used;
+// see GatherCopies. It is an InvalidError if parts differ in anything but seeds, chains, devices
+// and where chains start, or two of them have the same chain. After an error, nothing of the new
+// run stays.
+func Gather(dir string, parts []string, options ...Option) (*Run, error) {
+	return gather(dir, parts, false, options)
+}
+
+// GatherCopies is Gather with copies of the parts as they are now, so that the run stays the same
+// when its parts continue or are removed.
+func GatherCopies(dir string, parts []string, options ...Option) (*Run, error) {
+	return gather(dir, parts, true, options)
+}
+
+func gather(dir string, parts []string, copied bool, options []Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", dir)
 	}

@@ -29,7 +29,7 @@ func (Tamed) Name() string { return "tamed SGLD" }
 
 func (s Tamed) Validate() error {
 	if !(s.Bound > 0) {
-		return fmt.Errorf("tamed: bound is %v, want a number above 0", s.Bound)
+		return fmt.Errorf("tamed: Bound must be above 0, got %v", s.Bound)
 	}
 	return nil
 }
@@ -82,19 +82,41 @@ func tamedTile[T float32 | float64](u tamedUpdate, a *tensor.Args, lo, hi int) (
 // A custom sampler is a struct with an update rule. Once it is registered, it trains, and another
 // program that registers it can open the run.
 func ExampleRegister() {
-	check(bayes.Register("tamed", Tamed{Bound: 0.1}, optimizers.Constant{Rate: 0.1}))
-	pixels, labels := stripes(200)
+	if err := trainTamed(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: tamed:bound=0.05 1
+}
+
+func trainTamed() error {
+	if err := bayes.Register("tamed", Tamed{Bound: 0.1}, optimizers.Constant{Rate: 0.1}); err != nil {
+		return err
+	}
+	pixels, labels := make([]byte, 200*8*8), make([]int32, 200)
+	for i := range pixels {
+		image, row, column := i/64, i/8%8, i%8
+		labels[image] = int32(image % 2)
+		pixels[i] = byte(255 * ([]int{row, column}[image%2] / 2 % 2))
+	}
 	data, err := datasets.New("stripes", pixels, labels, 1, 8, 8, []string{"across", "along"})
-	check(err)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "own")
-	check(err)
+	if err != nil {
+		return err
+	}
 	defer os.RemoveAll(dir)
 
 	spec := bayes.Spec{Network: "mlp-16", Method: Tamed{Bound: 0.05}}
 	run, err := bayes.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(dir, "run"))
-	check(err)
+	if err != nil {
+		return err
+	}
 	scores, err := run.Assess(context.Background(), data, nil)
-	check(err)
+	if err != nil {
+		return err
+	}
 	fmt.Println(run.Manifest().Spec.Texts()["method"], scores.Values["accuracy"])
-	// Output: tamed:bound=0.05 1
+	return nil
 }

@@ -110,7 +110,7 @@ type Predictor struct {
 
 // Predictor loads the run's network and the samples that it has so far. The network computes batch
 // images at once: a large batch takes less time for many images, a small one for a single image.
-// Memory holds all samples, a batch's activations in each thread, and Room images.
+// Memory holds all samples, a batch's activations in each thread, and Batch images.
 //
 // On the host, results equal Predict's on a batch of images, bit for bit, and do not depend on the
 // other images, except with Monte Carlo dropout, whose passes are random.
@@ -220,7 +220,7 @@ func (p *Predictor) predict(ctx context.Context, pixels []byte) (*evaluate.Predi
 
 // Answer returns an answer for each of n images, whose pixels are [n C H W] bytes with the size and
 // channels of those trained on. It may be called by several goroutines, which wait for each other.
-// It splits the images into parts of at most Room, and returns the context's error if that ends
+// It splits the images into parts of at most Batch, and returns the context's error if that ends
 // between two parts.
 func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
 	if err := checkContext(ctx, "answer"); err != nil {
@@ -268,8 +268,8 @@ func (p *Predictor) Current(run *Run) (bool, error) {
 	return err == nil && digest == p.digest && run.levels == p.levels, err
 }
 
-// Room returns the number of images that Answer handles together.
-func (p *Predictor) Room() int { return p.room }
+// Batch returns the number of images that Answer handles together.
+func (p *Predictor) Batch() int { return p.room }
 
 // Decisions returns how answers are decided.
 func (p *Predictor) Decisions() *Decisions { return p.decisions }

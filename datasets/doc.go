@@ -2,9 +2,9 @@
 // directories and files by path.
 //
 // Open returns a data set with all its Splits, each a Dataset; Load returns one split. List
-// describes the known data sets. New makes a Dataset from images in memory, ReadImages reads images
-// without labels, and Decode decodes one image. Dataset.Corrupted applies the corruptions of
-// CIFAR-10-C.
+// describes the known data sets. ReadImages reads images without labels, and Decode decodes one
+// image. FromImages makes a Dataset of values of image.Image, and New one of bytes.
+// Dataset.Corrupted applies the corruptions of CIFAR-10-C.
 //
 //	mnist          handwritten digits       60 000 + 10 000
 //	fashion-mnist  articles of clothing     60 000 + 10 000

@@ -2,6 +2,9 @@ package datasets_test
 
 import (
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +64,23 @@ func ExampleOpen() {
 	// [blue red] 3 8 8
 	// [6 6] [2 2] [2 2]
 	// 0 10 20 200
+}
+
+// Images that a program draws or receives, of any size, and their labels.
+func ExampleFromImages() {
+	var images []image.Image
+	for i := range 4 {
+		ball := image.NewRGBA(image.Rect(0, 0, 30+i, 40))
+		draw.Draw(ball, image.Rect(10, 10, 20, 20), image.NewUniform(color.RGBA{R: 200, A: 255}), image.Point{}, draw.Src)
+		images = append(images, ball)
+	}
+	balls, err := datasets.FromImages("balls", images, []int32{0, 1, 0, 1}, []string{"small", "large"}, datasets.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(balls.Len(), "images of", balls.Channels, "x", balls.Height, "x", balls.Width, "with labels", balls.Labels)
+	// Output: 4 images of 3 x 32 x 32 with labels [0 1 0 1]
 }
 
 func ExampleNew() {

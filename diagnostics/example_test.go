@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
 // Four chains of an autoregression, each draw of which keeps 0.8 of the one before: 1000 draws of it
@@ -51,6 +52,35 @@ func ExampleSummarize() {
 	}
 	fmt.Println(s)
 	// Output: mean 3.04 +- 0.06, std 1.99, 90 % in -0.208 ... 6.25, R-hat 1.003, 1042 effective draws, 970 in the tails
+}
+
+// The traces of a sampler, here written by hand: samplers of package mcmc and langevin.Plan.Collect
+// return them. The chains disagree about the second slope.
+func ExampleSummarizeTraces() {
+	r := rand.New(rand.NewPCG(1, 2))
+	traces := langevin.NewTraces(4)
+	traces.Add("intercept", 1)
+	traces.Add("slopes", 2)
+	for range 250 {
+		for chain := range 4 {
+			traces.Extend("intercept", chain)[0] = 3 + 2*r.NormFloat64()
+			slopes := traces.Extend("slopes", chain)
+			slopes[0], slopes[1] = r.NormFloat64(), float64(chain)+r.NormFloat64()
+		}
+	}
+	table, err := diagnostics.SummarizeTraces(traces)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(table)
+	fmt.Println("mixed:", table.MaxRHat() < diagnostics.MixedRHat)
+	// Output:
+	// quantity    mean    +-    std     5 %    50 %  95 %  R-hat  ESS  tail ESS
+	// intercept   3.02  0.07   2.07  -0.323    2.98  6.32  1.000  909      1036
+	// slopes[0]  0.018  0.03  0.966   -1.56  0.0288   1.6  1.001  953       960
+	// slopes[1]   1.52   0.5   1.47  -0.877     1.5   3.9  1.548    7        46
+	// mixed: false
 }
 
 // The settings of a public program, which adds noise of variance 2 rate to a step along the gradient

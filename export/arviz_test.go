@@ -324,7 +324,7 @@ func TestGathered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{first.Dir(), second.Dir()}, false)
+	run, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{first.Dir(), second.Dir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -240,7 +240,7 @@ func TestCardOfGathered(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		parts = append(parts, fittedWith(t, bayes.Spec{Network: "mlp-8", Method: langevin.SGLD{}, Epochs: 8, Samples: 5, Seed: seed}, data).Dir())
 	}
-	run, err := bayes.Gather(filepath.Join(t.TempDir(), "run"), parts, false)
+	run, err := bayes.Gather(filepath.Join(t.TempDir(), "run"), parts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"reflect"
 	"slices"
 	"sync"
 
@@ -56,8 +57,8 @@ type Hooks struct {
 	Apply func(op Op, inputs []*Node) *Node
 }
 
-// Builder makes the nodes of one graph. It is for one goroutine. A training graph is built in this
-// order, which Gradients enforces in part:
+// Builder makes the nodes of one graph, in one goroutine; its zero value is not usable, see New. A
+// training graph is built in this order, which Gradients enforces in part:
 //
 //	x := b.Data(...)                     // inputs
 //	loss := ...                          // layers: b.Parameter and b.Apply
@@ -255,6 +256,10 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 		b.Fail(errors.New("graph: apply: the op is nil"))
 		return nil
 	}
+	if !reflect.ValueOf(op).Comparable() {
+		b.Fail(errors.Errorf("graph: %s: the op must be a comparable struct, without slices, maps and functions, got %T", op.Name(), op))
+		return nil
+	}
 	if n := b.applyHook(op, inputs); n != nil || b.err != nil {
 		return n
 	}
@@ -376,8 +381,11 @@ func (b *Builder) input(in *input) *Node {
 		b.Fail(errors.Errorf("graph: input %q: the type must be float32, float64, uint8, int32 or uint64, got %v", in.name, in.dtype))
 	}
 	isHeader := in.arena == tensor.Chain && in.dtype == tensor.Uint64
-	if b.taken(in.name) || in.name == "" || in.name == headerName && !isHeader {
-		b.Fail(errors.Errorf("graph: input %q: the name is empty or taken", in.name))
+	switch {
+	case in.name == "":
+		b.Fail(errors.New("graph: input: the name must not be empty"))
+	case b.taken(in.name) || in.name == headerName && !isHeader:
+		b.Fail(errors.Errorf("graph: input %q: the name must be unique, and is taken: two layers need different names, or none", in.name))
 	}
 	if b.err != nil {
 		return nil

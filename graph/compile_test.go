@@ -245,6 +245,22 @@ func TestBuilderErrors(t *testing.T) {
 	}{
 		{"nothing to compute", func(b *graph.Builder) { b.Parameter("w", nil, 2) }, []string{"must have an output, a metric or an update"}},
 		{"a nil input", func(b *graph.Builder) { b.Apply(op.ReLU{}, nil) }, []string{"relu", "input 0 is nil"}},
+		{"an op with a slice", func(b *graph.Builder) { b.Apply(incomparable{}, b.State("x", nil, 2)) }, []string{
+			"sliced: the op must be a comparable struct", "graph_test.incomparable",
+		}},
+		{"no name", func(b *graph.Builder) { b.State("", nil, 2) }, []string{"input: the name must not be empty"}},
+		{"a name twice", func(b *graph.Builder) { b.State("x", nil, 2); b.Parameter("x", nil, 2) }, []string{`input "x": the name must be unique`}},
+		{"gradients twice", func(b *graph.Builder) {
+			w := b.Parameter("w", nil, 2)
+			b.Gradients(b.Apply(op.Sum{}, w), w)
+			b.Gradients(b.Apply(op.Sum{}, w), w)
+		}, []string{"must be called only once", "it was called before"}},
+		{"gradients after a metric", func(b *graph.Builder) {
+			w := b.Parameter("w", nil, 2)
+			loss := b.Apply(op.Sum{}, w)
+			b.Record("loss", loss)
+			b.Gradients(loss, w)
+		}, []string{"must be called only once", `the graph has the metric "loss" already`}},
 		{"no op", func(b *graph.Builder) { b.Apply(nil, b.State("x", nil, 2)) }, []string{"the op is nil"}},
 		{"another builder's node", func(b *graph.Builder) {
 			b.State("x", nil, 2)
@@ -335,8 +351,9 @@ func TestBuilderErrors(t *testing.T) {
 		}, []string{"stream", "at most 65534 streams"}},
 		{"gradients past an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 3)
-			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(array.Element{Index: 1}, w)), w)
-		}, []string{"gradients", "element has no gradient"}},
+			rows := b.Apply(op.GatherRows{Batch: op.Batch{Size: 2}}, w, b.Header())
+			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(op.Sum{}, rows)), w)
+		}, []string{"gradients", "gather rows has no gradient"}},
 		{"gradients of a parameter that the loss does not need", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)
 			b.Gradients(b.Apply(op.CrossEntropy{}, w, b.Data("labels", tensor.Int32, 2)), w, b.Parameter("v", nil, 2))
@@ -403,3 +420,10 @@ func TestGradientByAnotherParameter(t *testing.T) {
 	b.Gradients(loss, logits, unused)
 	wantError(t, "a parameter that the loss does not depend on", b.Err(), "unused", "depend")
 }
+
+// incomparable is an op that breaks the rule that ops are comparable.
+type incomparable struct{ values []float64 }
+
+func (incomparable) Name() string                                  { return "sliced" }
+func (incomparable) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
+func (i incomparable) Lower(l *graph.Lowering)                     { _ = i.values }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -13,10 +15,10 @@ import (
 func Example() {
 	b := graph.New(tensor.Float64)
 	x, labels := b.Data("x", tensor.Float64, 2, 3), b.Data("labels", tensor.Int32, 2)
-	w := b.Parameter("w", normal(0.1), 2, 3)
+	w := b.Parameter("w", layers.Normal{Std: 0.1}.Fill, 2, 3)
 	loss := b.Apply(op.CrossEntropy{}, b.Apply(op.MatMul{TransposeB: true}, x, w), labels)
 	dw := b.Gradients(loss, w)
-	b.Apply(descend{rate: 1}, w, dw[0])
+	optimizers.Update(b, optimizers.SGD{}, []*graph.Node{w}, dw, b.Table("rates", []float64{1}))
 	b.Record("loss", loss)
 	program, err := b.Compile()
 	if err != nil {

@@ -17,8 +17,8 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	if b.err != nil {
 		return none
 	}
-	if b.differentiated || len(b.updates) > 0 || len(b.metrics) > 0 {
-		b.Fail(errors.New("graph: gradients: Gradients must be called only once, before updates and metrics"))
+	if err := b.checkUndifferentiated(); err != nil {
+		b.Fail(err)
 		return none
 	}
 	if loss == nil {
@@ -154,4 +154,18 @@ func (t terms) sumTo(g *gorgonia.ExprGraph, n, gradient *Node) bool {
 		}
 	}
 	return true
+}
+
+// checkUndifferentiated reports what the graph already has that must come after Gradients.
+func (b *Builder) checkUndifferentiated() error {
+	const rule = "graph: gradients: Gradients must be called only once, before updates and metrics: "
+	switch {
+	case b.differentiated:
+		return errors.New(rule + "it was called before, as functions do that attach a sampler; take all gradients in one call")
+	case len(b.updates) > 0:
+		return errors.New(rule + "the graph has an update already")
+	case len(b.metrics) > 0:
+		return errors.Errorf(rule+"the graph has the metric %q already; record it afterwards", b.metrics[0].name)
+	}
+	return nil
 }

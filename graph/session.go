@@ -234,7 +234,8 @@ func (s *Session) RunPaced(steps int, pace Pace) error {
 		return err
 	}
 	if steps > MetricRows {
-		return errors.Errorf("graph: run: steps must be at most %d in a program with metrics, got %d", MetricRows, steps)
+		return errors.Errorf("graph: run: steps must be at most %d in a program with metrics, got %d: a session keeps the metrics of the last %[1]d steps, "+
+			"so call Run several times", MetricRows, steps)
 	}
 	// The device keeps a copy of the chains' state; locate returns to it if a metric is not finite.
 	if err := s.runner.Keep(); err != nil {

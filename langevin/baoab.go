@@ -30,7 +30,7 @@ import (
 // before B and after it. At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 +
 // c)/2, up to rounding.
 type BAOAB struct {
-	Friction float64 // of one step, above 0
+	Friction float64 // of one step, above 0; usually 0.1
 }
 
 // Name implements Sampler.

@@ -43,9 +43,9 @@ import (
 // Noise that several elements share heats along their sum, which a diagonal cannot represent. At T
 // = 0, b is 0 and chi stays constant: the rule is then BAOAB.
 type CCAdL struct {
-	Friction  float64 // a, above 0, at most 1
-	Alpha     float64 // memory of S, in [0, 1)
-	Coupling  float64 // k, above 0: the change of chi in a step at twice the temperature
+	Friction  float64 // a, above 0, at most 1; usually 0.1
+	Alpha     float64 // memory of S, in [0, 1); usually 0.999
+	Coupling  float64 // k, above 0: the change of chi in a step at twice the temperature; usually 0.001
 	Couplings ByLayer // overrides Coupling for single layers or parameters
 }
 

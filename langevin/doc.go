@@ -9,11 +9,17 @@
 // stationary distribution is close to exp(-U/T), where T is the temperature of the whole posterior,
 // prior included. A Plan sets how long chains run and which of their states are samples. Plan.Run
 // makes the steps and calls Hooks between them. Plan.Collect also returns Traces of the samples,
-// which diagnostics.Summarize describes.
+// which diagnostics.SummarizeTraces describes.
 //
 // For a density whose logarithm L is given as a whole, prior included, the loss is -L and the
 // Posterior has DataSize 1 and no Prior: then U = -L, and a rate is h itself. Package mcmc has
 // samplers without a bias for this case.
+//
+// # Attributes
+//
+// An attribute of 0 is 0, not a default, unless its comment gives it a meaning. The comments have
+// the usual values, with which bayes.ParseMethod("sghmc") returns an SGHMC. docs/conventions.md has
+// the customary rates.
 //
 // # Step sizes
 //

@@ -24,8 +24,8 @@ import (
 // to SGLD's bias at the step size h G. Before, the adaptation biases it. With a Damping far below
 // V, elements whose first gradient happens to be small jump far, and return slowly.
 type FisherSGLD struct {
-	Alpha    float64 // memory of V, in [0, 1)
-	Damping  float64 // bounds G by 1/Damping
+	Alpha    float64 // memory of V, in [0, 1); usually 0.99
+	Damping  float64 // bounds G by 1/Damping; usually 0.001
 	FreezeAt int     // the step at which V stops adapting
 }
 

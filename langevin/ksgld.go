@@ -35,10 +35,12 @@ import (
 // and O on one thread, and until FreezeAt each step costs about I/O + O/I times the layer's forward
 // pass more.
 type KSGLD struct {
-	Alpha    float64 // memory of the factors, in [0, 1)
-	Damping  float64 // lambda: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is (trace A/I)/(trace S/O); a bias has S + lambda
-	Refresh  int     // steps from one factorisation to the next
-	FreezeAt int     // the step at which G stops adapting
+	Alpha float64 // memory of the factors, in [0, 1); usually 0.99
+	// Damping is lambda, usually 0.1: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is
+	// (trace A/I)/(trace S/O); a bias has S + lambda.
+	Damping  float64
+	Refresh  int // steps from one factorisation to the next; usually 20
+	FreezeAt int // the step at which G stops adapting
 
 	// Rest moves the parameters that are not the weights or bias of one linear layer or
 	// convolution, such as a normalisation's. If it is nil, such parameters are an error.

@@ -50,7 +50,7 @@ import (
 // they have much. The kinetic temperature is T up to the noise of a single step. M has no effect in
 // the first step, before the velocities are drawn. At T = 0 the rule is BAOAB.
 type MatchedFriction struct {
-	Friction  float64 // of one step, above 0
+	Friction  float64 // of one step, above 0; usually 3e-4
 	Masses    Masses
 	BatchSize int // n, the examples of a minibatch; 0 if n is small compared with N
 }

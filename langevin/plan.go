@@ -20,14 +20,27 @@ import (
 type Plan struct {
 	Steps    int
 	BurnIn   int // of each cycle if there are cycles
-	Thinning int
+	Thinning int // at least 1
 	Cycles   int // M; 0 for a plan without cycles, 1 for a run that explores once
 }
 
 // Validate reports plans that yield no sample.
 func (p Plan) Validate() error {
-	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Cycles < 0 || p.Cycles > p.Steps || p.Thinning > p.cycle()-p.BurnIn {
-		return errors.Errorf("langevin: plan: each cycle must have a sample: Steps >= Cycles, BurnIn + Thinning <= steps of a cycle, Thinning >= 1, got %+v", p)
+	switch {
+	case p.Steps < 1:
+		return errors.Errorf("langevin: plan: Steps must be at least 1, got %d", p.Steps)
+	case p.Thinning < 1:
+		return errors.Errorf("langevin: plan: Thinning must be at least 1, which makes every step after BurnIn a sample, got %d", p.Thinning)
+	case p.BurnIn < 0:
+		return errors.Errorf("langevin: plan: BurnIn must be at least 0, got %d", p.BurnIn)
+	case p.Cycles < 0 || p.Cycles > p.Steps:
+		return errors.Errorf("langevin: plan: Cycles must be 0 to the %d Steps, got %d", p.Steps, p.Cycles)
+	case p.Thinning > p.cycle()-p.BurnIn && p.Cycles > 0:
+		return errors.Errorf("langevin: plan: BurnIn + Thinning must be at most the %d steps of a cycle, so that it has a sample, got %d + %d",
+			p.cycle(), p.BurnIn, p.Thinning)
+	case p.Thinning > p.cycle()-p.BurnIn:
+		return errors.Errorf("langevin: plan: BurnIn + Thinning must be at most the %d Steps, so that there is a sample, got %d + %d",
+			p.Steps, p.BurnIn, p.Thinning)
 	}
 	return nil
 }

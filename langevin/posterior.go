@@ -211,10 +211,34 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 	for i, in := range inputs {
 		// The scope names the nodes of the update after the layer, for errors.
 		end := b.Scope(LayerOf(in.Name))
-		b.Record(VirialPrefix+in.Name, sampler.Update(b, in, parameters[i], gradients[i]))
+		before := len(b.Applications())
+		statistics := sampler.Update(b, in, parameters[i], gradients[i])
+		b.Fail(checkUpdate(b, sampler, parameters[i], statistics, before))
+		b.Record(VirialPrefix+in.Name, statistics)
 		end()
 	}
 	return b.Err()
+}
+
+// checkUpdate reports an Update of a sampler, usually one of another package, that returned no
+// statistics or left the parameter as it is. before is the number of applications before it.
+func checkUpdate(b *graph.Builder, sampler Sampler, parameter, statistics *graph.Node, before int) error {
+	if b.Err() != nil {
+		return nil
+	}
+	if statistics == nil {
+		return errors.Errorf("langevin: attach: %s: Update of %s must return the update's statistics, or call b.Fail, got nil", sampler.Name(), parameter.Name())
+	}
+	for _, a := range b.Applications()[before:] {
+		if update, ok := a.Op.(graph.Updater); ok {
+			for _, i := range update.Updates() {
+				if a.Inputs[i] == parameter {
+					return nil
+				}
+			}
+		}
+	}
+	return errors.Errorf("langevin: attach: %s: Update of %[2]s must apply a graph.Updater that changes %[2]s, got none", sampler.Name(), parameter.Name())
 }
 
 // checkAttach checks the arguments that all ways of attaching a sampler have in common.

@@ -26,10 +26,10 @@ import (
 // frozen G is unstable where V happened to be small when it froze, unless Lambda bounds it. The
 // kinetic temperature is computed from u and does not depend on G.
 type PSGHMC struct {
-	Friction float64 // a, above 0, at most 1
-	Alpha    float64 // memory of V, in [0, 1)
-	Lambda   float64 // bounds G by 1/Lambda
-	Gamma    Gamma   // GammaFrozen or GammaNone
+	Friction float64 // a, above 0, at most 1; usually 0.1
+	Alpha    float64 // memory of V, in [0, 1); usually 0.99
+	Lambda   float64 // bounds G by 1/Lambda; usually 1e-5
+	Gamma    Gamma   // GammaFrozen, which is usual, or GammaNone
 	FreezeAt int     // the step at which GammaFrozen stops adapting V; 0 with GammaNone
 }
 

@@ -58,10 +58,10 @@ const (
 // correlated with the noise of the step's own minibatch, which biases the drift by a fraction of
 // order 1 - Alpha.
 type PSGLD struct {
-	Alpha    float64 // memory of V, in [0, 1)
-	Lambda   float64 // bounds G by 1/Lambda
-	Gamma    Gamma
-	FreezeAt int // the step at which GammaFrozen stops adapting V; 0 with the others
+	Alpha    float64 // memory of V, in [0, 1); usually 0.99
+	Lambda   float64 // bounds G by 1/Lambda; usually 1e-5
+	Gamma    Gamma   // usually GammaFrozen
+	FreezeAt int     // the step at which GammaFrozen stops adapting V; 0 with the others
 
 	// Distance is the displacement from theta for the central differences of gradients that
 	// GammaHutchinson and GammaExact take. 0 stands for 2^-8 in float32 and 2^-17 in float64, which

@@ -10,9 +10,10 @@ type Sampler interface {
 	Name() string
 	// Validate reports attributes that are out of range or have no effect.
 	Validate() error
-	// Update attaches the update of one parameter. gradient is the gradient of the mean loss
-	// without the prior; the update must add the prior's part, see Gradient. Update returns the
-	// op's statistics, the sum of theta * g per tile, see op.UpdateShape. Errors go to b.Fail.
+	// Update attaches the update of one parameter, an op that is a graph.Updater of it. gradient is
+	// the gradient of the mean loss without the prior; the update must add the prior's part, see
+	// Gradient. Update returns the op's statistics, the sum of theta * g per tile, see
+	// op.UpdateShape. Errors go to b.Fail.
 	Update(b *graph.Builder, inputs UpdateInputs, parameter, gradient *graph.Node) *graph.Node
 }
 

@@ -25,7 +25,7 @@ import (
 // flat, and equal to the configurational one on average. At T = 0 it is optimizers.Momentum with
 // the rate h N and the decay 1 - a, bit for bit.
 type SGHMC struct {
-	Friction float64 // a, above 0, at most 1
+	Friction float64 // a, above 0, at most 1; usually 0.1
 
 	// NoiseEstimate is b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of the
 	// elements of gU over minibatches. Runs report this number divided by a, by layer, as the

@@ -58,11 +58,11 @@ const (
 // SplittingEuler is then optimizers.Momentum with the rate h N and the decay 1 - chi, and
 // SplittingBADODAB is BAOAB.
 type SGNHT struct {
-	Friction   float64 // a, above 0, at most 1
-	Splitting  Splitting
-	PerElement bool    // whether each element has its own chi, with d = 1
-	Coupling   float64 // k, above 0: the change of chi in a step at twice the temperature
-	Couplings  ByLayer // overrides Coupling for single layers or parameters
+	Friction   float64   // a, above 0, at most 1; usually 0.1
+	Splitting  Splitting // usually SplittingBADODAB
+	PerElement bool      // whether each element has its own chi, with d = 1
+	Coupling   float64   // k, above 0: the change of chi in a step at twice the temperature; usually 0.001
+	Couplings  ByLayer   // overrides Coupling for single layers or parameters
 }
 
 // Name implements Sampler.

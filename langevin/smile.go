@@ -42,7 +42,7 @@ import (
 // injecting less noise leaves its stiff directions hotter, and on a hundred digits the result is
 // farther from HMC.
 type SMILE struct {
-	Friction float64 // a, above 0
+	Friction float64 // a, above 0; usually 0.1
 }
 
 // Name implements Sampler.

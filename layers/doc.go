@@ -7,8 +7,11 @@
 // lists the layers with their parameters and floating-point operations.
 //
 // Layers are stateless: a network that is applied to two builders, such as one for training and one
-// for prediction, makes the same parameters with the same names in the same order, so that values
-// are copied from one to the other by name. The parameters of a layer are called "conv1.weight" and
-// "conv1.bias"; the default name of a layer is its kind and a number that the builder counts. The
-// error of a layer becomes the builder's, and names the layer.
+// for prediction, makes the same parameters with the same names in the same order.
+// samples.FromSession reads the values of one, and Sample.Put writes them into the other, by name.
+// The parameters of a layer are called "conv1.weight" and "conv1.bias"; the default name of a layer
+// is its kind and a number that the builder counts. The error of a layer becomes the builder's, and
+// names the layer.
+//
+// A type of another package that implements Layer is applied like any other.
 package layers

@@ -8,12 +8,13 @@
 // Attaching returns Chains, whose Sample runs warm-up and draws, and returns langevin.Traces of the
 // target's quantities. Everything that chains adapt is kept in the states of their session.
 //
-// Any density can be a target: -U/T is its logarithm, up to a constant. Package distributions has
-// log densities and parameters with bounds; its Total negated is U. Chains start at the initial
+// Any density can be a target: -U/T is its logarithm, up to a constant. A formula is written with
+// the ops of package op, and an array.Element is a coordinate of a vector. Package distributions
+// has log densities and parameters with bounds; its Total negated is U. Chains start at the initial
 // values of the parameters, which are the same for all chains, 0, unless Builder.Parameter is given
-// an initializer. Start them apart, for example with the Fill of layers.Normal, so that
-// diagnostics.SplitRHat notices chains that do not meet. Builder.OnHost compiles the graph and
-// provides the session.
+// an initializer. Start them apart, for example with the Fill of layers.Normal, so that R-hat shows
+// whether they meet. Builder.OnHost compiles the graph and provides the session, and
+// diagnostics.SummarizeTraces describes the draws.
 //
 // Energies are compared in float64. A sampler that is not exact has a name that shows it:
 // Unadjusted.

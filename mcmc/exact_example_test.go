@@ -44,11 +44,15 @@ func ExampleMetropolis() {
 		return
 	}
 	for _, name := range []string{"mean", "std"} {
-		chains, _ := traces.Of(name, 0)
-		convergence, _ := diagnostics.SplitRHat(chains)
-		fmt.Printf("%s %.1f, R-hat below 1.02: %v\n", name, meanOf(chains), convergence < 1.02)
+		draws, err := traces.Of(name, 0)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		summary, err := diagnostics.Summarize(draws)
+		fmt.Printf("%s %.1f, R-hat below 1.02: %v, %v\n", name, summary.Mean, summary.RHat < 1.02, err)
 	}
 	// Output:
-	// mean 5.0, R-hat below 1.02: true
-	// std 0.7, R-hat below 1.02: true
+	// mean 5.0, R-hat below 1.02: true, <nil>
+	// std 0.7, R-hat below 1.02: true, <nil>
 }

@@ -50,16 +50,18 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for _, q := range []struct {
-		name    string
-		element int
-	}{{"mean", 0}, {"effects", 0}, {"effects", 2}} {
-		chains, _ := traces.Of(q.name, q.element)
-		s, _ := diagnostics.Summarize(chains)
-		fmt.Printf("%s %d: %.0f, standard deviation %.0f, R-hat below 1.01: %v\n", q.name, q.element, s.Mean, s.Std, s.RHat < 1.01)
+	table, err := diagnostics.SummarizeTraces(traces, "mean", "effects") // fmt.Print shows all of it
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
+	for _, row := range table[:3] {
+		fmt.Printf("%s %d: %.0f, standard deviation %.0f\n", row.Name, row.Element, row.Mean, row.Std)
+	}
+	fmt.Println("R-hat below 1.01:", table.MaxRHat() < 1.01)
 	// Output:
-	// mean 0: 4, standard deviation 3, R-hat below 1.01: true
-	// effects 0: 6, standard deviation 6, R-hat below 1.01: true
-	// effects 2: 4, standard deviation 5, R-hat below 1.01: true
+	// mean 0: 4, standard deviation 3
+	// effects 0: 6, standard deviation 6
+	// effects 1: 5, standard deviation 5
+	// R-hat below 1.01: true
 }

@@ -113,8 +113,11 @@ func (t Target) validate(b *graph.Builder, paired bool, others ...string) error 
 		taken[name] = true
 	}
 	for _, q := range t.Quantities {
-		if taken[q.Name] || q.Name == "" {
-			return errors.Errorf("mcmc: target: quantity %q: the name is empty or taken", q.Name)
+		if q.Name == "" {
+			return errors.New("mcmc: target: the name of a quantity must not be empty")
+		}
+		if taken[q.Name] {
+			return errors.Errorf("mcmc: target: quantity %q: the name must be unique, and differ from those of the sampler's own traces", q.Name)
 		}
 		if q.Node == nil {
 			return errors.Errorf("mcmc: target: quantity %q: the node must not be nil", q.Name)

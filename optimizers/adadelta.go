@@ -18,8 +18,8 @@ import (
 //
 // Its Update takes nil for the table of rates.
 type Adadelta struct {
-	Decay       float64 // memory of both mean squares, in [0, 1)
-	Epsilon     float64 // above 0, in units of g^2 and theta^2; its root is the size of the first steps
+	Decay       float64 // memory of both mean squares, in [0, 1); usually 0.95
+	Epsilon     float64 // above 0, in units of g^2 and theta^2, the size of the first steps squared; usually 1e-6
 	WeightDecay float64 // at least 0
 }
 

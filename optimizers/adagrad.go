@@ -15,7 +15,7 @@ import (
 //	s     = s + g^2
 //	theta = theta - rate*g / (sqrt(s) + Epsilon)
 type Adagrad struct {
-	Epsilon     float64 // above 0; keeps the quotient finite
+	Epsilon     float64 // above 0, to keep the quotient finite; usually 1e-8
 	WeightDecay float64 // at least 0
 }
 

@@ -18,9 +18,9 @@ import (
 //	v     = Beta2*v + (1-Beta2)*g^2
 //	theta = theta - rate * m/(1-Beta1^t) / (sqrt(v/(1-Beta2^t)) + Epsilon)
 type Adam struct {
-	Beta1       float64 // memory of the mean, in [0, 1)
-	Beta2       float64 // memory of the mean square, in [0, 1)
-	Epsilon     float64 // above 0; keeps the quotient finite
+	Beta1       float64 // memory of the mean, in [0, 1); usually 0.9
+	Beta2       float64 // memory of the mean square, in [0, 1); usually 0.999
+	Epsilon     float64 // above 0, to keep the quotient finite; usually 1e-8
 	WeightDecay float64 // at least 0
 }
 
@@ -54,10 +54,10 @@ func (o Adam) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
 // The decay is not part of the gradient: the statistic leaves it out, and it corresponds to no
 // prior on theta.
 type AdamW struct {
-	Beta1       float64 // memory of the mean, in [0, 1)
-	Beta2       float64 // memory of the mean square, in [0, 1)
-	Epsilon     float64 // above 0; keeps the quotient finite
-	WeightDecay float64 // at least 0
+	Beta1       float64 // memory of the mean, in [0, 1); usually 0.9
+	Beta2       float64 // memory of the mean square, in [0, 1); usually 0.999
+	Epsilon     float64 // above 0, to keep the quotient finite; usually 1e-8
+	WeightDecay float64 // at least 0; usually 0.01
 }
 
 // Name implements Optimizer.

@@ -13,4 +13,7 @@
 // An update reads and writes each parameter and each state once and does not allocate. It rounds
 // after every operation, so that no architecture fuses a product with a sum and all give the same
 // bits. A hyperparameter or rate that is negative, not finite or beyond float32 is an error.
+//
+// A hyperparameter of 0 is 0, not a default. The comments of the fields have the usual values, with
+// which bayes.ParseMethod("adam") returns an Adam.
 package optimizers

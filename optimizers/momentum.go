@@ -15,7 +15,7 @@ import (
 //
 // In the long run it moves as far as SGD at the rate rate/(1-Decay).
 type Momentum struct {
-	Decay       float64 // factor of the velocity v in one step, in [0, 1)
+	Decay       float64 // factor of the velocity v in one step, in [0, 1); usually 0.9
 	WeightDecay float64 // at least 0
 }
 
@@ -52,7 +52,7 @@ func momentum[T float32 | float64](o Momentum, a *tensor.Args, lo, hi int) float
 //	v     = Decay*v + rate*g
 //	theta = theta - (rate*g + Decay*v)
 type Nesterov struct {
-	Decay       float64 // factor of the velocity v in one step, in [0, 1)
+	Decay       float64 // factor of the velocity v in one step, in [0, 1); usually 0.9
 	WeightDecay float64 // at least 0
 }
 

@@ -17,8 +17,8 @@ import (
 // It is pSGLD at temperature 0, except that s starts at 0 here and at the mean of the first g^2
 // there.
 type RMSProp struct {
-	Decay       float64 // memory of the mean square, in [0, 1)
-	Epsilon     float64 // above 0; keeps the quotient finite
+	Decay       float64 // memory of the mean square, in [0, 1); usually 0.9
+	Epsilon     float64 // above 0, to keep the quotient finite; usually 1e-8
 	WeightDecay float64 // at least 0
 }
 

@@ -118,7 +118,7 @@ type fake struct {
 func (f *fake) Answer(_ context.Context, pixels []byte) ([]bayes.Answer, error) {
 	return f.answer(pixels)
 }
-func (f *fake) Room() int    { return 16 }
+func (f *fake) Batch() int   { return 16 }
 func (f *fake) Close() error { f.closed = true; return nil }
 
 func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]bayes.Answer, error)) (*Server, *fake) {

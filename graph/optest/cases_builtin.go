@@ -12,8 +12,11 @@ import (
 func builtinCases() []Case {
 	m := matrix{33, 33, 33, op.MatMul{}}
 	return []Case{{
-		Name: "element 32 of [3 31]", Op: array.Element{Index: 32}, Inputs: []Input{Float(Normal, 3, 31)}, Terms: 1, NoGradient: true,
+		Name: "element 32 of [3 31]", Op: array.Element{Index: 32}, Inputs: []Input{Float(Normal, 3, 31)}, Terms: 1,
 		Naive: func(in [][]float64) []float64 { return in[0][32:33] },
+	}, {
+		Name: "element of a scalar", Op: array.Element{}, Inputs: []Input{Float(Normal)}, Terms: 1,
+		Naive: func(in [][]float64) []float64 { return in[0] },
 	}, {
 		Name: "the other float in between", Terms: 1, Inputs: []Input{Float(Normal, 7, 151)},
 		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -230,7 +229,7 @@ func TestRowsAreChecked(t *testing.T) {
 		{"no terms", "Terms", func(c *Case) { c.Terms = 0 }},
 		{"looser without a reason", "Loosen and Reason", func(c *Case) { c.Loosen = 2 }},
 		{"speed without flops", "Flops", func(c *Case) { c.Speed = true }},
-		{"no gradient, and not said", "NoGradient", func(c *Case) { c.Op = array.Element{} }},
+		{"no gradient, and not said", "NoGradient", func(c *Case) { c.Op = op.Moments{} }},
 		{"another kernel", `"relu_fwd_f32"`, func(c *Case) { c.Kernel = "elu_fwd" }},
 		{"wrong shape", "graph: max pool", func(c *Case) { c.Op = op.MaxPool2D{} }},
 		{"naive loop of another length", "got 31 elements, want 30", func(c *Case) {

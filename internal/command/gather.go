@@ -77,7 +77,11 @@ func runGather(ctx context.Context, dirs []string, dir string, copied bool, devi
 	if err != nil {
 		return err
 	}
-	run, err := bayes.Gather(dir, parts, copied, bayes.WithDevice(opened), bayes.WithObserver(c.observer("gather")), keepFeatures())
+	gather := bayes.Gather
+	if copied {
+		gather = bayes.GatherCopies
+	}
+	run, err := gather(dir, parts, bayes.WithDevice(opened), bayes.WithObserver(c.observer("gather")), keepFeatures())
 	if err != nil {
 		return err
 	}

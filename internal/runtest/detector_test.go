@@ -181,7 +181,7 @@ func TestDetectorOfGatheredRun(t *testing.T) {
 		_, err := bayes.Fit(t.Context(), spec, &datasets.Splits{Train: train}, parts[i])
 		must(t, err)
 	}
-	run, err := bayes.Gather(filepath.Join(place, "all"), parts, true)
+	run, err := bayes.GatherCopies(filepath.Join(place, "all"), parts)
 	must(t, err)
 	unlabelled := *train
 	unlabelled.Labels = nil

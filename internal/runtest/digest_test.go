@@ -156,7 +156,7 @@ func TestDigestOfParts(t *testing.T) {
 		must(t, err)
 		parts = append(parts, run.Dir())
 	}
-	run, err := bayes.Gather(filepath.Join(place, "all"), parts, false)
+	run, err := bayes.Gather(filepath.Join(place, "all"), parts)
 	must(t, err)
 	before, err := run.Digest()
 	must(t, err)

@@ -54,7 +54,7 @@ func TestDistil(t *testing.T) {
 	if err != nil || len(v.Damaged) > 0 || !v.Resumable || v.Samples != 1 {
 		t.Errorf("verified: %v (%v)", v, err)
 	}
-	_, err = bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{run.Dir()}, false)
+	_, err = bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{run.Dir()})
 	wantInvalid(t, "gather", err, "it is a distilled run")
 	checkSpread(t, run, data.Test)
 }

@@ -46,7 +46,7 @@ func TestGather(t *testing.T) {
 	traced, err := whole.Diagnostics()
 	must(t, err)
 	for _, copied := range []bool{false, true} {
-		run, err := bayes.Gather(filepath.Join(place, fmt.Sprint("all", copied)), parts, copied)
+		run, err := gatherer(copied)(filepath.Join(place, fmt.Sprint("all", copied)), parts)
 		must(t, err)
 		if m := run.Manifest(); m.Spec.Chains != 3 || m.Spec.FirstChain != 0 {
 			t.Errorf("%d chains from %d on, want the 3 from 0 on", m.Spec.Chains, m.Spec.FirstChain)
@@ -108,7 +108,7 @@ func TestGatherSwaps(t *testing.T) {
 			must(t, err)
 			parts = append(parts, run.Dir())
 		}
-		got := swaps(bayes.Gather(filepath.Join(place, fmt.Sprint(len(temperatures), "all")), parts[:2], false))
+		got := swaps(bayes.Gather(filepath.Join(place, fmt.Sprint(len(temperatures), "all")), parts[:2]))
 		want := swaps(bayes.Open(parts[2]))
 		if temperatures == nil && !math.IsNaN(got) || temperatures != nil && !(want > 0 && want < 1 && math.Abs(got-want) < 1e-12) {
 			t.Errorf("temperatures %v: swaps %v, want %v", temperatures, got, want)
@@ -127,9 +127,9 @@ func TestGatherGrowing(t *testing.T) {
 	if !errors.As(err, new(*bayes.UnfinishedError)) {
 		t.Fatal(err)
 	}
-	named, err := bayes.Gather(filepath.Join(place, "named"), []string{filepath.Join(place, "part")}, false)
+	named, err := bayes.Gather(filepath.Join(place, "named"), []string{filepath.Join(place, "part")})
 	must(t, err)
-	copied, err := bayes.Gather(filepath.Join(place, "copied"), []string{filepath.Join(place, "part")}, true)
+	copied, err := bayes.GatherCopies(filepath.Join(place, "copied"), []string{filepath.Join(place, "part")})
 	must(t, err)
 	parts, err := named.Parts()
 	must(t, err)
@@ -167,7 +167,7 @@ func TestGatherGrowing(t *testing.T) {
 func TestVerifyGathered(t *testing.T) {
 	data := splitsOf(t)
 	part := fit(t, pretrained(t, onnxtest.Backbone{}), data, with(t, 1))
-	run, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{part.Dir()}, false)
+	run, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{part.Dir()})
 	must(t, err)
 	must(t, run.Calibrate(t.Context(), data.Validation))
 	verify := func(what string, want ...string) {
@@ -198,7 +198,7 @@ func TestVerifyGathered(t *testing.T) {
 func TestGatherStates(t *testing.T) {
 	spec := bayes.Spec{Network: "mlp-5", Method: bayes.SWAG{Rank: 2}, Epochs: 20, Samples: 2}
 	run, dir := fit(t, spec, trainOn(squares(t, 60, 3, 1))), t.TempDir()
-	copied, err := bayes.Gather(filepath.Join(dir, "copied"), []string{run.Dir()}, true)
+	copied, err := bayes.GatherCopies(filepath.Join(dir, "copied"), []string{run.Dir()})
 	must(t, err)
 	v, err := bayes.Verify(copied.Dir())
 	must(t, err)
@@ -228,7 +228,7 @@ func TestGatherContinued(t *testing.T) {
 		parts []string
 		start string // of all
 	}{{parts, ""}, {parts[1:], ""}, {parts[1:2], parts[0]}} {
-		run, err := bayes.Gather(filepath.Join(place, fmt.Sprint("of", len(c.parts))), c.parts, false)
+		run, err := bayes.Gather(filepath.Join(place, fmt.Sprint("of", len(c.parts))), c.parts)
 		must(t, err)
 		files, err := run.Samples()
 		must(t, err)
@@ -263,7 +263,7 @@ func TestGatherRefuses(t *testing.T) {
 		"is not the directory of a run": {first, place},
 	} {
 		dir := filepath.Join(place, "none")
-		if _, err := bayes.Gather(dir, parts, false); err == nil {
+		if _, err := bayes.Gather(dir, parts); err == nil {
 			t.Errorf("%v: no error", parts)
 		} else {
 			wantError(t, "gather", err, want)
@@ -281,24 +281,24 @@ func TestGatherRefuses(t *testing.T) {
 			}
 			return 0, nil
 		})
-		_, err := bayes.Gather(dir, []string{first}, true)
+		_, err := bayes.GatherCopies(dir, []string{first})
 		end()
 		if _, left := os.Stat(dir); !errors.Is(err, syscall.ENOSPC) || !os.IsNotExist(left) {
 			t.Fatalf("an error at %s: %v, and the directory stays: %v", failing, err, left)
 		}
 	}
-	_, err := bayes.Gather(dir, []string{first}, true)
+	_, err := bayes.GatherCopies(dir, []string{first})
 	must(t, err)
 	must(t, os.Remove(filepath.Join(dir, rundir.ManifestFile)))
 	must(t, os.Truncate(filepath.Join(dir, index.File), 0))
-	run, err := bayes.Gather(dir, []string{first}, false)
+	run, err := bayes.Gather(dir, []string{first})
 	must(t, err)
 	if _, err := os.Stat(filepath.Join(dir, rundir.PartsDir)); !os.IsNotExist(err) {
 		t.Errorf("parts that a killed process had copied: %v, want them removed", err)
 	}
 	_, err = bayes.Resume(context.Background(), run.Dir(), trainOn(data))
 	wantInvalid(t, "resume", err, "resume its parts")
-	_, err = bayes.Gather(filepath.Join(place, "none"), []string{run.Dir()}, false)
+	_, err = bayes.Gather(filepath.Join(place, "none"), []string{run.Dir()})
 	wantInvalid(t, "gathered twice", err, "gather its parts")
 }
 
@@ -315,7 +315,7 @@ func TestGatherAThousand(t *testing.T) {
 		simulate(t, first, dir, chain)
 	}
 	began := time.Now()
-	run, err := bayes.Gather(filepath.Join(place, "all"), parts, false)
+	run, err := bayes.Gather(filepath.Join(place, "all"), parts)
 	must(t, err)
 	p, err := run.Progress()
 	must(t, err)
@@ -369,4 +369,12 @@ func simulate(t *testing.T, of *bayes.Run, dir string, chain int) {
 		must(t, listed.Add(line))
 	}
 	must(t, listed.Close())
+}
+
+// gatherer returns the function that gathers copies, or the one that refers to the parts.
+func gatherer(copied bool) func(dir string, parts []string, options ...bayes.Option) (*bayes.Run, error) {
+	if copied {
+		return bayes.GatherCopies
+	}
+	return bayes.Gather
 }

@@ -178,7 +178,7 @@ func TestPretrainedRunsAreRuns(t *testing.T) {
 		t.Error("a resumed run differs from one that was not interrupted")
 	}
 	for _, copied := range []bool{false, true} {
-		gathered, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), []string{whole.Dir(), second.Dir()}, copied)
+		gathered, err := gatherer(copied)(filepath.Join(t.TempDir(), "gathered"), []string{whole.Dir(), second.Dir()})
 		must(t, err)
 		p, err := gathered.Predictions(context.Background(), data.Test, nil)
 		must(t, err)

@@ -144,7 +144,7 @@ func TestSeen(t *testing.T) {
 	seen(all, 40, 30) // Subset leaves out 10
 	seen(squares(t, 30, 3, 2), 0, 0)
 	parts := []string{run.Dir()}
-	gathered, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), parts, false)
+	gathered, err := bayes.Gather(filepath.Join(t.TempDir(), "gathered"), parts)
 	must(t, err)
 	if trained, held, err := gathered.Seen(all); err != nil || trained != 40 || held != 30 {
 		t.Errorf("gathered: Seen = %d, %d, %v, want 40, 30", trained, held, err)

@@ -48,7 +48,7 @@ func TestStartAtGathered(t *testing.T) {
 		must(t, err)
 		from = append(from, lastOf(t, run)[0])
 	}
-	_, err := bayes.Gather(filepath.Join(dir, "gathered"), parts, false)
+	_, err := bayes.Gather(filepath.Join(dir, "gathered"), parts)
 	must(t, err)
 	spec.Schedule, spec.Chains, spec.Start = optimizers.Constant{Rate: 1e-30}, 2, filepath.Join(dir, "gathered")
 	run, err := bayes.Fit(ctx, spec, data, filepath.Join(dir, "run"), with(t, 1))
