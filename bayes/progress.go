@@ -1,6 +1,7 @@
 package bayes
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -42,6 +43,18 @@ type Progress struct {
 	// PerSecond is the number of steps per second, by the times of its last two samples; NaN before
 	// there are two.
 	PerSecond float64
+}
+
+// String returns the progress in a line: "stopped, 252 of 500 steps, 4 of 20 samples".
+func (p Progress) String() string {
+	text := fmt.Sprintf("%s, %d of %d steps, %d of %d samples", p.State, p.Made, p.Steps, p.Samples, p.Expected)
+	if p.WarmStart {
+		text += fmt.Sprintf(", %d epochs of the warm start", p.WarmEpochs)
+	}
+	if p.Error != "" {
+		text += ": " + p.Error
+	}
+	return text
 }
 
 // Progress returns how far the run is; another process may be running it. For a gathered run, it

@@ -21,8 +21,8 @@ func ExampleResume() {
 	// Output:
 	// stopped: true
 	// stopped, some steps made: true
-	// finished: 20 of 20 samples
-	// gathered: 40 of 40 samples
+	// finished, 1000 of 1000 steps, 20 of 20 samples
+	// together: finished, 2000 of 2000 steps, 40 of 40 samples
 }
 
 func resumeAndGather() error {
@@ -72,7 +72,7 @@ func resumeAndGather() error {
 	if progress, err = run.Progress(); err != nil {
 		return err
 	}
-	fmt.Printf("%s: %d of %d samples\n", progress.State, progress.Samples, progress.Expected)
+	fmt.Println(progress)
 
 	spec.FirstChain = 2 // after chains 0 and 1
 	if _, err := bayes.Fit(context.Background(), spec, data, second); err != nil {
@@ -84,6 +84,6 @@ func resumeAndGather() error {
 	if progress, err = run.Progress(); err != nil {
 		return err
 	}
-	fmt.Printf("gathered: %d of %d samples\n", progress.Samples, progress.Expected)
+	fmt.Println("together:", progress)
 	return nil
 }

@@ -62,6 +62,29 @@ type Report struct {
 	Swaps Number `json:"swaps"`
 }
 
+// String returns the measurements in a line, such as "500 steps, 20 samples, R-hat of the watched
+// weight 1.012, R-hat of predictions 1.004, temperature 0.98 ± 0.02". Verdict judges them.
+func (d *Report) String() string {
+	text := fmt.Sprintf("%d steps, %d samples", d.Made, d.Samples)
+	add := func(what string, v Number) {
+		if !math.IsNaN(float64(v)) {
+			text += fmt.Sprintf(", %s %.3f", what, float64(v))
+		}
+	}
+	add("R-hat of the watched weight", d.WeightRHat)
+	if d.Predicted != nil {
+		add("R-hat of predictions", d.Predicted.RHat)
+	}
+	if len(d.Temperatures) > 0 {
+		all := d.Temperatures[0]
+		text += fmt.Sprintf(", temperature %v", Measured{Value: all.Configurational, StandardError: all.StandardError})
+	}
+	add("acceptance", d.Acceptance)
+	add("diverged", d.Diverged)
+	add("swaps", d.Swaps)
+	return text
+}
+
 // WarmStart is where the chains of a run began after its warm start, see bayes.Spec.WarmStart.
 type WarmStart struct {
 	// HeldOut is the number of training images held out, whose loss stopped the optimizer.

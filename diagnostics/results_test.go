@@ -42,3 +42,18 @@ func TestMixingInJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestReportString: the line has what was measured, and nothing else.
+func TestReportString(t *testing.T) {
+	nan := Number(math.NaN())
+	r := &Report{Made: 500, Samples: 20, WeightRHat: nan, LossRHat: nan, Acceptance: nan, Diverged: nan, Swaps: nan, Trace: []float64{1, 2}}
+	if got, want := r.String(), "500 steps, 20 samples"; got != want {
+		t.Errorf("String() = %q, want %q", got, want)
+	}
+	r.WeightRHat, r.Predicted, r.Acceptance = 1.0123, &Mixing{RHat: 1.004}, 0.8
+	r.Temperatures = []Temperature{{Layer: "all", Configurational: 0.981, StandardError: 0.02}}
+	want := "500 steps, 20 samples, R-hat of the watched weight 1.012, R-hat of predictions 1.004, temperature 0.98 ± 0.02, acceptance 0.800"
+	if got := r.String(); got != want {
+		t.Errorf("String() = %q, want %q", got, want)
+	}
+}

@@ -38,5 +38,6 @@
 // # Samplers of other packages
 //
 // A type of another package that implements Sampler is attached like any other. It may also
-// implement EffectiveStepSizer and Freezer. The program examples/sampler is a skeleton to copy.
+// implement EffectiveStepSizer and Freezer. The program examples/sampler is a skeleton to copy, and
+// a trial.GaussianTest tests that the sampler has the distribution that it should.
 package langevin

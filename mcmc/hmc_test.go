@@ -177,12 +177,12 @@ func TestMetropolisRefuses(t *testing.T) {
 		checkRefused(t, want, m, tensor.Float64, nil)
 	}
 	for want, change := range map[string]func(t *mcmc.Target, w *graph.Node){
-		"the potential must not be nil":       func(t *mcmc.Target, _ *graph.Node) { t.Potential = nil },
-		"of shape [2]":                        func(t *mcmc.Target, w *graph.Node) { t.Potential = w },
-		"temperature must be positive, got 0": func(t *mcmc.Target, _ *graph.Node) { t.Temperature = 0 },
-		"temperature must be positive, got N": func(t *mcmc.Target, _ *graph.Node) { t.Temperature = math.NaN() },
-		`quantity ""`:                         func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"", w}} },
-		"name is empty or":                    func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", w}, {"w", w}} },
+		"the potential must not be nil":            func(t *mcmc.Target, _ *graph.Node) { t.Potential = nil },
+		"of shape [2]":                             func(t *mcmc.Target, w *graph.Node) { t.Potential = w },
+		"temperature must be positive, got 0":      func(t *mcmc.Target, _ *graph.Node) { t.Temperature = 0 },
+		"temperature must be positive, got N":      func(t *mcmc.Target, _ *graph.Node) { t.Temperature = math.NaN() },
+		"the name of a quantity must not be empty": func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"", w}} },
+		`quantity "w": the name must be unique`:    func(t *mcmc.Target, w *graph.Node) { t.Quantities = []mcmc.Quantity{{"w", w}, {"w", w}} },
 		`"step size": the`: func(t *mcmc.Target, w *graph.Node) {
 			t.Quantities = []mcmc.Quantity{{mcmc.TraceStepSize, w}}
 		},

@@ -1,4 +1,4 @@
 // Package trial supports the tests of samplers: potentials with known distributions, a small
 // network, sessions on the device of the tests, and the sizes of statistical tests on the emulated
-// GPU. Only tests import it.
+// GPU. A GaussianTest suffices for most custom samplers. Only tests import it.
 package trial
