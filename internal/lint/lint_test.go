@@ -232,6 +232,8 @@ var tellsTime = map[string]string{
 	"bayes/options.go": "the method auto chooses by the device's speed: the manifest has the choice, which repeats the run",
 	"cuda/timing.go":   "a diagnostic that measures calls: no result of a program depends on it",
 	"serve/clock.go":   "how long a request took is for the operator: no answer depends on it",
+
+	"internal/testenv/testenv.go": "it decides which long tests there is time for",
 }
 
 func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
