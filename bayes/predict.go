@@ -96,7 +96,7 @@ type Predictor struct {
 	data      Data
 	decisions *Decisions
 	samples   int // number of samples times passes, as in evaluate.Predictions
-	room      int // maximum number of images in a part of Answer
+	partSize  int // maximum number of images in a part of Answer
 	digest    string
 	levels    levels        // with which it was loaded
 	host      tensor.Device // nil when the device is the caller's
@@ -110,7 +110,7 @@ type Predictor struct {
 
 // Predictor loads the run's network and the samples that it has so far. The network computes batch
 // images at once: a large batch takes less time for many images, a small one for a single image.
-// Memory holds all samples, a batch's activations in each thread, and Batch images.
+// Memory holds all samples, a batch's activations in each thread, and PartSize images.
 //
 // On the host, results equal Predict's on a batch of images, bit for bit, and do not depend on the
 // other images, except with Monte Carlo dropout, whose passes are random.
@@ -136,7 +136,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Predictor{data: r.manifest.Data, levels: r.levels, room: predictorBatches * batch, images: parts.images}
+	p := &Predictor{data: r.manifest.Data, levels: r.levels, partSize: predictorBatches * batch, images: parts.images}
 	if p.digest, err = r.digestOf(files); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if parts.frozen != nil {
 		p.extractor = parts.frozen.Extractor(device, nil)
 	}
-	p.ensemble, err = model.Ensemble(device, parts.inputs(), batch, p.room, func(i int, load func(samples.Sample) error) error {
+	p.ensemble, err = model.Ensemble(device, parts.inputs(), batch, p.partSize, func(i int, load func(samples.Sample) error) error {
 		// intactFiles has read the files only if damaged ones may be left out.
 		sample, err := files[i].ReadIntact()
 		if err != nil {
@@ -220,7 +220,7 @@ func (p *Predictor) predict(ctx context.Context, pixels []byte) (*evaluate.Predi
 
 // Answer returns an answer for each of n images, whose pixels are [n C H W] bytes with the size and
 // channels of those trained on. It may be called by several goroutines, which wait for each other.
-// It splits the images into parts of at most Batch, and returns the context's error if that ends
+// It splits the images into parts of at most PartSize, and returns the context's error if that ends
 // between two parts.
 func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
 	if err := checkContext(ctx, "answer"); err != nil {
@@ -240,7 +240,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Wrap(err, "pollen: answer")
 		}
-		part := pixels[:min(len(pixels), p.room*size)]
+		part := pixels[:min(len(pixels), p.partSize*size)]
 		pixels = pixels[len(part):]
 		predictions, err := p.predict(ctx, part)
 		if err != nil {
@@ -268,8 +268,8 @@ func (p *Predictor) Current(run *Run) (bool, error) {
 	return err == nil && digest == p.digest && run.levels == p.levels, err
 }
 
-// Batch returns the number of images that Answer handles together.
-func (p *Predictor) Batch() int { return p.room }
+// PartSize returns the number of images that Answer handles together, several batches.
+func (p *Predictor) PartSize() int { return p.partSize }
 
 // Decisions returns how answers are decided.
 func (p *Predictor) Decisions() *Decisions { return p.decisions }

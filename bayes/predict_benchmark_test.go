@@ -29,7 +29,7 @@ func BenchmarkPredictor(b *testing.B) {
 			must(b, err)
 			images := 1
 			if batch > 1 {
-				images = p.Batch()
+				images = p.PartSize()
 			}
 			pixels := make([]byte, images*run.manifest.Data.Channels*run.manifest.Data.Height*run.manifest.Data.Width)
 			for i := range pixels {

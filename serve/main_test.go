@@ -118,8 +118,8 @@ type fake struct {
 func (f *fake) Answer(_ context.Context, pixels []byte) ([]bayes.Answer, error) {
 	return f.answer(pixels)
 }
-func (f *fake) Batch() int   { return 16 }
-func (f *fake) Close() error { f.closed = true; return nil }
+func (f *fake) PartSize() int { return 16 }
+func (f *fake) Close() error  { f.closed = true; return nil }
 
 func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]bayes.Answer, error)) (*Server, *fake) {
 	t.Helper()

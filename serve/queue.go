@@ -150,7 +150,7 @@ func (q *queue) gather(first *job) []*job {
 		defer timer.Stop()
 		over = timer.C
 	}
-	for images < q.served.Load().Batch() {
+	for images < q.served.Load().PartSize() {
 		var next *job
 		select {
 		case next = <-q.jobs:

@@ -14,7 +14,7 @@ import (
 // predictor is the part of bayes.Predictor that a Server uses.
 type predictor interface {
 	Answer(ctx context.Context, pixels []byte) ([]bayes.Answer, error)
-	Batch() int
+	PartSize() int
 	Close() error
 }
 

@@ -61,8 +61,8 @@ func TestPredictor(t *testing.T) {
 		if d.Sets != nil {
 			set = d.Sets.Level
 		}
-		if p.Samples() != 4 || p.Batch() != 32 || d.Calibrated() != calibrated || [2]float64{set, d.InDistributionRate} != levels {
-			t.Errorf("%d samples, room for %d, calibrated %t, levels %v and %v", p.Samples(), p.Batch(), d.Calibrated(), set, d.InDistributionRate)
+		if p.Samples() != 4 || p.PartSize() != 32 || d.Calibrated() != calibrated || [2]float64{set, d.InDistributionRate} != levels {
+			t.Errorf("%d samples, parts of %d, calibrated %t, levels %v and %v", p.Samples(), p.PartSize(), d.Calibrated(), set, d.InDistributionRate)
 		}
 		var asking sync.WaitGroup
 		for _, part := range [][2]int{{0, 40}, {39, 40}, {3, 10}, {0, 33}} {
