@@ -413,7 +413,7 @@ func TestTableOfSomeLabels(t *testing.T) {
 	if err != nil || !slices.Equal(splits.Train.Files, []string{"0.png", "2.png"}) {
 		t.Fatalf("%v (%v)", splits, err)
 	}
-	if want := "2 images are left out, since they have several classes; 1.png has the class 3"; !strings.Contains(strings.Join(splits.Train.Remarks, "\n"), want) {
+	if want := "since they have several classes: 2 of 4 images; 1.png has the class 3"; !strings.Contains(strings.Join(splits.Train.Remarks, "\n"), want) {
 		t.Errorf("remarks %q, want %q", splits.Train.Remarks, want)
 	}
 }

@@ -266,7 +266,7 @@ func (s *scanner) disputed(t *table, rows []tableRow) (map[string]bool, error) {
 		return nil, errors.Errorf("datasets: %s: an image must have one class, got several for %d of them; %s: remove the wrong records, "+
 			"or set duplicates to %s, which leaves such images out", s.path(t.entry.name), len(names), example, DropDuplicates)
 	}
-	s.remark(t.entry.name, "%d images are left out, since they have several classes; %s", len(names), example)
+	s.remark(t.entry.name, "left out, since they have several classes: %d of %d images; %s", len(names), len(records), example)
 	return disputed, nil
 }
 
